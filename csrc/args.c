@@ -1,0 +1,597 @@
+#include "args.h"
+
+#include <numpy/arrayobject.h>
+#include <string.h>
+
+#include "device_array.h"
+
+int gk_args_init(void) {
+    import_array1(-1);
+    return 0;
+}
+
+/* arguments ------------------------------------------------------------------------------------ */
+
+static int name_index(const gk_signature *signature, PyObject *name) {
+    for (int i = 0; signature->names[i]; i++)
+        if (PyUnicode_CompareWithASCIIString(name, signature->names[i]) == 0)
+            return i;
+    return -1;
+}
+
+int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize_t count,
+             PyObject *keywords, PyObject **values) {
+    for (int i = 0; signature->names[i]; i++)
+        values[i] = NULL;
+    if (count > signature->positional) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments, %zd were given",
+                     signature->function, signature->positional, count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        values[i] = arguments[i];
+    Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *name = PyTuple_GetItem(keywords, i);
+        int index = name_index(signature, name);
+        if (index < signature->required) {
+            PyErr_Format(PyExc_TypeError, "%s() has no keyword argument '%U'", signature->function,
+                         name);
+            return -1;
+        }
+        if (values[index]) {
+            PyErr_Format(PyExc_TypeError, "%s() got '%U' twice", signature->function, name);
+            return -1;
+        }
+        values[index] = arguments[count + i];
+    }
+    if (count < signature->required) {
+        PyErr_Format(PyExc_TypeError, "%s() needs its argument '%s'", signature->function,
+                     signature->names[count]);
+        return -1;
+    }
+    return 0;
+}
+
+int gk_stream_from_object(const char *function, PyObject *object, gk_stream *stream) {
+    *stream = 0;
+    if (!object || Py_IsNone(object))
+        return 0;
+    if (!PyLong_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s: stream has to be None or an integer handle, not %R",
+                     function, (PyObject *)Py_TYPE(object));
+        return -1;
+    }
+    *stream = (gk_stream)PyLong_AsVoidPtr(object);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* dtypes and shapes ---------------------------------------------------------------------------- */
+
+/* bfloat16 is a type that ml_dtypes registers with NumPy, so it is known by name, not by number. */
+static bool is_bfloat16(PyArray_Descr *descr) {
+    if (descr->type_num < NPY_USERDEF || PyDataType_ELSIZE(descr) != 2)
+        return false;
+    PyObject *name = PyType_GetName(descr->typeobj);
+    bool same = name && PyUnicode_CompareWithASCIIString(name, "bfloat16") == 0;
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return same;
+}
+
+static bool dtype_of(PyArray_Descr *descr, gk_dtype *dtype) {
+    switch (descr->type_num) {
+    case NPY_FLOAT:
+        *dtype = GK_float32;
+        return true;
+    case NPY_DOUBLE:
+        *dtype = GK_float64;
+        return true;
+    case NPY_HALF:
+        *dtype = GK_float16;
+        return true;
+    case NPY_BYTE:
+        *dtype = GK_int8;
+        return true;
+    case NPY_UBYTE:
+        *dtype = GK_uint8;
+        return true;
+    case NPY_INT:
+    case NPY_LONG:
+    case NPY_LONGLONG:
+        *dtype = PyDataType_ELSIZE(descr) == 4 ? GK_int32 : GK_int64;
+        return true;
+    default:
+        *dtype = GK_bfloat16;
+        return is_bfloat16(descr);
+    }
+}
+
+/* ml_dtypes is imported when a bfloat16 array has to be made, not before. */
+static PyArray_Descr *bfloat16_descr(gk_state *state) {
+    PyArray_Descr *descr = NULL;
+    if (!state->bfloat16) {
+        PyObject *module = PyImport_ImportModule("ml_dtypes");
+        PyObject *type = module ? PyObject_GetAttrString(module, "bfloat16") : NULL;
+        if (type && PyArray_DescrConverter(type, &descr))
+            state->bfloat16 = (PyObject *)descr;
+        Py_XDECREF(type);
+        Py_XDECREF(module);
+    }
+    return (PyArray_Descr *)Py_XNewRef(state->bfloat16);
+}
+
+static PyArray_Descr *new_descr(gk_state *state, gk_dtype dtype) {
+    static const int numbers[GK_DTYPE_COUNT] = {
+        [GK_float32] = NPY_FLOAT32, [GK_float64] = NPY_FLOAT64, [GK_float16] = NPY_FLOAT16,
+        [GK_int32] = NPY_INT32,     [GK_int64] = NPY_INT64,     [GK_int8] = NPY_INT8,
+        [GK_uint8] = NPY_UINT8,
+    };
+    return dtype == GK_bfloat16 ? bfloat16_descr(state) : PyArray_DescrFromType(numbers[dtype]);
+}
+
+PyObject *gk_dtype_object(gk_state *state, gk_dtype dtype) {
+    return (PyObject *)new_descr(state, dtype);
+}
+
+#define GK_DTYPE_LIST "float32, float64, float16, bfloat16, int32, int64, int8 and uint8"
+
+int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object, gk_dtype *dtype) {
+    if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "bfloat16") == 0) {
+        *dtype = GK_bfloat16; /* NumPy knows the name only once ml_dtypes has been imported */
+        PyArray_Descr *descr = bfloat16_descr(state);
+        Py_XDECREF((PyObject *)descr);
+        return descr ? 0 : -1;
+    }
+    PyArray_Descr *descr = NULL;
+    if (!PyArray_DescrConverter(object, &descr))
+        return -1;
+    bool known = dtype_of(descr, dtype) && PyArray_ISNBO(descr->byteorder);
+    if (!known)
+        PyErr_Format(PyExc_TypeError, "%s: dtype %R is not supported; use " GK_DTYPE_LIST, function,
+                     (PyObject *)descr);
+    Py_DECREF(descr);
+    return known ? 0 : -1;
+}
+
+PyObject *gk_shape_tuple(const gk_array *array) {
+    PyObject *tuple = PyTuple_New(array->ndim);
+    for (int i = 0; i < array->ndim && tuple; i++) {
+        PyObject *length = PyLong_FromLongLong(array->shape[i]);
+        if (!length || PyTuple_SetItem(tuple, i, length) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+int gk_shape_from_object(const char *function, PyObject *object, gk_array *array) {
+    PyArray_Dims shape = {NULL, 0};
+    if (!PyArray_IntpConverter(object, &shape))
+        return -1;
+    int failed = 0;
+    array->ndim = shape.len;
+    for (int i = 0; i < shape.len; i++) {
+        array->shape[i] = shape.ptr[i];
+        if (shape.ptr[i] < 0) {
+            PyErr_Format(PyExc_ValueError, "%s: shape %S has a negative length", function, object);
+            failed = -1;
+            break;
+        }
+    }
+    PyDimMem_FREE(shape.ptr);
+    return failed;
+}
+
+/* host arrays ---------------------------------------------------------------------------------- */
+
+static int planted_host_fault(gk_state *state, const gk_call *call) {
+    if (!gk_fault_due(&state->engine.faults))
+        return 0;
+    PyErr_Format(PyExc_MemoryError, "%s: planted fault in a host allocation", call->operation);
+    return -1;
+}
+
+void *gk_host_data(PyObject *array) {
+    return PyArray_DATA((PyArrayObject *)array);
+}
+
+PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like) {
+    npy_intp shape[GK_MAX_DIMENSIONS];
+    for (int i = 0; i < like->ndim; i++)
+        shape[i] = (npy_intp)like->shape[i];
+    if (planted_host_fault(state, call) < 0)
+        return NULL;
+    PyArray_Descr *descr = new_descr(state, like->dtype);
+    return descr
+               ? PyArray_NewFromDescr(&PyArray_Type, descr, like->ndim, shape, NULL, NULL, 0, NULL)
+               : NULL;
+}
+
+static void view_host(PyArrayObject *source, gk_dtype dtype, gk_array *array) {
+    memset(array, 0, sizeof *array);
+    array->place = GK_HOST;
+    array->dtype = dtype;
+    array->data = PyArray_DATA(source);
+    array->readonly = !PyArray_ISWRITEABLE(source);
+    array->ndim = PyArray_NDIM(source);
+    for (int i = 0; i < array->ndim; i++) {
+        array->shape[i] = PyArray_DIM(source, i);
+        array->strides[i] = PyArray_STRIDE(source, i);
+    }
+}
+
+/* Contiguous, aligned and in native byte order: as it is, or as a copy. */
+static int take_host(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                     gk_operand *operand) {
+    PyArrayObject *source = (PyArrayObject *)object;
+    gk_dtype dtype;
+    if (!dtype_of(PyArray_DESCR(source), &dtype)) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: %s has dtype %S, which is not supported; use " GK_DTYPE_LIST
+                     ", for instance with .astype(...)",
+                     call->operation, name, (PyObject *)PyArray_DESCR(source));
+        return -1;
+    }
+    if (PyArray_ISCARRAY_RO(source)) {
+        operand->keeper = Py_NewRef(object);
+    } else {
+        PyArray_Descr *descr = planted_host_fault(state, call) < 0 ? NULL : new_descr(state, dtype);
+        operand->keeper =
+            descr ? PyArray_FromArray(source, descr, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSUREARRAY)
+                  : NULL;
+    }
+    if (!operand->keeper)
+        return -1;
+    view_host((PyArrayObject *)operand->keeper, dtype, &operand->array);
+    return 0;
+}
+
+/* device arrays -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *typestr;
+    gk_dtype dtype;
+} typestrs[] = {
+    {"<f4", GK_float32}, {"<f8", GK_float64}, {"<f2", GK_float16}, {"<V2", GK_bfloat16},
+    {"<i4", GK_int32},   {"<i8", GK_int64},   {"|i1", GK_int8},    {"|u1", GK_uint8},
+};
+
+enum { TYPESTRS = sizeof typestrs / sizeof typestrs[0] };
+
+PyObject *gk_cuda_interface(const gk_array *array, gk_stream stream) {
+    const char *typestr = "";
+    for (int i = 0; i < TYPESTRS; i++)
+        if (typestrs[i].dtype == array->dtype)
+            typestr = typestrs[i].typestr;
+    PyObject *shape = gk_shape_tuple(array);
+    if (!shape)
+        return NULL;
+    /* A stream of 0 is not allowed there; 1 names the legacy default stream. */
+    return Py_BuildValue(
+        "{s:N,s:s,s:(K,O),s:O,s:i,s:K}", "shape", shape, "typestr", typestr, "data",
+        (unsigned long long)(uintptr_t)(gk_count(array) ? array->data : NULL), Py_False, "strides",
+        Py_None, "version", 3, "stream", (unsigned long long)(stream ? stream : 1));
+}
+
+/* A key of the interface, or NULL: missing (nothing raised) or a failure (raised). Borrowed. */
+static PyObject *interface_item(PyObject *interface, const char *key) {
+    PyObject *item = PyDict_GetItemString(interface, key);
+    return item && !Py_IsNone(item) ? item : NULL;
+}
+
+static int bad_interface(const gk_call *call, const char *name, const char *what) {
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "%s: the __cuda_array_interface__ of %s %s", call->operation,
+                     name, what);
+    return -1;
+}
+
+static int read_lengths(PyObject *tuple, int expected, int64_t *lengths) {
+    if (!tuple || !PyTuple_Check(tuple) || PyTuple_Size(tuple) > GK_MAX_DIMENSIONS ||
+        (expected >= 0 && PyTuple_Size(tuple) != expected))
+        return -1;
+    int count = (int)PyTuple_Size(tuple);
+    for (int i = 0; i < count; i++) {
+        lengths[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+        if (lengths[i] == -1 && PyErr_Occurred())
+            return -1;
+    }
+    return count;
+}
+
+static int read_typestr(const gk_call *call, const char *name, PyObject *typestr, gk_dtype *dtype) {
+    for (int i = 0; i < TYPESTRS && typestr && PyUnicode_Check(typestr); i++) {
+        if (PyUnicode_CompareWithASCIIString(typestr, typestrs[i].typestr) == 0) {
+            *dtype = typestrs[i].dtype;
+            return 0;
+        }
+    }
+    PyErr_Format(PyExc_TypeError,
+                 "%s: %s has the typestr %R, which is not supported; use " GK_DTYPE_LIST,
+                 call->operation, name, typestr ? typestr : Py_None);
+    return -1;
+}
+
+static int read_interface(const gk_call *call, const char *name, PyObject *interface,
+                          gk_array *array) {
+    memset(array, 0, sizeof *array);
+    array->place = GK_DEVICE;
+    if (!PyDict_Check(interface))
+        return bad_interface(call, name, "is not a dict");
+    PyObject *version = interface_item(interface, "version");
+    if (!version || !PyLong_Check(version) || PyLong_AsLong(version) < 2)
+        return bad_interface(call, name, "has no version, or one below 2");
+    if (interface_item(interface, "mask"))
+        return bad_interface(call, name, "has a mask; masked arrays are not supported");
+    array->ndim = read_lengths(interface_item(interface, "shape"), -1, array->shape);
+    if (array->ndim < 0)
+        return bad_interface(call, name, "has no shape that is a tuple of integers");
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] < 0)
+            return bad_interface(call, name, "has a negative length in its shape");
+    if (read_typestr(call, name, interface_item(interface, "typestr"), &array->dtype) < 0)
+        return -1;
+    if (!gk_is_addressable(array))
+        return bad_interface(call, name, "has more bytes than an address counts");
+    PyObject *strides = interface_item(interface, "strides");
+    gk_make_contiguous(array);
+    if (strides && read_lengths(strides, array->ndim, array->strides) < 0)
+        return bad_interface(call, name, "has strides that do not fit its shape");
+    PyObject *data = interface_item(interface, "data");
+    if (!data || !PyTuple_Check(data) || PyTuple_Size(data) != 2)
+        return bad_interface(call, name, "has no data that is (pointer, readonly)");
+    array->data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
+    int readonly = PyObject_IsTrue(PyTuple_GetItem(data, 1));
+    if (PyErr_Occurred())
+        return -1;
+    array->readonly = readonly == 1;
+    PyObject *stream = interface_item(interface, "stream");
+    if (stream && PyLong_Check(stream) && PyLong_AsLongLong(stream) == 0)
+        return bad_interface(call, name, "has stream 0, which the interface forbids");
+    return gk_stream_from_object(call->operation, stream, &array->producer);
+}
+
+/* The pointer comes from another library: ask the driver before a kernel touches it. */
+static int check_owned(const gk_state *state, gk_call *call, const char *name,
+                       const gk_array *array) {
+    gk_status status = GK_OK;
+    if (gk_count(array) == 0)
+        return 0;
+    if (!array->data)
+        return bad_interface(call, name, "has a null pointer for an array that is not empty");
+    Py_BEGIN_ALLOW_THREADS;
+    status = call->backend->owns(call->backend, array->data, &call->error);
+    Py_END_ALLOW_THREADS;
+    if (status == GK_OK)
+        return 0;
+    gk_fail_in(&call->error, "%s: %s: ", call->operation, name);
+    gk_raise(state, &call->error);
+    return -1;
+}
+
+static int take_interface(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                          gk_operand *operand) {
+    PyObject *interface = PyObject_GetAttrString(object, "__cuda_array_interface__");
+    if (!interface)
+        return -1;
+    int failed = read_interface(call, name, interface, &operand->array);
+    Py_DECREF(interface);
+    if (failed || check_owned(state, call, name, &operand->array) < 0)
+        return -1;
+    operand->keeper = Py_NewRef(object);
+    return 0;
+}
+
+/* operands ------------------------------------------------------------------------------------- */
+
+static bool is_python_scalar(PyObject *object) {
+    return !PyArray_IsScalar(object, Generic) &&
+           (PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object));
+}
+
+/* Class objects have the attribute too, as an unbound property: only instances count. */
+static bool has_interface(PyObject *object) {
+    return !PyType_Check(object) && PyObject_HasAttrString(object, "__cuda_array_interface__");
+}
+
+bool gk_is_operand(const gk_state *state, PyObject *object) {
+    return gk_is_device_array(state, object) || PyArray_Check(object) ||
+           PyArray_IsScalar(object, Generic) || is_python_scalar(object) || has_interface(object);
+}
+
+/* Our own arrays need no dict and no question to the driver. */
+static void take_device(PyObject *object, gk_operand *operand) {
+    const gk_device_array *source = (const gk_device_array *)object;
+    operand->array = source->array;
+    operand->array.producer = source->stream;
+    operand->keeper = Py_NewRef(object);
+}
+
+static int take_array(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                      gk_operand *operand) {
+    if (gk_is_device_array(state, object)) {
+        take_device(object, operand);
+        return 0;
+    }
+    if (PyArray_Check(object))
+        return take_host(state, call, name, object, operand);
+    if (PyArray_IsScalar(object, Generic)) {
+        PyObject *array = PyArray_FromScalar(object, NULL);
+        int failed = array ? take_host(state, call, name, array, operand) : -1;
+        Py_XDECREF(array);
+        return failed;
+    }
+    if (has_interface(object))
+        return take_interface(state, call, name, object, operand);
+    PyErr_Format(PyExc_TypeError,
+                 "%s: %s has to be a NumPy array, a DeviceArray or an object with "
+                 "__cuda_array_interface__, not %S",
+                 call->operation, name, (PyObject *)Py_TYPE(object));
+    return -1;
+}
+
+static bool is_float(gk_dtype dtype) {
+    return dtype <= GK_bfloat16;
+}
+
+/* A Python scalar takes the dtype of the array beside it, where that loses nothing of its kind. */
+static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                       gk_dtype dtype, gk_operand *operand) {
+    if (PyComplex_Check(object) || (PyFloat_Check(object) && !is_float(dtype))) {
+        PyErr_Format(PyExc_TypeError, "%s: %s is the %S %R beside an array of %s; convert one",
+                     call->operation, name, (PyObject *)Py_TYPE(object), object,
+                     gk_dtype_name(dtype));
+        return -1;
+    }
+    if (planted_host_fault(state, call) < 0)
+        return -1;
+    PyArray_Descr *descr = new_descr(state, dtype);
+    operand->keeper = descr ? PyArray_FromAny(object, descr, 0, 0, NPY_ARRAY_CARRAY, NULL) : NULL;
+    if (!operand->keeper)
+        return -1;
+    view_host((PyArrayObject *)operand->keeper, dtype, &operand->array);
+    return 0;
+}
+
+int gk_take_operands(gk_state *state, gk_call *call, PyObject *const *objects, int count,
+                     gk_operand *operands) {
+    static const char *const names[GK_MAX_OPERANDS] = {"a", "b"};
+    int array = -1;
+    memset(operands, 0, (size_t)count * sizeof *operands);
+    for (int i = 0; i < count; i++) {
+        if (is_python_scalar(objects[i]))
+            continue;
+        if (take_array(state, call, names[i], objects[i], &operands[i]) < 0)
+            goto fail;
+        array = i;
+    }
+    for (int i = 0; i < count; i++) {
+        if (operands[i].keeper)
+            continue;
+        if (array < 0) { /* scalars alone: there is no dtype to take */
+            PyErr_Format(PyExc_TypeError,
+                         "%s: %s has to be a NumPy array, a DeviceArray or an object with "
+                         "__cuda_array_interface__, not %S",
+                         call->operation, names[i], (PyObject *)Py_TYPE(objects[i]));
+            goto fail;
+        }
+        if (take_scalar(state, call, names[i], objects[i], operands[array].array.dtype,
+                        &operands[i]) < 0)
+            goto fail;
+    }
+    return 0;
+fail:
+    gk_drop_operands(operands, count);
+    return -1;
+}
+
+void gk_drop_operands(gk_operand *operands, int count) {
+    for (int i = 0; i < count; i++)
+        Py_CLEAR(operands[i].keeper);
+}
+
+/* results -------------------------------------------------------------------------------------- */
+
+static int check_output(const gk_call *call, const gk_array *out, const gk_array *expected) {
+    if (out->dtype != expected->dtype) {
+        PyErr_Format(PyExc_TypeError, "%s: out has dtype %s, and the result is %s", call->operation,
+                     gk_dtype_name(out->dtype), gk_dtype_name(expected->dtype));
+        return -1;
+    }
+    if (!gk_same_shape(out, expected)) {
+        PyErr_Format(PyExc_ValueError, "%s: out has shape %s, and the result has shape %s",
+                     call->operation, gk_shape_text(out).text, gk_shape_text(expected).text);
+        return -1;
+    }
+    if (out->readonly) {
+        PyErr_Format(PyExc_ValueError, "%s: out is read-only", call->operation);
+        return -1;
+    }
+    return 0;
+}
+
+/* An axis of stride 0 would have several results share one cell. */
+static bool repeats_cells(const gk_array *array) {
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] > 1 && array->strides[i] == 0)
+            return true;
+    return false;
+}
+
+static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
+                            gk_output *output) {
+    PyArrayObject *array = (PyArrayObject *)out;
+    gk_dtype dtype;
+    if (!dtype_of(PyArray_DESCR(array), &dtype)) {
+        PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, and the result is %s", call->operation,
+                     (PyObject *)PyArray_DESCR(array), gk_dtype_name(expected->dtype));
+        return -1;
+    }
+    view_host(array, dtype, &output->array);
+    if (check_output(call, &output->array, expected) < 0)
+        return -1;
+    if (PyArray_ISCARRAY(array))
+        return 0;
+    output->bridge = gk_new_host_array(state, call, expected);
+    if (!output->bridge)
+        return -1;
+    view_host((PyArrayObject *)output->bridge, dtype, &output->array);
+    return 0;
+}
+
+int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
+                   gk_output *output) {
+    memset(output, 0, sizeof *output);
+    int failed;
+    if (PyArray_Check(out)) {
+        failed = take_host_output(state, call, out, expected, output);
+    } else if (gk_is_device_array(state, out) || has_interface(out)) {
+        gk_operand taken = {0};
+        failed = take_array(state, call, "out", out, &taken);
+        Py_XDECREF(taken.keeper);
+        output->array = taken.array;
+        if (!failed)
+            failed = check_output(call, &output->array, expected);
+    } else {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: out has to be a NumPy array, a DeviceArray or an object with "
+                     "__cuda_array_interface__, not %S",
+                     call->operation, (PyObject *)Py_TYPE(out));
+        failed = -1;
+    }
+    if (!failed && repeats_cells(&output->array)) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: out is a broadcast view; several results would share "
+                     "one element",
+                     call->operation);
+        failed = -1;
+    }
+    output->object = Py_NewRef(out);
+    if (failed)
+        gk_drop_output(output);
+    return failed;
+}
+
+int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output) {
+    memset(output, 0, sizeof *output);
+    output->object = gk_new_host_array(state, call, expected);
+    if (!output->object)
+        return -1;
+    view_host((PyArrayObject *)output->object, expected->dtype, &output->array);
+    return 0;
+}
+
+int gk_finish_output(gk_output *output) {
+    if (!output->bridge)
+        return 0;
+    return PyArray_CopyInto((PyArrayObject *)output->object, (PyArrayObject *)output->bridge);
+}
+
+void gk_drop_output(gk_output *output) {
+    Py_CLEAR(output->object);
+    Py_CLEAR(output->bridge);
+}
+
+PyObject *gk_as_scalar(PyObject *array) {
+    return PyArray_Check(array) ? PyArray_Return((PyArrayObject *)array) : array;
+}

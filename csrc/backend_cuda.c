@@ -1,0 +1,544 @@
+#include "backend_cuda.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cublas.h"
+#include "driver.h"
+#include "registry.h"
+
+/* The compiled kernels, one fatbin a .cu file, embedded by the build. */
+#define GK_FAMILY(name) extern const unsigned char gk_fatbin_##name[];
+#include "gk_families.h"
+#undef GK_FAMILY
+
+static const struct {
+    const char *name;
+    const unsigned char *image;
+} families[] = {
+#define GK_FAMILY(name) {#name, gk_fatbin_##name},
+#include "gk_families.h"
+#undef GK_FAMILY
+};
+
+enum { FAMILIES = sizeof families / sizeof families[0], LEAST_CAPABILITY = 75 };
+
+typedef struct gk_cuda {
+    gk_backend base;
+    gk_driver driver;
+    CUdevice device;
+    CUcontext context; /* the primary one, so that PyTorch, CuPy and Numba share it */
+    CUmemoryPool pool;
+    pthread_mutex_t lock; /* guards what is loaded at first use: modules, functions, cuBLAS */
+    CUmodule modules[FAMILIES];
+    _Atomic(CUfunction) *functions; /* one a row of the registry; NULL until first launched */
+    _Atomic(const gk_row *) last_launch;
+    atomic_bool is_lost;
+    gk_error lost; /* what every call says after a fault that took the context */
+    gk_cublas *cublas;
+    gk_error cublas_problem;
+    gk_locator locate;
+    void *locate_context;
+} gk_cuda;
+
+struct gk_event {
+    CUevent handle;
+};
+
+/* After these the context answers every call with the same error until the process ends. */
+static bool is_sticky(CUresult result) {
+    switch (result) {
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static gk_status lose(gk_cuda *cuda, CUresult result, gk_error *error) {
+    pthread_mutex_lock(&cuda->lock);
+    if (!atomic_load(&cuda->is_lost)) {
+        const gk_row *row = atomic_load(&cuda->last_launch);
+        gk_fail(&cuda->lost, GK_DEVICE_LOST,
+                "the device was lost: %s after the kernel %s, the last one that gpukern launched; "
+                "no call can succeed in this process any more, so start a new one (with "
+                "gpukern.strict() a fault is blamed on its own call)",
+                gk_driver_error_name(&cuda->driver, result),
+                row ? row->symbol : "of another library");
+        atomic_store(&cuda->is_lost, true);
+    }
+    pthread_mutex_unlock(&cuda->lock);
+    *error = cuda->lost;
+    return GK_DEVICE_LOST;
+}
+
+static gk_status check(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error) {
+    if (result == CUDA_SUCCESS)
+        return GK_OK;
+    if (is_sticky(result) || atomic_load(&cuda->is_lost))
+        return lose(cuda, result, error);
+    const char *text = NULL;
+    if (cuda->driver.cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
+        text = "no description";
+    return gk_fail(error, GK_CUDA_ERROR, "%s failed: %s (%s)", doing,
+                   gk_driver_error_name(&cuda->driver, result), text);
+}
+
+/* Make the primary context current for the expression and give the thread back what it had. */
+static CUresult enter(const gk_cuda *cuda, bool *pushed) {
+    CUcontext current = NULL;
+    *pushed = false;
+    CUresult result = cuda->driver.cuCtxGetCurrent(&current);
+    if (result != CUDA_SUCCESS || current == cuda->context)
+        return result;
+    result = cuda->driver.cuCtxPushCurrent(cuda->context);
+    *pushed = result == CUDA_SUCCESS;
+    return result;
+}
+
+static void leave(const gk_cuda *cuda, bool pushed) {
+    CUcontext popped;
+    if (pushed)
+        (void)cuda->driver.cuCtxPopCurrent(&popped); /* fails only where the context is gone */
+}
+
+#define GK_IN_CONTEXT(cuda, result, expression)                                                    \
+    do {                                                                                           \
+        bool gk_pushed;                                                                            \
+        result = enter(cuda, &gk_pushed);                                                          \
+        if (result == CUDA_SUCCESS)                                                                \
+            result = (expression);                                                                 \
+        leave(cuda, gk_pushed);                                                                    \
+    } while (0)
+
+static gk_status cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, void **device,
+                               gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    const gk_driver *driver = &cuda->driver;
+    CUdeviceptr pointer = 0;
+    CUresult result;
+    size_t asked = bytes ? bytes : 1; /* an empty array has an address too */
+    GK_IN_CONTEXT(cuda, result,
+                  driver->cuMemAllocFromPoolAsync(&pointer, asked, cuda->pool, (CUstream)stream));
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+        /* What was freed is in the pool until its stream has passed it: wait, then ask again. */
+        GK_IN_CONTEXT(cuda, result, driver->cuCtxSynchronize());
+        if (result == CUDA_SUCCESS)
+            GK_IN_CONTEXT(cuda, result, driver->cuMemPoolTrimTo(cuda->pool, 0));
+        if (result == CUDA_SUCCESS)
+            GK_IN_CONTEXT(
+                cuda, result,
+                driver->cuMemAllocFromPoolAsync(&pointer, asked, cuda->pool, (CUstream)stream));
+    }
+    if (result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_INVALID_VALUE) {
+        size_t available = 0, total = 0;
+        CUresult asked_free;
+        GK_IN_CONTEXT(cuda, asked_free, driver->cuMemGetInfo(&available, &total));
+        if (asked_free == CUDA_SUCCESS)
+            return gk_fail(error, GK_MEMORY_ERROR,
+                           "out of device memory: %zu bytes asked, %zu free of %zu", bytes,
+                           available, total);
+    }
+    *device = (void *)pointer;
+    return check(cuda, result, "allocating device memory", error);
+}
+
+static void cuda_release(gk_backend *base, void *device, gk_stream stream) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    if (!device)
+        return;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuMemFreeAsync((CUdeviceptr)device, (CUstream)stream));
+    (void)result; /* fails only after a fault, which the next call reports */
+}
+
+static gk_status cuda_zero(gk_backend *base, void *device, size_t bytes, gk_stream stream,
+                           gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuMemsetD8Async((CUdeviceptr)device, 0, bytes, (CUstream)stream));
+    return check(cuda, result, "zeroing device memory", error);
+}
+
+static gk_status cuda_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
+                              gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    /* From pageable memory this returns when the bytes have left it. */
+    GK_IN_CONTEXT(
+        cuda, result,
+        cuda->driver.cuMemcpyHtoDAsync((CUdeviceptr)device, host, bytes, (CUstream)stream));
+    return check(cuda, result, "copying to the device", error);
+}
+
+static gk_status cuda_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,
+                               gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(
+        cuda, result,
+        cuda->driver.cuMemcpyDtoHAsync(host, (CUdeviceptr)device, bytes, (CUstream)stream));
+    if (result == CUDA_SUCCESS)
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamSynchronize((CUstream)stream));
+    return check(cuda, result, "copying from the device", error);
+}
+
+static gk_status cuda_copy_within(gk_backend *base, void *to, const void *from, size_t bytes,
+                                  gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuMemcpyDtoDAsync((CUdeviceptr)to, (CUdeviceptr)from, bytes,
+                                                 (CUstream)stream));
+    return check(cuda, result, "copying on the device", error);
+}
+
+static int family_of(const gk_row *row) {
+    int family = 0;
+    while (strcmp(families[family].name, row->family) != 0)
+        family++; /* every row stands in a family's file, so there is one */
+    return family;
+}
+
+/* Load the row's file and look the kernel up: once a process, then it is an array access. */
+static gk_status find_function(gk_cuda *cuda, const gk_row *row, CUfunction *function,
+                               gk_error *error) {
+    size_t count;
+    _Atomic(CUfunction) *slot = &cuda->functions[row - gk_rows(&count)];
+    *function = atomic_load_explicit(slot, memory_order_acquire);
+    if (*function)
+        return GK_OK;
+    CUresult result = CUDA_SUCCESS;
+    int family = family_of(row);
+    pthread_mutex_lock(&cuda->lock);
+    if (!cuda->modules[family])
+        GK_IN_CONTEXT(
+            cuda, result,
+            cuda->driver.cuModuleLoadData(&cuda->modules[family], families[family].image));
+    if (result == CUDA_SUCCESS)
+        result = cuda->driver.cuModuleGetFunction(function, cuda->modules[family], row->symbol);
+    if (result == CUDA_SUCCESS)
+        atomic_store_explicit(slot, *function, memory_order_release);
+    pthread_mutex_unlock(&cuda->lock);
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
+        return gk_fail(error, GK_CUDA_ERROR,
+                       "this build of gpukern has no kernels for compute capability %d.%d; build "
+                       "it with GPUKERN_ARCHS=%d",
+                       cuda->base.capability / 10, cuda->base.capability % 10,
+                       cuda->base.capability);
+    return check(cuda, result, "loading the kernel", error);
+}
+
+static gk_status cuda_launch(gk_backend *base, const gk_launch *launch, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUfunction function;
+    gk_status status = find_function(cuda, launch->row, &function, error);
+    if (status != GK_OK)
+        return status;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuLaunchKernel(function, launch->grid[0], launch->grid[1],
+                                              launch->grid[2], launch->block[0], launch->block[1],
+                                              launch->block[2], (unsigned)launch->shared_bytes,
+                                              (CUstream)launch->stream, launch->arguments, NULL));
+    if (result == CUDA_SUCCESS)
+        atomic_store_explicit(&cuda->last_launch, launch->row, memory_order_relaxed);
+    status = check(cuda, result, "the launch", error);
+    if (status == GK_CUDA_ERROR)
+        gk_fail_in(error, "kernel %s, grid (%u, %u, %u), block (%u, %u, %u): ", launch->row->symbol,
+                   launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
+                   launch->block[1], launch->block[2]);
+    return status;
+}
+
+/* cuBLAS is looked for once; what came of it is remembered either way. */
+static gk_status need_cublas(gk_cuda *cuda, gk_error *error) {
+    bool pushed = false;
+    gk_status status = check(cuda, enter(cuda, &pushed), "entering the context", error);
+    if (status != GK_OK)
+        return status;
+    pthread_mutex_lock(&cuda->lock);
+    if (!cuda->cublas && cuda->cublas_problem.status == GK_OK)
+        gk_cublas_open(&cuda->cublas, cuda->locate, cuda->locate_context, &cuda->cublas_problem);
+    status = cuda->cublas_problem.status;
+    pthread_mutex_unlock(&cuda->lock);
+    leave(cuda, pushed);
+    if (status != GK_OK)
+        *error = cuda->cublas_problem;
+    return status;
+}
+
+static gk_status cuda_gemm(gk_backend *base, const gk_gemm *gemm, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    gk_status status = need_cublas(cuda, error);
+    if (status != GK_OK)
+        return status;
+    bool pushed = false;
+    status = check(cuda, enter(cuda, &pushed), "entering the context", error);
+    if (status == GK_OK)
+        status = gk_cublas_gemm(cuda->cublas, gemm, error);
+    leave(cuda, pushed);
+    return status;
+}
+
+static gk_status cuda_event_new(gk_backend *base, gk_event **event, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    gk_event *made = malloc(sizeof *made);
+    if (!made)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of host memory for an event");
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventCreate(&made->handle, CU_EVENT_DEFAULT));
+    if (result != CUDA_SUCCESS) {
+        free(made);
+        return check(cuda, result, "creating an event", error);
+    }
+    *event = made;
+    return GK_OK;
+}
+
+static void cuda_event_free(gk_backend *base, gk_event *event) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    if (!event)
+        return;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventDestroy(event->handle));
+    (void)result; /* fails only after a fault, which the next call reports */
+    free(event);
+}
+
+static gk_status cuda_record(gk_backend *base, gk_event *event, gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventRecord(event->handle, (CUstream)stream));
+    return check(cuda, result, "recording an event", error);
+}
+
+static gk_status cuda_elapsed(gk_backend *base, gk_event *from, gk_event *to, double *seconds,
+                              gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    float milliseconds = 0.0f;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(to->handle));
+    if (result == CUDA_SUCCESS)
+        GK_IN_CONTEXT(cuda, result,
+                      cuda->driver.cuEventElapsedTime(&milliseconds, from->handle, to->handle));
+    *seconds = (double)milliseconds * 1e-3;
+    return check(cuda, result, "reading an event", error);
+}
+
+/* 0 and CU_STREAM_LEGACY (1) name the same stream. */
+static bool is_legacy(gk_stream stream) {
+    return stream <= 1;
+}
+
+static gk_status cuda_wait(gk_backend *base, gk_stream waiting, gk_stream producer,
+                           gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    const gk_driver *driver = &cuda->driver;
+    if (waiting == producer || (is_legacy(waiting) && is_legacy(producer)))
+        return GK_OK;
+    bool pushed = false;
+    CUevent event = NULL;
+    CUresult result = enter(cuda, &pushed);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuEventRecord(event, (CUstream)producer);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuStreamWaitEvent((CUstream)waiting, event, 0);
+    if (event)
+        (void)driver->cuEventDestroy(event); /* freed by the driver once it has passed */
+    leave(cuda, pushed);
+    return check(cuda, result, "waiting for the producer's stream", error);
+}
+
+static gk_status cuda_synchronize(gk_backend *base, gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    if (stream)
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamSynchronize((CUstream)stream));
+    else
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuCtxSynchronize());
+    return check(cuda, result, "synchronizing", error);
+}
+
+static gk_status cuda_holds(gk_backend *base, const gk_row *row, gk_error *error) {
+    return row->symbol ? GK_OK : need_cublas((gk_cuda *)base, error);
+}
+
+static gk_status cuda_owns(gk_backend *base, const void *pointer, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    unsigned kind = 0;
+    int ordinal = -1;
+    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    void *answers[] = {&kind, &ordinal};
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuPointerGetAttributes(2, asked, answers, (CUdeviceptr)pointer));
+    gk_status status = check(cuda, result, "asking what a pointer is", error);
+    if (status != GK_OK)
+        return status;
+    if (kind != CU_MEMORYTYPE_DEVICE && kind != CU_MEMORYTYPE_UNIFIED)
+        return gk_fail(error, GK_VALUE_ERROR, "%p is not device memory", pointer);
+    if (ordinal != (int)cuda->device)
+        return gk_fail(error, GK_VALUE_ERROR,
+                       "%p is memory of device %d, and this call runs on device %d", pointer,
+                       ordinal, (int)cuda->device);
+    return GK_OK;
+}
+
+static size_t cuda_live_bytes(gk_backend *base) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    cuuint64_t used = 0;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuCtxSynchronize());
+    if (result == CUDA_SUCCESS)
+        GK_IN_CONTEXT(cuda, result,
+                      cuda->driver.cuMemPoolGetAttribute(cuda->pool,
+                                                         CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    return (size_t)used;
+}
+
+static void cuda_close(gk_backend *base) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    const gk_driver *driver = &cuda->driver;
+    bool pushed = false;
+    /* When the process is ending the driver may be gone already; nothing here can be mended then.
+     */
+    if (cuda->context && enter(cuda, &pushed) == CUDA_SUCCESS) {
+        gk_cublas_close(cuda->cublas);
+        for (int i = 0; i < FAMILIES; i++)
+            if (cuda->modules[i])
+                (void)driver->cuModuleUnload(cuda->modules[i]);
+        if (cuda->pool)
+            (void)driver->cuMemPoolDestroy(cuda->pool);
+        leave(cuda, pushed);
+    }
+    if (cuda->context)
+        (void)driver->cuDevicePrimaryCtxRelease(cuda->device);
+    pthread_mutex_destroy(&cuda->lock);
+    free(cuda->functions);
+    free(cuda);
+}
+
+static gk_status first_device(gk_cuda *cuda, gk_error *error) {
+    const gk_driver *driver = &cuda->driver;
+    int count = 0, major = 0, minor = 0;
+    CUresult result = driver->cuDeviceGetCount(&count);
+    if (result == CUDA_SUCCESS && count == 0)
+        return gk_fail(error, GK_CUDA_ERROR,
+                       "the driver works but shows no GPU; look at CUDA_VISIBLE_DEVICES");
+    if (result == CUDA_SUCCESS)
+        result = driver->cuDeviceGet(&cuda->device, 0);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                              cuda->device);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                              cuda->device);
+    cuda->base.capability = 10 * major + minor;
+    if (result == CUDA_SUCCESS && cuda->base.capability < LEAST_CAPABILITY)
+        return gk_fail(error, GK_CUDA_ERROR,
+                       "the GPU has compute capability %d.%d and gpukern needs %d.%d (Turing) or "
+                       "newer",
+                       major, minor, LEAST_CAPABILITY / 10, LEAST_CAPABILITY % 10);
+    return check(cuda, result, "asking for the device", error);
+}
+
+/* A pool of our own that keeps what is freed: neither other libraries nor the system pay for it. */
+static CUresult make_pool(gk_cuda *cuda) {
+    CUmemPoolProps properties = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->device},
+    };
+    cuuint64_t keep = UINT64_MAX;
+    CUresult result = cuda->driver.cuMemPoolCreate(&cuda->pool, &properties);
+    if (result == CUDA_SUCCESS)
+        result = cuda->driver.cuMemPoolSetAttribute(cuda->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                                                    &keep);
+    return result;
+}
+
+static gk_status start(gk_cuda *cuda, gk_error *error) {
+    size_t rows;
+    gk_rows(&rows);
+    cuda->functions = calloc(rows, sizeof *cuda->functions);
+    if (!cuda->functions)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
+    gk_status status = gk_driver_open(&cuda->driver, error);
+    if (status == GK_OK)
+        status = first_device(cuda, error);
+    if (status != GK_OK)
+        return status;
+    CUresult result = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);
+    if (result == CUDA_SUCCESS)
+        GK_IN_CONTEXT(cuda, result, make_pool(cuda));
+    return check(cuda, result, "creating a context on the device", error);
+}
+
+static const gk_backend functions = {
+    .name = "cuda",
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .zero = cuda_zero,
+    .copy_in = cuda_copy_in,
+    .copy_out = cuda_copy_out,
+    .copy_within = cuda_copy_within,
+    .launch = cuda_launch,
+    .gemm = cuda_gemm,
+    .event_new = cuda_event_new,
+    .event_free = cuda_event_free,
+    .record = cuda_record,
+    .elapsed = cuda_elapsed,
+    .wait = cuda_wait,
+    .synchronize = cuda_synchronize,
+    .holds = cuda_holds,
+    .owns = cuda_owns,
+    .live_bytes = cuda_live_bytes,
+    .close = cuda_close,
+};
+
+gk_status gk_backend_cuda_open(gk_backend **backend, gk_locator locate, void *context,
+                               gk_error *error) {
+    gk_cuda *cuda = calloc(1, sizeof *cuda);
+    if (!cuda)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
+    cuda->base = functions;
+    cuda->locate = locate;
+    cuda->locate_context = context;
+    pthread_mutex_init(&cuda->lock, NULL);
+    gk_status status = start(cuda, error);
+    if (status != GK_OK) {
+        cuda_close(&cuda->base);
+        return status;
+    }
+    *backend = &cuda->base;
+    return GK_OK;
+}
+
+void gk_backend_cuda_cublas(gk_backend *base, gk_cublas_report *report) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    memset(report, 0, sizeof *report);
+    if (need_cublas(cuda, &report->problem) != GK_OK)
+        return;
+    snprintf(report->path, sizeof report->path, "%s", gk_cublas_path(cuda->cublas));
+    report->version = gk_cublas_version(cuda->cublas);
+}

@@ -1,0 +1,467 @@
+#define _GNU_SOURCE /* tsearch, posix_memalign */
+#include "backend_sim.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <search.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../cuda/sim/sim.h"
+#include "registry.h"
+
+#define GK_FAMILY(name)                                                                            \
+    extern const gk_sim_body gk_sim_bodies_##name[] __attribute__((visibility("hidden")));
+#include "gk_families.h"
+#undef GK_FAMILY
+
+enum {
+    POISON = 0xff, /* fresh device memory is not zero: a NaN in every floating type */
+    CANARY = 0xa5,
+    ALIGNMENT = 256, /* cuMemAlloc's */
+#ifdef __SANITIZE_ADDRESS__
+    REDZONE = 0, /* the sanitizer has its own, and names the line */
+#else
+    REDZONE = 256,
+#endif
+};
+
+typedef struct allocation {
+    char *start, *end; /* at least one byte, so that each can be told from its neighbours */
+    size_t bytes;
+    struct allocation *next, **link;
+} allocation;
+
+typedef struct sim_backend {
+    gk_backend base;
+    gk_sim *sim;
+    size_t total; /* what counts as the device's memory */
+    _Atomic pid_t pid;
+    pthread_mutex_t lock; /* of what follows */
+    size_t used;
+    void *tree; /* of allocations, by address */
+    allocation *first;
+    size_t slots; /* of the hash table of bodies by symbol: a power of two */
+    const gk_sim_body **bodies;
+} sim_backend;
+
+struct gk_event {
+    struct timespec at;
+    bool recorded;
+};
+
+/* The lock may have been held by a thread that this child of a fork does not have. */
+static void lock(sim_backend *sim) {
+    pid_t here = getpid(), seen = atomic_load(&sim->pid);
+    while (seen != here) {
+        if (seen != -1 && atomic_compare_exchange_strong(&sim->pid, &seen, -1)) {
+            pthread_mutex_init(&sim->lock, NULL);
+            atomic_store(&sim->pid, here);
+        }
+        seen = atomic_load(&sim->pid);
+    }
+    pthread_mutex_lock(&sim->lock);
+}
+
+static void unlock(sim_backend *sim) {
+    pthread_mutex_unlock(&sim->lock);
+}
+
+static gk_status only_stream(gk_stream stream, gk_error *error) {
+    if (stream <= 1) /* 0 and 1 both name the legacy default stream */
+        return GK_OK;
+    return gk_fail(error, GK_VALUE_ERROR, "the simulator has no streams; leave stream out");
+}
+
+/* Ranges that share a byte compare as equal: a search for one byte finds its allocation. */
+static int compare(const void *left, const void *right) {
+    const allocation *a = left, *b = right;
+    return a->end <= b->start ? -1 : a->start >= b->end;
+}
+
+/* The live allocation that holds all `bytes` from `pointer`; under the lock. */
+static allocation *holder(sim_backend *sim, const void *pointer, size_t bytes) {
+    char *at = (char *)(uintptr_t)pointer;
+    allocation wanted = {.start = at, .end = at + 1};
+    allocation **found = tfind(&wanted, &sim->tree, compare);
+    if (!found || bytes > (size_t)((*found)->start + (*found)->bytes - at))
+        return NULL;
+    return *found;
+}
+
+static gk_status inside(sim_backend *sim, const void *pointer, size_t bytes, gk_error *error) {
+    if (!bytes)
+        return GK_OK;
+    lock(sim);
+    allocation *found = holder(sim, pointer, bytes);
+    unlock(sim);
+    if (found)
+        return GK_OK;
+    return gk_fail(error, GK_CUDA_ERROR,
+                   "CUDA_ERROR_INVALID_VALUE: %zu bytes at %p are not in one allocation of the "
+                   "simulator",
+                   bytes, pointer);
+}
+
+static gk_status sim_allocate(gk_backend *backend, size_t bytes, gk_stream stream, void **device,
+                              gk_error *error) {
+    sim_backend *sim = (sim_backend *)backend;
+    if (only_stream(stream, error))
+        return error->status;
+    size_t extent = bytes ? bytes : 1;
+    void *memory = NULL;
+    allocation *record = malloc(sizeof *record);
+    lock(sim);
+    size_t free_bytes = sim->total - sim->used;
+    bool fits = record && extent <= free_bytes;
+    if (fits && posix_memalign(&memory, ALIGNMENT, extent + 2 * (size_t)REDZONE) != 0)
+        fits = false;
+    if (fits) {
+        *record = (allocation){.start = (char *)memory + REDZONE, .bytes = bytes};
+        record->end = record->start + extent;
+        fits = tsearch(record, &sim->tree, compare) != NULL;
+    }
+    if (!fits) {
+        unlock(sim);
+        free(memory);
+        free(record);
+        return gk_fail(error, GK_MEMORY_ERROR,
+                       "%zu bytes of device memory asked for, %zu of the simulator's %zu are free",
+                       bytes, free_bytes, sim->total);
+    }
+    record->next = sim->first;
+    record->link = &sim->first;
+    if (sim->first)
+        sim->first->link = &record->next;
+    sim->first = record;
+    sim->used += extent;
+    unlock(sim);
+    memset(memory, CANARY, REDZONE);
+    memset(record->start, POISON, extent);
+    memset(record->end, CANARY, REDZONE);
+    *device = record->start;
+    return GK_OK;
+}
+
+static void sim_release(gk_backend *backend, void *device, gk_stream stream) {
+    sim_backend *sim = (sim_backend *)backend;
+    (void)stream;
+    if (!device)
+        return;
+    lock(sim);
+    allocation *record = holder(sim, device, 0);
+    if (record) {
+        tdelete(record, &sim->tree, compare);
+        *record->link = record->next;
+        if (record->next)
+            record->next->link = record->link;
+        sim->used -= (size_t)(record->end - record->start);
+    }
+    unlock(sim);
+    if (record)
+        free(record->start - REDZONE);
+    free(record);
+}
+
+static gk_status sim_zero(gk_backend *backend, void *device, size_t bytes, gk_stream stream,
+                          gk_error *error) {
+    if (only_stream(stream, error) || inside((sim_backend *)backend, device, bytes, error))
+        return error->status;
+    memset(device, 0, bytes);
+    return GK_OK;
+}
+
+static gk_status sim_copy_in(gk_backend *backend, void *device, const void *host, size_t bytes,
+                             gk_stream stream, gk_error *error) {
+    if (only_stream(stream, error) || inside((sim_backend *)backend, device, bytes, error))
+        return error->status;
+    memcpy(device, host, bytes);
+    return GK_OK;
+}
+
+static gk_status sim_copy_out(gk_backend *backend, void *host, const void *device, size_t bytes,
+                              gk_stream stream, gk_error *error) {
+    if (only_stream(stream, error) || inside((sim_backend *)backend, device, bytes, error))
+        return error->status;
+    memcpy(host, device, bytes);
+    return GK_OK;
+}
+
+static gk_status sim_copy_within(gk_backend *backend, void *to, const void *from, size_t bytes,
+                                 gk_stream stream, gk_error *error) {
+    sim_backend *sim = (sim_backend *)backend;
+    if (only_stream(stream, error) || inside(sim, to, bytes, error) ||
+        inside(sim, from, bytes, error))
+        return error->status;
+    memmove(to, from, bytes);
+    return GK_OK;
+}
+
+static size_t hash(const char *symbol) {
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+    while (*symbol)
+        h = (h ^ (unsigned char)*symbol++) * 0x100000001b3u;
+    return (size_t)(h ^ (h >> 32));
+}
+
+/* The place of the symbol in the table, or the empty one where it would go. */
+static const gk_sim_body **place_of(sim_backend *sim, const char *symbol) {
+    size_t at = hash(symbol) & (sim->slots - 1);
+    while (sim->bodies[at] && strcmp(sim->bodies[at]->symbol, symbol) != 0)
+        at = (at + 1) & (sim->slots - 1);
+    return sim->bodies + at;
+}
+
+static gk_status sim_holds(gk_backend *backend, const gk_row *row, gk_error *error) {
+    if (!row->symbol)
+        return gk_fail(error, GK_CUDA_ERROR, "needs a GPU (cuBLAS)");
+    if (!*place_of((sim_backend *)backend, row->symbol))
+        return gk_fail(error, GK_CUDA_ERROR, "needs a GPU: the simulator has no %s", row->symbol);
+    return GK_OK;
+}
+
+/* The first byte that the kernel wrote outside of an allocation; the canary is put back. */
+static gk_status redzones(sim_backend *sim, const char *symbol, gk_error *error) {
+    static const unsigned char canary[] = {[0 ... 255] = CANARY};
+    _Static_assert(REDZONE <= (int)sizeof canary, "");
+    gk_status status = GK_OK;
+    lock(sim);
+    for (allocation *at = sim->first; at; at = at->next)
+        for (int side = 0; side < 2; side++) {
+            unsigned char *zone = (unsigned char *)(side ? at->end : at->start - REDZONE);
+            if (memcmp(zone, canary, REDZONE) == 0)
+                continue;
+            /* The byte nearest to the allocation says most. */
+            int i = side ? 0 : REDZONE - 1;
+            while (zone[i] == CANARY)
+                i += side ? 1 : -1;
+            status = gk_fail(error, GK_CUDA_ERROR,
+                             "%s wrote out of bounds: at byte %td of an allocation of %zu", symbol,
+                             (char *)zone + i - at->start, at->bytes);
+            memset(zone, CANARY, REDZONE);
+        }
+    unlock(sim);
+    return status;
+}
+
+static gk_status sim_launch(gk_backend *backend, const gk_launch *launch, gk_error *error) {
+    sim_backend *sim = (sim_backend *)backend;
+    if (only_stream(launch->stream, error) || sim_holds(backend, launch->row, error))
+        return error->status;
+    gk_sim_grid grid = {
+        .body = *place_of(sim, launch->row->symbol),
+        .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+        .block = {launch->block[0], launch->block[1], launch->block[2]},
+        .shared_bytes = launch->shared_bytes,
+        .arguments = launch->arguments,
+    };
+    if (!gk_sim_launch(sim->sim, &grid, error->text, sizeof error->text))
+        return error->status = GK_CUDA_ERROR;
+    return REDZONE ? redzones(sim, launch->row->symbol, error) : GK_OK;
+}
+
+static gk_status sim_gemm(gk_backend *backend, const gk_gemm *gemm, gk_error *error) {
+    (void)backend, (void)gemm;
+    return gk_fail(error, GK_CUDA_ERROR, "cuBLAS needs a GPU");
+}
+
+static gk_status sim_event_new(gk_backend *backend, gk_event **event, gk_error *error) {
+    (void)backend;
+    *event = calloc(1, sizeof **event);
+    return *event ? GK_OK : gk_fail(error, GK_MEMORY_ERROR, "out of memory for an event");
+}
+
+static void sim_event_free(gk_backend *backend, gk_event *event) {
+    (void)backend;
+    free(event);
+}
+
+static gk_status sim_record(gk_backend *backend, gk_event *event, gk_stream stream,
+                            gk_error *error) {
+    (void)backend;
+    if (only_stream(stream, error))
+        return error->status;
+    clock_gettime(CLOCK_MONOTONIC, &event->at);
+    event->recorded = true;
+    return GK_OK;
+}
+
+static gk_status sim_elapsed(gk_backend *backend, gk_event *from, gk_event *to, double *seconds,
+                             gk_error *error) {
+    (void)backend;
+    if (!from->recorded || !to->recorded)
+        return gk_fail(error, GK_VALUE_ERROR, "an event that was not recorded has no time");
+    *seconds = (double)(to->at.tv_sec - from->at.tv_sec) +
+               1e-9 * (double)(to->at.tv_nsec - from->at.tv_nsec);
+    return GK_OK;
+}
+
+static gk_status sim_wait(gk_backend *backend, gk_stream waiting, gk_stream producer,
+                          gk_error *error) {
+    (void)backend;
+    return only_stream(waiting | producer, error);
+}
+
+/* A launch is over when it returns. */
+static gk_status sim_synchronize(gk_backend *backend, gk_stream stream, gk_error *error) {
+    (void)backend;
+    return only_stream(stream, error);
+}
+
+static gk_status sim_owns(gk_backend *backend, const void *pointer, gk_error *error) {
+    sim_backend *sim = (sim_backend *)backend;
+    lock(sim);
+    allocation *found = holder(sim, pointer, 0);
+    unlock(sim);
+    if (found)
+        return GK_OK;
+    return gk_fail(error, GK_VALUE_ERROR, "%p is not memory of the simulator", pointer);
+}
+
+static size_t sim_live_bytes(gk_backend *backend) {
+    sim_backend *sim = (sim_backend *)backend;
+    lock(sim);
+    size_t used = sim->used;
+    unlock(sim);
+    return used;
+}
+
+static void sim_close(gk_backend *backend) {
+    sim_backend *sim = (sim_backend *)backend;
+    if (!sim)
+        return;
+    while (sim->first)
+        sim_release(backend, sim->first->start, 0);
+    gk_sim_close(sim->sim);
+    pthread_mutex_destroy(&sim->lock);
+    free(sim->bodies);
+    free(sim);
+}
+
+/* A non-negative number from the environment. */
+static gk_status number_from(const char *variable, uint64_t *number, gk_error *error) {
+    const char *text = getenv(variable);
+    if (!text || !*text)
+        return GK_OK;
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    if (*end || errno || *text < '0' || *text > '9')
+        return gk_fail(error, GK_VALUE_ERROR, "%s is '%s', not a number of 0 or more", variable,
+                       text);
+    *number = value;
+    return GK_OK;
+}
+
+/* Half of the machine's memory: the arrays on the host need the other half. */
+static size_t device_memory(void) {
+    return (size_t)sysconf(_SC_PHYS_PAGES) / 2 * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static bool tabulate(sim_backend *sim) {
+    static const gk_sim_body *const families[] = {
+#define GK_FAMILY(name) gk_sim_bodies_##name,
+#include "gk_families.h"
+#undef GK_FAMILY
+        NULL,
+    };
+    size_t count = 0;
+    for (int i = 0; families[i]; i++)
+        for (const gk_sim_body *body = families[i]; body->symbol; body++)
+            count++;
+    sim->slots = 1;
+    while (sim->slots < 2 * count + 1)
+        sim->slots *= 2;
+    sim->bodies = calloc(sim->slots, sizeof *sim->bodies);
+    if (!sim->bodies)
+        return false;
+    for (int i = 0; families[i]; i++)
+        for (const gk_sim_body *body = families[i]; body->symbol; body++)
+            *place_of(sim, body->symbol) = body;
+    return true;
+}
+
+static const gk_backend functions = {
+    .name = "sim",
+    .capability = GK_SIM_CAPABILITY,
+    .static_shared_limit = GK_SIM_MAX_SHARED,
+    .allocate = sim_allocate,
+    .release = sim_release,
+    .zero = sim_zero,
+    .copy_in = sim_copy_in,
+    .copy_out = sim_copy_out,
+    .copy_within = sim_copy_within,
+    .launch = sim_launch,
+    .gemm = sim_gemm,
+    .event_new = sim_event_new,
+    .event_free = sim_event_free,
+    .record = sim_record,
+    .elapsed = sim_elapsed,
+    .wait = sim_wait,
+    .synchronize = sim_synchronize,
+    .holds = sim_holds,
+    .owns = sim_owns,
+    .live_bytes = sim_live_bytes,
+    .close = sim_close,
+};
+
+gk_status gk_backend_sim_open(gk_backend **backend, gk_error *error) {
+    uint64_t seed = 1, cores = 0;
+    if (number_from("GPUKERN_SIM_SEED", &seed, error) ||
+        number_from("GPUKERN_SIM_THREADS", &cores, error))
+        return error->status;
+    sim_backend *sim = calloc(1, sizeof *sim);
+    if (!sim)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of memory for the simulator");
+    sim->base = functions;
+    sim->total = device_memory();
+    atomic_store(&sim->pid, getpid());
+    pthread_mutex_init(&sim->lock, NULL);
+    sim->sim = gk_sim_open(cores < 1024 ? (unsigned)cores : 1024, seed);
+    if (!sim->sim || !tabulate(sim)) {
+        sim_close(&sim->base);
+        return gk_fail(error, GK_MEMORY_ERROR, "out of memory for the simulator");
+    }
+    *backend = &sim->base;
+    return GK_OK;
+}
+
+void gk_backend_sim_describe(gk_device_summary *summary, gk_attribute_visitor visit,
+                             void *context) {
+    gk_error ignored;
+    uint64_t cores = 0;
+    (void)number_from("GPUKERN_SIM_THREADS", &cores, &ignored);
+    *summary = (gk_device_summary){
+        .name = "simulator (CPU)",
+        .capability = GK_SIM_CAPABILITY,
+        .memory_total = device_memory(),
+        .memory_free = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE),
+    };
+    if (summary->memory_free > summary->memory_total)
+        summary->memory_free = summary->memory_total;
+    if (!visit)
+        return;
+    const struct {
+        const char *name;
+        int value;
+    } attributes[] = {
+        {"MAX_THREADS_PER_BLOCK", GK_SIM_MAX_THREADS},
+        {"MAX_BLOCK_DIM_X", GK_SIM_MAX_THREADS},
+        {"MAX_BLOCK_DIM_Y", GK_SIM_MAX_THREADS},
+        {"MAX_BLOCK_DIM_Z", GK_SIM_MAX_BLOCK_Z},
+        {"MAX_GRID_DIM_X", GK_SIM_MAX_GRID_X},
+        {"MAX_GRID_DIM_Y", GK_SIM_MAX_GRID_YZ},
+        {"MAX_GRID_DIM_Z", GK_SIM_MAX_GRID_YZ},
+        {"MAX_SHARED_MEMORY_PER_BLOCK", GK_SIM_MAX_SHARED},
+        {"WARP_SIZE", GK_SIM_WARP},
+        {"MULTIPROCESSOR_COUNT", (int)gk_sim_cores(cores < 1024 ? (unsigned)cores : 1024)},
+        {"COMPUTE_CAPABILITY_MAJOR", GK_SIM_CAPABILITY / 10},
+        {"COMPUTE_CAPABILITY_MINOR", GK_SIM_CAPABILITY % 10},
+    };
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+        visit(context, attributes[i].name, attributes[i].value);
+}

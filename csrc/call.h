@@ -1,0 +1,56 @@
+/* One call of an operation: its device, its stream, its temporaries and its clock. */
+#ifndef GK_CALL_H
+#define GK_CALL_H
+
+#include "array.h"
+#include "engine.h"
+#include "registry.h"
+
+enum { GK_MAX_TEMPORARIES = 8, GK_MAX_OPERANDS = 2 };
+
+/* Where the time of a call went, in seconds; measured only under gpukern.profile(), since each
+   phase then has to end before the next one starts. */
+typedef struct gk_phases {
+    double allocate, host_to_device, kernel, device_to_host;
+    size_t bytes_in, bytes_out;
+} gk_phases;
+
+typedef struct gk_call {
+    const char *operation; /* begins every sentence about a failure */
+    const char *variant;   /* as the user named it, or NULL */
+    gk_engine *engine;
+    gk_backend *backend;
+    gk_stream stream;
+    bool strict;          /* synchronize after each launch */
+    gk_phases *phases;    /* NULL unless profiled */
+    const gk_row *wanted; /* the row that `variant` names */
+    const gk_row *ran;
+    gk_error error;
+    void *temporaries[GK_MAX_TEMPORARIES];
+    int temporary_count;
+} gk_call;
+
+double gk_seconds(void); /* a clock that only goes forward */
+
+/* Open the device for the call. Every call that was begun has to be ended, also after an error. */
+gk_status gk_call_begin(gk_call *call, gk_engine *engine, const char *operation);
+void gk_call_end(gk_call *call); /* releases the temporaries */
+
+/* Device memory until the end of the call. */
+gk_status gk_call_temporary(gk_call *call, size_t bytes, void **device);
+/* Device memory that the caller keeps. */
+gk_status gk_call_allocate(gk_call *call, size_t bytes, void **device);
+
+gk_status gk_call_copy_in(gk_call *call, void *device, const void *host, size_t bytes);
+gk_status gk_call_copy_out(gk_call *call, void *host, const void *device, size_t bytes);
+gk_status gk_call_copy_within(gk_call *call, void *to, const void *from, size_t bytes);
+gk_status gk_call_zero(gk_call *call, void *device, size_t bytes);
+
+/* Launch a row's kernel on `blocks` blocks; nothing at all for 0. */
+gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments);
+gk_status gk_call_gemm(gk_call *call, const gk_row *row, gk_gemm gemm);
+
+/* The row to run on these pointers (their bitwise or): the wanted one or the default. */
+gk_status gk_call_choose(gk_call *call, gk_dtype dtype, uintptr_t address_bits, const gk_row **row);
+
+#endif

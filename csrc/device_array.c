@@ -1,0 +1,377 @@
+#include "device_array.h"
+
+#include <structmember.h>
+#include <stddef.h>
+
+#include "invoke.h"
+
+bool gk_is_device_array(const gk_state *state, PyObject *object) {
+    return Py_TYPE(object) == state->device_array_type;
+}
+
+static void deallocate(PyObject *self) {
+    gk_device_array *array = (gk_device_array *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    if (array->weak_references)
+        PyObject_ClearWeakRefs(self);
+    gk_backend *backend = array->state ? gk_engine_opened(&array->state->engine) : NULL;
+    if (backend)
+        backend->release(backend, array->array.data, array->stream);
+    PyObject_GC_Del(self);
+    Py_DECREF(type);
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    return 0;
+}
+
+PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *like) {
+    gk_status status;
+    if (gk_fault_due(&state->engine.faults)) {
+        PyErr_Format(PyExc_MemoryError, "%s: planted fault in a host allocation", call->operation);
+        return NULL;
+    }
+    gk_device_array *made = PyObject_GC_New(gk_device_array, state->device_array_type);
+    if (!made)
+        return NULL;
+    made->state = state;
+    made->stream = call->stream;
+    made->weak_references = NULL;
+    made->array = *like;
+    made->array.place = GK_DEVICE;
+    made->array.readonly = false;
+    made->array.producer = 0;
+    made->array.data = NULL;
+    gk_make_contiguous(&made->array);
+    PyObject_GC_Track((PyObject *)made);
+    Py_BEGIN_ALLOW_THREADS;
+    status = gk_call_allocate(call, gk_bytes(&made->array), &made->array.data);
+    Py_END_ALLOW_THREADS;
+    if (status == GK_OK)
+        return (PyObject *)made;
+    made->array.data = NULL;
+    Py_DECREF(made);
+    return gk_raise(state, &call->error);
+}
+
+/* to_device: the operand as it is, or made contiguous, in memory of its own. */
+PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stream) {
+    gk_call call;
+    gk_operand operand;
+    gk_profiled profiled;
+    PyObject *made = NULL;
+    if (gk_begin(state, &call, "to_device") < 0)
+        return NULL;
+    call.stream = stream;
+    gk_profile_begin(state, &call, &profiled);
+    if (gk_take_operands(state, &call, &source, 1, &operand) < 0)
+        return NULL;
+    made = gk_device_array_new(state, &call, &operand.array);
+    if (made) {
+        gk_status status;
+        gk_array staged, *target = &((gk_device_array *)made)->array;
+        Py_BEGIN_ALLOW_THREADS;
+        if (operand.array.place == GK_HOST) {
+            status = gk_call_copy_in(&call, target->data, operand.array.data, gk_bytes(target));
+        } else {
+            status = gk_stage_operand(&call, &operand.array, &operand.array, &staged);
+            if (status == GK_OK)
+                status = gk_call_copy_within(&call, target->data, staged.data, gk_bytes(target));
+        }
+        gk_call_end(&call);
+        Py_END_ALLOW_THREADS;
+        if (status != GK_OK) {
+            Py_CLEAR(made);
+            gk_raise(state, &call.error);
+        } else if (gk_profile_end(state, &call, &profiled, &operand.array, 1) < 0) {
+            Py_CLEAR(made);
+        }
+    }
+    gk_drop_operands(&operand, 1);
+    return made;
+}
+
+/* to_host: a new NumPy array, or the one that was given. */
+static PyObject *copy_to_host(gk_device_array *self, PyObject *out) {
+    gk_state *state = self->state;
+    gk_call call;
+    gk_output output;
+    gk_profiled profiled;
+    if (gk_begin(state, &call, "to_host") < 0)
+        return NULL;
+    call.stream = self->stream;
+    gk_profile_begin(state, &call, &profiled);
+    int failed = out ? gk_take_output(state, &call, out, &self->array, &output)
+                     : gk_new_output(state, &call, &self->array, &output);
+    if (failed)
+        return NULL;
+    if (output.array.place != GK_HOST) {
+        PyErr_SetString(PyExc_TypeError, "to_host: out has to be a NumPy array");
+        failed = -1;
+    } else {
+        gk_status status;
+        Py_BEGIN_ALLOW_THREADS;
+        status =
+            gk_call_copy_out(&call, output.array.data, self->array.data, gk_bytes(&self->array));
+        Py_END_ALLOW_THREADS;
+        if (status != GK_OK) {
+            gk_raise(state, &call.error);
+            failed = -1;
+        }
+    }
+    if (!failed)
+        failed = gk_finish_output(&output);
+    if (!failed)
+        failed = gk_profile_end(state, &call, &profiled, &self->array, 1);
+    PyObject *result = failed ? NULL : Py_NewRef(output.object);
+    gk_drop_output(&output);
+    return result;
+}
+
+static PyObject *to_host(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                         PyObject *keywords) {
+    static const char *const names[] = {"out", NULL};
+    static const gk_signature signature = {"to_host", names, 0, 1};
+    PyObject *out;
+    if (gk_parse(&signature, arguments, count, keywords, &out) < 0)
+        return NULL;
+    return copy_to_host((gk_device_array *)self, out && !Py_IsNone(out) ? out : NULL);
+}
+
+static PyObject *as_array(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                          PyObject *keywords) {
+    static const char *const names[] = {"dtype", "copy", NULL};
+    static const gk_signature signature = {"__array__", names, 0, 2};
+    PyObject *values[2];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    if (values[1] && Py_IsFalse(values[1])) {
+        PyErr_SetString(PyExc_ValueError, "a DeviceArray can become a NumPy array only by a copy "
+                                          "from the device; copy=False forbids it");
+        return NULL;
+    }
+    PyObject *host = copy_to_host((gk_device_array *)self, NULL);
+    if (!host || !values[0] || Py_IsNone(values[0]))
+        return host;
+    PyObject *converted = PyObject_CallMethod(host, "astype", "O", values[0]);
+    Py_DECREF(host);
+    return converted;
+}
+
+/* attributes ----------------------------------------------------------------------------------- */
+
+static PyObject *get_shape(PyObject *self, void *closure) {
+    (void)closure;
+    return gk_shape_tuple(&((gk_device_array *)self)->array);
+}
+
+static PyObject *get_ndim(PyObject *self, void *closure) {
+    (void)closure;
+    return PyLong_FromLong(((gk_device_array *)self)->array.ndim);
+}
+
+static PyObject *get_size(PyObject *self, void *closure) {
+    (void)closure;
+    return PyLong_FromSize_t(gk_count(&((gk_device_array *)self)->array));
+}
+
+static PyObject *get_nbytes(PyObject *self, void *closure) {
+    (void)closure;
+    return PyLong_FromSize_t(gk_bytes(&((gk_device_array *)self)->array));
+}
+
+static PyObject *get_itemsize(PyObject *self, void *closure) {
+    (void)closure;
+    return PyLong_FromSize_t(gk_dtype_size(((gk_device_array *)self)->array.dtype));
+}
+
+static PyObject *get_dtype(PyObject *self, void *closure) {
+    (void)closure;
+    gk_device_array *array = (gk_device_array *)self;
+    return gk_dtype_object(array->state, array->array.dtype);
+}
+
+static PyObject *get_interface(PyObject *self, void *closure) {
+    (void)closure;
+    gk_device_array *array = (gk_device_array *)self;
+    return gk_cuda_interface(&array->array, array->stream);
+}
+
+static PyObject *get_transposed(PyObject *self, void *closure) {
+    (void)closure;
+    static const gk_options defaults = {0};
+    return gk_invoke(((gk_device_array *)self)->state, &gk_op_transpose, &self, &defaults);
+}
+
+static Py_ssize_t length(PyObject *self) {
+    const gk_array *array = &((gk_device_array *)self)->array;
+    if (array->ndim > 0)
+        return (Py_ssize_t)array->shape[0];
+    PyErr_SetString(PyExc_TypeError, "len() of a 0-d DeviceArray");
+    return -1;
+}
+
+/* repr ----------------------------------------------------------------------------------------- */
+
+enum { REPR_WHOLE = 1000, REPR_EDGE = 3 }; /* elements shown in full; at each end of a longer one */
+
+/* Elements [first, first + count) in C order, as a 1-D host array. */
+static PyObject *read_some(gk_device_array *self, int64_t first, int64_t count) {
+    gk_call call;
+    gk_status status;
+    if (gk_begin(self->state, &call, "repr") < 0)
+        return NULL;
+    call.stream = self->stream;
+    gk_array part = self->array;
+    part.ndim = 1;
+    part.shape[0] = count;
+    PyObject *host = gk_new_host_array(self->state, &call, &part);
+    if (!host)
+        return NULL;
+    const char *from =
+        (const char *)self->array.data + (size_t)first * gk_dtype_size(self->array.dtype);
+    Py_BEGIN_ALLOW_THREADS;
+    status = gk_call_copy_out(&call, gk_host_data(host), from, gk_bytes(&part));
+    Py_END_ALLOW_THREADS;
+    if (status == GK_OK)
+        return host;
+    Py_DECREF(host);
+    return gk_raise(self->state, &call.error);
+}
+
+static PyObject *format_values(PyObject *values) {
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *format = numpy ? PyObject_GetAttrString(numpy, "array2string") : NULL;
+    PyObject *positional = format ? PyTuple_Pack(1, values) : NULL;
+    PyObject *named =
+        positional ? Py_BuildValue("{s:s,s:s}", "separator", ", ", "prefix", "DeviceArray(") : NULL;
+    PyObject *text = named ? PyObject_Call(format, positional, named) : NULL;
+    Py_XDECREF(named);
+    Py_XDECREF(positional);
+    Py_XDECREF(format);
+    Py_XDECREF(numpy);
+    return text;
+}
+
+/* A long array shows its ends, and no more than those are copied from the device. */
+static PyObject *format_ends(gk_device_array *self) {
+    PyObject *text = NULL, *last_text = NULL;
+    PyObject *first = read_some(self, 0, REPR_EDGE);
+    PyObject *last =
+        first ? read_some(self, (int64_t)gk_count(&self->array) - REPR_EDGE, REPR_EDGE) : NULL;
+    PyObject *first_text = last ? format_values(first) : NULL;
+    if (first_text)
+        last_text = format_values(last);
+    if (last_text) {
+        PyObject *head = PyUnicode_Substring(first_text, 0, PyUnicode_GetLength(first_text) - 1);
+        PyObject *tail = PyUnicode_Substring(last_text, 1, PyUnicode_GetLength(last_text));
+        if (head && tail)
+            text = PyUnicode_FromFormat("%U, ..., %U", head, tail);
+        Py_XDECREF(head);
+        Py_XDECREF(tail);
+    }
+    Py_XDECREF(first_text);
+    Py_XDECREF(last_text);
+    Py_XDECREF(first);
+    Py_XDECREF(last);
+    return text;
+}
+
+static PyObject *represent(PyObject *self) {
+    gk_device_array *array = (gk_device_array *)self;
+    PyObject *values = NULL;
+    if (gk_count(&array->array) > REPR_WHOLE) {
+        values = format_ends(array);
+    } else {
+        PyObject *host = copy_to_host(array, NULL);
+        values = host ? format_values(host) : NULL;
+        Py_XDECREF(host);
+    }
+    PyObject *text = values ? PyUnicode_FromFormat("DeviceArray(%U, shape=%s, dtype=%s)", values,
+                                                   gk_shape_text(&array->array).text,
+                                                   gk_dtype_name(array->array.dtype))
+                            : NULL;
+    Py_XDECREF(values);
+    return text;
+}
+
+/* operators ------------------------------------------------------------------------------------ */
+
+static PyObject *operate(const gk_operation *operation, PyObject *left, PyObject *right) {
+    static const gk_options defaults = {0};
+    /* The type cannot be subclassed, so the side that is ours is ours exactly. */
+    bool ours = PyType_GetSlot(Py_TYPE(left), Py_tp_dealloc) == (void *)deallocate;
+    gk_state *state = ((gk_device_array *)(ours ? left : right))->state;
+    if (!gk_is_operand(state, left) || !gk_is_operand(state, right))
+        Py_RETURN_NOTIMPLEMENTED;
+    PyObject *operands[] = {left, right};
+    return gk_invoke(state, operation, operands, &defaults);
+}
+
+static PyObject *operator_add(PyObject *left, PyObject *right) {
+    return operate(&gk_op_add, left, right);
+}
+
+static PyObject *operator_matmul(PyObject *left, PyObject *right) {
+    return operate(&gk_op_matmul, left, right);
+}
+
+/* the type ------------------------------------------------------------------------------------- */
+
+static PyMethodDef methods[] = {
+    {"to_host", (PyCFunction)(void (*)(void))to_host, METH_FASTCALL | METH_KEYWORDS,
+     "to_host($self, out=None)\n--\n\n"
+     "Copy the values into a NumPy array.\n\n"
+     "out: a NumPy array of the same shape and dtype to copy into; a new one if None.\n"
+     "Returns that array, once the copy is complete.\n"
+     "Raises TypeError or ValueError for an out that does not fit, MemoryError, CudaError."},
+    {"__array__", (PyCFunction)(void (*)(void))as_array, METH_FASTCALL | METH_KEYWORDS,
+     "__array__($self, dtype=None, copy=None)\n--\n\n"
+     "The values as a NumPy array: what numpy.asarray calls. Always a copy from the device, so\n"
+     "copy=False raises ValueError."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef attributes[] = {
+    {"shape", get_shape, NULL, "Lengths of the axes, a tuple.", NULL},
+    {"ndim", get_ndim, NULL, "Number of axes.", NULL},
+    {"size", get_size, NULL, "Number of elements.", NULL},
+    {"nbytes", get_nbytes, NULL, "Size of the values in bytes.", NULL},
+    {"itemsize", get_itemsize, NULL, "Size of one element in bytes.", NULL},
+    {"dtype", get_dtype, NULL, "The numpy.dtype of the elements.", NULL},
+    {"T", get_transposed, NULL, "The transposed array, in memory of its own.", NULL},
+    {"__cuda_array_interface__", get_interface, NULL,
+     "The memory as PyTorch, CuPy and Numba take it, with no copy (version 3).", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(gk_device_array, weak_references), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc,
+     "An array in device memory, in C order. Made by gpukern.to_device and gpukern.empty, "
+     "and by\noperations on device arrays. NumPy reads it through __array__ (a copy), "
+     "other GPU\nlibraries through __cuda_array_interface__ (no copy)."},
+    {Py_tp_dealloc, deallocate},
+    {Py_tp_traverse, traverse},
+    {Py_tp_repr, represent},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, attributes},
+    {Py_tp_members, members},
+    {Py_sq_length, length},
+    {Py_nb_add, operator_add},
+    {Py_nb_matrix_multiply, operator_matmul},
+    {0, NULL},
+};
+
+PyType_Spec gk_device_array_spec = {
+    .name = "gpukern.DeviceArray",
+    .basicsize = sizeof(gk_device_array),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};

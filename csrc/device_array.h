@@ -1,0 +1,24 @@
+/* DeviceArray: a contiguous array in device memory, owned by a Python object. */
+#ifndef GK_DEVICE_ARRAY_H
+#define GK_DEVICE_ARRAY_H
+
+#include "args.h"
+#include "transfer.h"
+
+typedef struct gk_device_array {
+    PyObject_HEAD gk_array array;
+    gk_stream stream; /* what orders its memory: allocated, written and freed on it */
+    gk_state *state;  /* alive as long as the type is, which every instance keeps */
+    PyObject *weak_references;
+} gk_device_array;
+
+extern PyType_Spec gk_device_array_spec;
+
+bool gk_is_device_array(const gk_state *state, PyObject *object);
+
+/* A new array of that shape and dtype on the call's stream, its values undefined. */
+PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *like);
+/* A copy in device memory of a host or device array. */
+PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stream);
+
+#endif

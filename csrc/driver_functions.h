@@ -1,0 +1,50 @@
+/* Every function of the CUDA driver that is used, one line each. cuda.h maps each name to its
+   current version (cuMemFree to cuMemFree_v2), and the loader asks for what it maps to. */
+#ifndef GK_DRIVER_FUNCTIONS_H
+#define GK_DRIVER_FUNCTIONS_H
+
+/* clang-format off */
+#define GK_DRIVER_FUNCTIONS(X) \
+    X(cuInit) \
+    X(cuGetErrorName) \
+    X(cuGetErrorString) \
+    X(cuDeviceGet) \
+    X(cuDeviceGetCount) \
+    X(cuDeviceGetName) \
+    X(cuDeviceGetUuid) \
+    X(cuDeviceGetAttribute) \
+    X(cuDeviceTotalMem) \
+    X(cuDevicePrimaryCtxRetain) \
+    X(cuDevicePrimaryCtxRelease) \
+    X(cuDevicePrimaryCtxGetState) \
+    X(cuCtxGetCurrent) \
+    X(cuCtxPushCurrent) \
+    X(cuCtxPopCurrent) \
+    X(cuCtxSynchronize) \
+    X(cuModuleLoadData) \
+    X(cuModuleUnload) \
+    X(cuModuleGetFunction) \
+    X(cuLaunchKernel) \
+    X(cuMemGetInfo) \
+    X(cuMemPoolCreate) \
+    X(cuMemPoolDestroy) \
+    X(cuMemPoolSetAttribute) \
+    X(cuMemPoolGetAttribute) \
+    X(cuMemPoolTrimTo) \
+    X(cuMemAllocFromPoolAsync) \
+    X(cuMemFreeAsync) \
+    X(cuMemsetD8Async) \
+    X(cuMemcpyHtoDAsync) \
+    X(cuMemcpyDtoHAsync) \
+    X(cuMemcpyDtoDAsync) \
+    X(cuStreamSynchronize) \
+    X(cuStreamWaitEvent) \
+    X(cuEventCreate) \
+    X(cuEventDestroy) \
+    X(cuEventRecord) \
+    X(cuEventSynchronize) \
+    X(cuEventElapsedTime) \
+    X(cuPointerGetAttributes)
+/* clang-format on */
+
+#endif

@@ -1,0 +1,157 @@
+#include "invoke.h"
+
+#include "device_array.h"
+
+static bool given(PyObject *object) {
+    return object && !Py_IsNone(object);
+}
+
+static int take_variant(gk_call *call, PyObject *variant) {
+    if (!given(variant))
+        return 0;
+    if (!PyUnicode_Check(variant)) {
+        PyErr_Format(PyExc_TypeError, "%s: variant has to be a name, not %S", call->operation,
+                     (PyObject *)Py_TYPE(variant));
+        return -1;
+    }
+    call->variant = PyUnicode_AsUTF8AndSize(variant, NULL);
+    return call->variant ? 0 : -1;
+}
+
+/* The axes of a full reduction: None, or every axis once in any order. */
+static int check_axis(const gk_call *call, PyObject *axis, int ndim) {
+    if (!given(axis))
+        return 0;
+    bool seen[GK_MAX_DIMENSIONS] = {false};
+    int count = 0;
+    PyObject *axes = PyTuple_Check(axis) ? Py_NewRef(axis) : PyTuple_Pack(1, axis);
+    if (!axes)
+        return -1;
+    Py_ssize_t length = PyTuple_Size(axes);
+    for (Py_ssize_t i = 0; i < length; i++) {
+        long index = PyLong_AsLong(PyTuple_GetItem(axes, i));
+        if (index == -1 && PyErr_Occurred()) {
+            Py_DECREF(axes);
+            return -1;
+        }
+        index += index < 0 ? ndim : 0;
+        if (index < 0 || index >= ndim || seen[index]) {
+            PyErr_Format(PyExc_ValueError, "%s: axis %R does not fit an array of %d axes",
+                         call->operation, axis, ndim);
+            Py_DECREF(axes);
+            return -1;
+        }
+        seen[index] = true;
+        count++;
+    }
+    Py_DECREF(axes);
+    if (count == ndim)
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: axis=%R keeps %d of %d axes; only sums over all elements are supported "
+                 "(axis=None)",
+                 call->operation, axis, ndim - count, ndim);
+    return -1;
+}
+
+static int check_dtype(gk_state *state, const gk_call *call, PyObject *dtype,
+                       const gk_array *result) {
+    gk_dtype wanted;
+    if (!given(dtype))
+        return 0;
+    if (gk_dtype_from_object(state, call->operation, dtype, &wanted) < 0)
+        return -1;
+    if (wanted == result->dtype)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%s: the result is %s, and dtype asks for %s; convert the array",
+                 call->operation, gk_dtype_name(result->dtype), gk_dtype_name(wanted));
+    return -1;
+}
+
+static void keep_dimensions(const gk_array *operand, gk_array *result) {
+    result->ndim = operand->ndim;
+    for (int i = 0; i < operand->ndim; i++)
+        result->shape[i] = 1;
+    gk_make_contiguous(result);
+}
+
+/* Shapes, dtypes and the variant, before any memory is asked for. */
+static int infer(gk_state *state, gk_call *call, const gk_operation *operation,
+                 const gk_array *arrays, const gk_options *options, gk_array *expected) {
+    gk_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = gk_operation_infer(call, operation, arrays, expected);
+    Py_END_ALLOW_THREADS;
+    if (status != GK_OK) {
+        gk_raise(state, &call->error);
+        return -1;
+    }
+    if (check_axis(call, options->axis, arrays[0].ndim) < 0 ||
+        check_dtype(state, call, options->dtype, expected) < 0)
+        return -1;
+    if (options->keepdims)
+        keep_dimensions(&arrays[0], expected);
+    return 0;
+}
+
+/* `out` where it is given; else on the device if any operand is there, and on the host if none. */
+static int make_output(gk_state *state, gk_call *call, const gk_operation *operation,
+                       const gk_array *arrays, PyObject *out, const gk_array *expected,
+                       gk_output *output) {
+    if (given(out))
+        return gk_take_output(state, call, out, expected, output);
+    bool on_device = false;
+    for (int i = 0; i < operation->operand_count; i++)
+        on_device |= arrays[i].place == GK_DEVICE;
+    if (!on_device)
+        return gk_new_output(state, call, expected, output);
+    *output = (gk_output){.object = gk_device_array_new(state, call, expected)};
+    if (!output->object)
+        return -1;
+    output->array = ((gk_device_array *)output->object)->array;
+    return 0;
+}
+
+static int run(gk_state *state, gk_call *call, const gk_operation *operation,
+               const gk_array *arrays, gk_output *output) {
+    gk_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = gk_operation_run(call, operation, arrays, &output->array);
+    gk_call_end(call);
+    Py_END_ALLOW_THREADS;
+    if (status == GK_OK)
+        return gk_finish_output(output);
+    gk_raise(state, &call->error);
+    return -1;
+}
+
+PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *const *objects,
+                    const gk_options *options) {
+    gk_call call;
+    gk_profiled profiled;
+    gk_operand operands[GK_MAX_OPERANDS];
+    gk_array arrays[GK_MAX_OPERANDS], expected;
+    gk_output output;
+    PyObject *result = NULL;
+    int count = operation->operand_count;
+    if (gk_begin(state, &call, operation->name) < 0)
+        return NULL;
+    gk_profile_begin(state, &call, &profiled);
+    if (gk_stream_from_object(operation->name, options->stream, &call.stream) < 0 ||
+        take_variant(&call, options->variant) < 0 ||
+        gk_take_operands(state, &call, objects, count, operands) < 0)
+        return NULL;
+    for (int i = 0; i < count; i++)
+        arrays[i] = operands[i].array;
+    if (infer(state, &call, operation, arrays, options, &expected) == 0 &&
+        make_output(state, &call, operation, arrays, options->out, &expected, &output) == 0) {
+        if (run(state, &call, operation, arrays, &output) == 0 &&
+            gk_profile_end(state, &call, &profiled, arrays, count) == 0)
+            result = Py_NewRef(output.object);
+        gk_drop_output(&output);
+    }
+    gk_drop_operands(operands, count);
+    if (result && !given(options->out) && expected.ndim == 0)
+        result = gk_as_scalar(result);
+    return result;
+}

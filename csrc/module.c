@@ -1,0 +1,446 @@
+/* gpukern._core: the functions that Python sees, and the state behind them. */
+#include "state.h"
+
+#include <string.h>
+
+#include "args.h"
+#include "device_array.h"
+#include "event.h"
+#include "invoke.h"
+#include "reports.h"
+
+static gk_state *state_of(PyObject *module) {
+    return PyModule_GetState(module);
+}
+
+/* operations ----------------------------------------------------------------------------------- */
+
+typedef PyObject *const *gk_arguments;
+
+static PyObject *add(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                     PyObject *keywords) {
+    static const char *const names[] = {"a", "b", "out", "variant", "stream", NULL};
+    static const gk_signature signature = {"add", names, 2, 3};
+    PyObject *values[5];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    gk_options options = {.out = values[2], .variant = values[3], .stream = values[4]};
+    return gk_invoke(state_of(module), &gk_op_add, values, &options);
+}
+
+static PyObject *matmul(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                        PyObject *keywords) {
+    static const char *const names[] = {"a", "b", "out", "variant", "stream", NULL};
+    static const gk_signature signature = {"matmul", names, 2, 3};
+    PyObject *values[5];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    gk_options options = {.out = values[2], .variant = values[3], .stream = values[4]};
+    return gk_invoke(state_of(module), &gk_op_matmul, values, &options);
+}
+
+static PyObject *transpose(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                           PyObject *keywords) {
+    static const char *const names[] = {"a", "out", "variant", "stream", NULL};
+    static const gk_signature signature = {"transpose", names, 1, 2};
+    PyObject *values[4];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    gk_options options = {.out = values[1], .variant = values[2], .stream = values[3]};
+    return gk_invoke(state_of(module), &gk_op_transpose, values, &options);
+}
+
+static PyObject *sum(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                     PyObject *keywords) {
+    static const char *const names[] = {"a",        "axis",    "dtype",  "out",
+                                        "keepdims", "variant", "stream", NULL};
+    static const gk_signature signature = {"sum", names, 1, 5};
+    PyObject *values[7];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    int keepdims = values[4] ? PyObject_IsTrue(values[4]) : 0;
+    if (keepdims < 0)
+        return NULL;
+    gk_options options = {.axis = values[1],
+                          .dtype = values[2],
+                          .out = values[3],
+                          .keepdims = keepdims == 1,
+                          .variant = values[5],
+                          .stream = values[6]};
+    return gk_invoke(state_of(module), &gk_op_sum, values, &options);
+}
+
+/* device memory -------------------------------------------------------------------------------- */
+
+static PyObject *to_device(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                           PyObject *keywords) {
+    static const char *const names[] = {"a", "stream", NULL};
+    static const gk_signature signature = {"to_device", names, 1, 2};
+    PyObject *values[2];
+    gk_stream stream;
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0 ||
+        gk_stream_from_object("to_device", values[1], &stream) < 0)
+        return NULL;
+    return gk_device_array_copy(state_of(module), values[0], stream);
+}
+
+static PyObject *empty(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                       PyObject *keywords) {
+    static const char *const names[] = {"shape", "dtype", NULL};
+    static const gk_signature signature = {"empty", names, 0, 2};
+    gk_state *state = state_of(module);
+    gk_call call;
+    gk_array like = {.dtype = GK_float32};
+    PyObject *values[2];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    if (!values[0]) {
+        PyErr_SetString(PyExc_TypeError, "empty() needs its argument 'shape'");
+        return NULL;
+    }
+    if (gk_shape_from_object("empty", values[0], &like) < 0 ||
+        (values[1] && gk_dtype_from_object(state, "empty", values[1], &like.dtype) < 0) ||
+        gk_begin(state, &call, "empty") < 0)
+        return NULL;
+    if (!gk_is_addressable(&like)) {
+        PyErr_Format(PyExc_MemoryError,
+                     "empty: an array of shape %s and dtype %s has more bytes than an address "
+                     "counts",
+                     gk_shape_text(&like).text, gk_dtype_name(like.dtype));
+        return NULL;
+    }
+    return gk_device_array_new(state, &call, &like);
+}
+
+static PyObject *synchronize(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                             PyObject *keywords) {
+    static const char *const names[] = {"stream", NULL};
+    static const gk_signature signature = {"synchronize", names, 0, 1};
+    gk_state *state = state_of(module);
+    gk_call call;
+    gk_status status;
+    gk_stream stream;
+    PyObject *value;
+    if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
+        gk_stream_from_object("synchronize", value, &stream) < 0 ||
+        gk_begin(state, &call, "synchronize") < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = call.backend->synchronize(call.backend, stream, &call.error);
+    Py_END_ALLOW_THREADS;
+    if (status != GK_OK) {
+        gk_fail_in(&call.error, "synchronize: ");
+        return gk_raise(state, &call.error);
+    }
+    Py_RETURN_NONE;
+}
+
+/* what the Python side of the package is built on -----------------------------------------------
+ */
+
+static PyObject *backend(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_call call;
+    if (gk_begin(state_of(module), &call, "backend") < 0)
+        return NULL;
+    return PyUnicode_FromString(call.backend->name);
+}
+
+static PyObject *simulator_reason(PyObject *module, PyObject *unused) {
+    (void)unused;
+    const gk_error *no_gpu = &state_of(module)->engine.no_gpu;
+    if (no_gpu->status == GK_OK)
+        Py_RETURN_NONE;
+    return PyUnicode_FromString(no_gpu->text);
+}
+
+static PyObject *rows(PyObject *module, PyObject *unused) {
+    (void)unused;
+    return gk_report_rows(state_of(module));
+}
+
+static PyObject *devices(PyObject *module, PyObject *unused) {
+    (void)unused;
+    return gk_report_devices(state_of(module));
+}
+
+static PyObject *driver_report(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return gk_report_driver();
+}
+
+static PyObject *cublas_report(PyObject *module, PyObject *unused) {
+    (void)unused;
+    return gk_report_cublas(state_of(module));
+}
+
+static PyObject *build_report(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return gk_report_build();
+}
+
+static PyObject *strict(PyObject *module, PyObject *change) {
+    long by = PyLong_AsLong(change);
+    if (by == -1 && PyErr_Occurred())
+        return NULL;
+    atomic_fetch_add(&state_of(module)->engine.strict, (int)by);
+    Py_RETURN_NONE;
+}
+
+static PyObject *profile_start(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_state *state = state_of(module);
+    if (state->profile) {
+        PyErr_SetString(PyExc_RuntimeError, "profile: one is open already; close it first");
+        return NULL;
+    }
+    state->profile = PyList_New(0);
+    if (!state->profile)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *profile_stop(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_state *state = state_of(module);
+    PyObject *calls = state->profile;
+    if (!calls) {
+        PyErr_SetString(PyExc_RuntimeError, "profile: none is open");
+        return NULL;
+    }
+    state->profile = NULL;
+    return calls;
+}
+
+static PyObject *fail_call(PyObject *module, PyObject *number) {
+    gk_faults *faults = &state_of(module)->engine.faults;
+    long left = PyLong_AsLong(number);
+    if (left == -1 && PyErr_Occurred())
+        return NULL;
+    bool fired = atomic_exchange(&faults->fired, false);
+    atomic_store(&faults->left, left);
+    return PyBool_FromLong(fired);
+}
+
+static PyObject *live_bytes(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_call call;
+    size_t bytes;
+    if (gk_begin(state_of(module), &call, "live_bytes") < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    bytes = call.backend->live_bytes(call.backend);
+    Py_END_ALLOW_THREADS;
+    return PyLong_FromSize_t(bytes);
+}
+
+/* the module ----------------------------------------------------------------------------------- */
+
+#define GK_OPERANDS_DOC                                                                            \
+    "NumPy arrays of any layout, DeviceArrays, objects with __cuda_array_interface__ (PyTorch,\n"  \
+    "CuPy, Numba)"
+#define GK_OPTIONS_DOC                                                                             \
+    "out: array to write the result to and return; it may be an operand. None: a new array, on\n"  \
+    "    the device if an operand is there, else a NumPy array.\n"                                 \
+    "variant: name of a kernel, as gpukern.variants() lists them. None: the best that runs "       \
+    "here;\n"                                                                                      \
+    "    pointers that are not aligned for it get the next narrower one.\n"                        \
+    "stream: handle of a CUDA stream to work on, an integer. None: the legacy default stream.\n"
+#define GK_RAISES_DOC                                                                              \
+    "Raises TypeError for a dtype or object that is not taken, ValueError for shapes, layouts "    \
+    "and\n"                                                                                        \
+    "names, MemoryError, CudaError, and DeviceLostError after a kernel has faulted."
+
+#define GK_FAST(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
+
+static PyMethodDef methods[] = {
+    {"add", GK_FAST(add),
+     "add($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
+     "a + b, element by element, with NumPy's broadcasting.\n\n"
+     "a, b: " GK_OPERANDS_DOC ";\n"
+     "    both of one dtype, out of float32, float64, float16, bfloat16, int32, int64, int8,\n"
+     "    uint8. One may be a Python number, which takes the other's dtype.\n" GK_OPTIONS_DOC
+     "Rounded once, as NumPy's; integers wrap around.\n" GK_RAISES_DOC},
+    {"sum", GK_FAST(sum),
+     "sum($module, a, /, axis=None, dtype=None, out=None, keepdims=False, *, variant=None, "
+     "stream=None)\n--\n\n"
+     "The sum of all elements.\n\n"
+     "a: one of " GK_OPERANDS_DOC ";\n"
+     "    float32, float64, float16, bfloat16, int32 or int64.\n"
+     "axis: None, or a tuple of every axis.\n"
+     "dtype: None, or the result's: int64 for int32, else that of a.\n"
+     "keepdims: keep every axis, with length 1.\n" GK_OPTIONS_DOC
+     "float16 and bfloat16 are carried in float32 and rounded once. The order of the additions\n"
+     "depends on the number of elements alone (variant atomic: on nothing), so that the same\n"
+     "values give the same bits on every device.\n" GK_RAISES_DOC},
+    {"matmul", GK_FAST(matmul),
+     "matmul($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
+     "The matrix product of 1-D and 2-D arrays, with numpy.matmul's shapes.\n\n"
+     "a, b: " GK_OPERANDS_DOC ";\n"
+     "    both float32, float64, float16 or bfloat16.\n" GK_OPTIONS_DOC
+     "float16 and bfloat16 are accumulated in float32 and rounded once; float32 never uses\n"
+     "tf32. An inner length of 0 gives zeros.\n" GK_RAISES_DOC},
+    {"transpose", GK_FAST(transpose),
+     "transpose($module, a, /, out=None, *, variant=None, stream=None)\n--\n\n"
+     "The array with its axes reversed, in memory of its own (up to 2 axes).\n\n"
+     "a: one of " GK_OPERANDS_DOC ".\n" GK_OPTIONS_DOC GK_RAISES_DOC},
+    {"to_device", GK_FAST(to_device),
+     "to_device($module, a, /, stream=None)\n--\n\n"
+     "A copy of an array in device memory, as a DeviceArray.\n\n"
+     "a: a NumPy array of any layout, or an array that is on the device already.\n"
+     "stream: handle of the CUDA stream to copy on. None: the legacy default "
+     "stream.\n" GK_RAISES_DOC},
+    {"empty", GK_FAST(empty),
+     "empty($module, shape, dtype='float32')\n--\n\n"
+     "A DeviceArray of undefined values.\n\n"
+     "shape: a length or a tuple of them; dtype: what numpy.dtype takes, or 'bfloat16'.\n"
+     "Raises TypeError, ValueError, MemoryError (with what was asked and what is free), "
+     "CudaError."},
+    {"synchronize", GK_FAST(synchronize),
+     "synchronize($module, stream=None)\n--\n\n"
+     "Wait until the device has done all its work, or that of one stream.\n"
+     "Raises DeviceLostError if a kernel has faulted meanwhile."},
+    {"backend", backend, METH_NOARGS,
+     "backend($module)\n--\n\n'cuda' or 'sim': what runs the kernels of this process."},
+    {"simulator_reason", simulator_reason, METH_NOARGS,
+     "simulator_reason($module)\n--\n\n"
+     "Why the simulator serves though nobody asked for it, or None."},
+    {"rows", rows, METH_NOARGS, "rows($module)\n--\n\nThe table of kernels, a dict a row."},
+    {"devices", devices, METH_NOARGS,
+     "devices($module)\n--\n\nWhat the driver tells of each device, a dict a device."},
+    {"driver_report", driver_report, METH_NOARGS,
+     "driver_report($module)\n--\n\nThe state of the CUDA driver; never raises for a bad one."},
+    {"cublas_report", cublas_report, METH_NOARGS,
+     "cublas_report($module)\n--\n\nWhere cuBLAS was found and its version, or what is wrong."},
+    {"build_report", build_report, METH_NOARGS,
+     "build_report($module)\n--\n\nWhat this extension was compiled for and with."},
+    {"strict", strict, METH_O,
+     "strict($module, change, /)\n--\n\nAdd to the number of open gpukern.strict() blocks."},
+    {"profile_start", profile_start, METH_NOARGS,
+     "profile_start($module)\n--\n\nStart to record every call, phase by phase."},
+    {"profile_stop", profile_stop, METH_NOARGS,
+     "profile_stop($module)\n--\n\nThe calls recorded, a dict a call."},
+    {"fail_call", fail_call, METH_O,
+     "fail_call($module, number, /)\n--\n\n"
+     "Plant a fault for tests: the number-th device call or host allocation from now fails; 0\n"
+     "disarms. Returns whether the fault planted before has come to pass."},
+    {"live_bytes", live_bytes, METH_NOARGS,
+     "live_bytes($module)\n--\n\nBytes of device memory that are allocated now."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* Ask the Python side where cuBLAS may be: "name\nname\n". Called without the GIL. */
+static void locate_cublas(void *context, char *candidates, size_t size) {
+    (void)context;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("gpukern.libraries");
+    PyObject *list = module ? PyObject_CallMethod(module, "find_cublas", NULL) : NULL;
+    PyObject *newline = list ? PyUnicode_FromString("\n") : NULL;
+    PyObject *text = newline ? PyUnicode_Join(newline, list) : NULL;
+    const char *names = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    candidates[0] = '\0';
+    if (names && strlen(names) < size)
+        strcpy(candidates, names);
+    Py_XDECREF(text);
+    Py_XDECREF(newline);
+    Py_XDECREF(list);
+    Py_XDECREF(module);
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(NULL);
+    PyGILState_Release(gil);
+}
+
+static int add_exceptions(PyObject *module, gk_state *state) {
+    state->cuda_error = PyErr_NewExceptionWithDoc(
+        "gpukern.CudaError", "The CUDA driver, cuBLAS or the simulator refused a call.",
+        PyExc_RuntimeError, NULL);
+    if (!state->cuda_error || PyModule_AddObjectRef(module, "CudaError", state->cuda_error) < 0)
+        return -1;
+    state->device_lost_error = PyErr_NewExceptionWithDoc(
+        "gpukern.DeviceLostError",
+        "A kernel faulted and the device answers no more until the process ends.",
+        state->cuda_error, NULL);
+    if (!state->device_lost_error ||
+        PyModule_AddObjectRef(module, "DeviceLostError", state->device_lost_error) < 0)
+        return -1;
+    state->simulator_warning = PyErr_NewExceptionWithDoc(
+        "gpukern.SimulatorWarning", "No GPU can be used: the CPU simulator runs the kernels.",
+        PyExc_UserWarning, NULL);
+    if (!state->simulator_warning)
+        return -1;
+    return PyModule_AddObjectRef(module, "SimulatorWarning", state->simulator_warning);
+}
+
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type && PyModule_AddType(module, (PyTypeObject *)type) < 0)
+        Py_CLEAR(type);
+    return (PyTypeObject *)type;
+}
+
+static int module_exec(PyObject *module) {
+    gk_state *state = state_of(module);
+    gk_engine_init(&state->engine, locate_cublas, NULL);
+    if (gk_args_init() < 0 || add_exceptions(module, state) < 0)
+        return -1;
+    state->device_array_type = add_type(module, &gk_device_array_spec);
+    if (!state->device_array_type)
+        return -1;
+    state->event_type = add_type(module, &gk_event_spec);
+    if (!state->event_type)
+        return -1;
+    /* NumPy's operators then leave `ndarray + DeviceArray` to us. */
+    return PyObject_SetAttrString((PyObject *)state->device_array_type, "__array_ufunc__", Py_None);
+}
+
+static int module_traverse(PyObject *module, visitproc visit, void *arg) {
+    gk_state *state = state_of(module);
+    Py_VISIT(state->cuda_error);
+    Py_VISIT(state->device_lost_error);
+    Py_VISIT(state->simulator_warning);
+    Py_VISIT(state->device_array_type);
+    Py_VISIT(state->event_type);
+    Py_VISIT(state->bfloat16);
+    Py_VISIT(state->profile);
+    return 0;
+}
+
+static int module_clear(PyObject *module) {
+    gk_state *state = state_of(module);
+    Py_CLEAR(state->cuda_error);
+    Py_CLEAR(state->device_lost_error);
+    Py_CLEAR(state->simulator_warning);
+    Py_CLEAR(state->device_array_type);
+    Py_CLEAR(state->event_type);
+    Py_CLEAR(state->bfloat16);
+    Py_CLEAR(state->profile);
+    return 0;
+}
+
+static void module_free(void *module) {
+    module_clear(module);
+    gk_engine_close(&state_of(module)->engine);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, module_exec},
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "gpukern._core",
+    .m_doc = "CUDA kernels under NumPy arrays: the engine, in C.",
+    .m_size = sizeof(gk_state),
+    .m_methods = methods,
+    .m_slots = slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC PyInit__core(void) {
+    return PyModuleDef_Init(&definition);
+}

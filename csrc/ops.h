@@ -1,0 +1,27 @@
+/* The operations: what each one takes, what it makes of it, and which kernels do the work. */
+#ifndef GK_OPS_H
+#define GK_OPS_H
+
+#include "call.h"
+
+typedef struct gk_operation {
+    const char *name;
+    int operand_count;
+    bool elementwise; /* reads and writes element i alone, so it may run in place */
+    /* Check shapes and dtypes and describe the result: its dtype and shape. */
+    gk_status (*infer)(gk_call *call, const gk_array *operands, gk_array *result);
+    /* Launch the kernels; every array is contiguous and on the device. */
+    gk_status (*run)(gk_call *call, const gk_array *operands, gk_array *result);
+} gk_operation;
+
+extern const gk_operation gk_op_add, gk_op_sum, gk_op_matmul, gk_op_transpose;
+
+/* Check everything that can be checked before memory is asked for, and describe the result. */
+gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                             gk_array *result);
+
+/* Operands to the device, kernels, result to `result` (host: contiguous). */
+gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                           const gk_array *result);
+
+#endif

@@ -1,0 +1,95 @@
+#include "state.h"
+
+#include "args.h"
+
+PyObject *gk_raise(const gk_state *state, const gk_error *error) {
+    PyObject *type = state->cuda_error;
+    switch (error->status) {
+    case GK_TYPE_ERROR:
+        type = PyExc_TypeError;
+        break;
+    case GK_VALUE_ERROR:
+        type = PyExc_ValueError;
+        break;
+    case GK_MEMORY_ERROR:
+        type = PyExc_MemoryError;
+        break;
+    case GK_DEVICE_LOST:
+        type = state->device_lost_error;
+        break;
+    case GK_CUDA_ERROR:
+    case GK_OK:
+        break;
+    }
+    PyErr_SetString(type, error->text);
+    return NULL;
+}
+
+static int show_simulator(gk_state *state) {
+    if (state->simulator_shown || state->engine.no_gpu.status == GK_OK)
+        return 0;
+    state->simulator_shown = true;
+    return PyErr_WarnFormat(
+        state->simulator_warning, 2,
+        "gpukern runs on its CPU simulator: results are right, times are not a GPU's. No GPU is "
+        "used: %s. (GPUKERN_DEVICE=sim makes this line silent, =cuda makes it an error.)",
+        state->engine.no_gpu.text);
+}
+
+int gk_begin(gk_state *state, gk_call *call, const char *operation) {
+    gk_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = gk_call_begin(call, &state->engine, operation);
+    Py_END_ALLOW_THREADS;
+    if (status != GK_OK) {
+        gk_raise(state, &call->error);
+        return -1;
+    }
+    return show_simulator(state);
+}
+
+void gk_end(gk_call *call) {
+    if (call->temporary_count == 0)
+        return;
+    Py_BEGIN_ALLOW_THREADS;
+    gk_call_end(call);
+    Py_END_ALLOW_THREADS;
+}
+
+void gk_profile_begin(const gk_state *state, gk_call *call, gk_profiled *profiled) {
+    *profiled = (gk_profiled){.start = gk_seconds()};
+    call->phases = state->profile ? &profiled->phases : NULL;
+}
+
+static PyObject *shape_list(const gk_array *operands, int operand_count) {
+    PyObject *shapes = PyList_New(operand_count);
+    for (int i = 0; i < operand_count && shapes; i++) {
+        PyObject *shape = gk_shape_tuple(&operands[i]);
+        if (!shape || PyList_SetItem(shapes, i, shape) < 0)
+            Py_CLEAR(shapes);
+    }
+    return shapes;
+}
+
+int gk_profile_end(gk_state *state, gk_call *call, const gk_profiled *profiled,
+                   const gk_array *operands, int operand_count) {
+    if (!call->phases || !state->profile)
+        return 0;
+    const gk_phases *phases = &profiled->phases;
+    double wall = gk_seconds() - profiled->start;
+    double host =
+        wall - phases->allocate - phases->host_to_device - phases->kernel - phases->device_to_host;
+    PyObject *shapes = shape_list(operands, operand_count);
+    if (!shapes)
+        return -1;
+    PyObject *entry = Py_BuildValue(
+        "{s:s,s:z,s:s,s:N,s:d,s:d,s:d,s:d,s:d,s:d,s:n,s:n}", "op", call->operation, "variant",
+        call->ran ? call->ran->variant : NULL, "dtype", gk_dtype_name(operands[0].dtype), "shapes",
+        shapes, "allocate", phases->allocate, "host_to_device", phases->host_to_device, "kernel",
+        phases->kernel, "device_to_host", phases->device_to_host, "host", host > 0.0 ? host : 0.0,
+        "wall", wall, "bytes_in", (Py_ssize_t)phases->bytes_in, "bytes_out",
+        (Py_ssize_t)phases->bytes_out);
+    int failed = entry ? PyList_Append(state->profile, entry) : -1;
+    Py_XDECREF(entry);
+    return failed;
+}

@@ -1,0 +1,151 @@
+#include "transfer.h"
+
+#include <string.h>
+
+#include "layout.h"
+
+/* Merge axes that both sides walk as one run, and drop those of length 1. Returns false where more
+   axes are left than a kernel takes. */
+static bool make_layout(const gk_array *to, const gk_array *from, gk_layout *layout) {
+    int last = -1;
+    for (int i = 0; i < to->ndim; i++) {
+        if (to->shape[i] == 1)
+            continue;
+        if (last >= 0 && layout->to[last] == to->strides[i] * to->shape[i] &&
+            layout->from[last] == from->strides[i] * to->shape[i]) {
+            layout->shape[last] *= to->shape[i];
+        } else {
+            if (++last == GK_LAYOUT_DIMENSIONS)
+                return false;
+            layout->shape[last] = to->shape[i];
+        }
+        layout->to[last] = to->strides[i];
+        layout->from[last] = from->strides[i];
+    }
+    layout->ndim = last + 1;
+    return true;
+}
+
+/* Every address and stride that the copy touches, or-ed: its low bits tell the alignment. */
+static uintptr_t layout_bits(const gk_array *to, const gk_array *from, const gk_layout *layout) {
+    uintptr_t bits = (uintptr_t)to->data | (uintptr_t)from->data;
+    for (int i = 0; i < layout->ndim; i++)
+        bits |= (uintptr_t)layout->to[i] | (uintptr_t)layout->from[i];
+    return bits;
+}
+
+/* Elements that are not aligned to their size are copied as bytes: one more axis. */
+static bool split_into_bytes(gk_layout *layout, int64_t size) {
+    if (layout->ndim == GK_LAYOUT_DIMENSIONS)
+        return false;
+    layout->shape[layout->ndim] = size;
+    layout->to[layout->ndim] = layout->from[layout->ndim] = 1;
+    layout->ndim++;
+    return true;
+}
+
+gk_status gk_copy_strided(gk_call *call, const gk_array *to, const gk_array *from) {
+    if (gk_is_contiguous(to) && gk_is_contiguous(from))
+        return gk_call_copy_within(call, to->data, from->data, gk_bytes(to));
+    size_t count = gk_count(to), size = gk_dtype_size(to->dtype);
+    if (count == 0)
+        return GK_OK;
+    gk_layout layout = {0};
+    gk_dtype moved = gk_dtype_bits(to->dtype);
+    bool fits = make_layout(to, from, &layout);
+    if (fits && (layout_bits(to, from, &layout) & (size - 1)) != 0) {
+        fits = split_into_bytes(&layout, (int64_t)size);
+        moved = GK_bits8;
+        count *= size;
+    }
+    if (!fits)
+        return gk_fail(&call->error, GK_VALUE_ERROR,
+                       "%s: a strided device array of shape %s has more than %d axes that are no "
+                       "single run; make it contiguous first",
+                       call->operation, gk_shape_text(from).text, GK_LAYOUT_DIMENSIONS);
+    const gk_row *row;
+    gk_status status = gk_row_chosen("copy", moved, call->backend, 0, NULL, &row, &call->error);
+    if (status != GK_OK)
+        return status;
+    void *to_data = to->data, *from_data = from->data;
+    void *arguments[] = {&to_data, &from_data, &layout, &count};
+    size_t a_block = (size_t)row->tile_columns;
+    return gk_call_launch(call, row, (count + a_block - 1) / a_block, arguments);
+}
+
+static bool is_ready(const gk_array *array) {
+    return array->place == GK_DEVICE && gk_is_contiguous(array) &&
+           (uintptr_t)array->data % gk_dtype_size(array->dtype) == 0;
+}
+
+static gk_status temporary_array(gk_call *call, const gk_array *like, gk_array *made) {
+    *made = *like;
+    made->place = GK_DEVICE;
+    made->readonly = false;
+    made->producer = 0;
+    gk_make_contiguous(made);
+    return gk_call_temporary(call, gk_bytes(made), &made->data);
+}
+
+/* The same memory seen in the shape of `target`: new and repeated axes get stride 0. */
+static void broadcast_view(const gk_array *source, const gk_array *target, gk_array *view) {
+    int missing = target->ndim - source->ndim;
+    *view = *source;
+    view->ndim = target->ndim;
+    memcpy(view->shape, target->shape, sizeof view->shape);
+    for (int i = 0; i < target->ndim; i++) {
+        bool repeated = i < missing || source->shape[i - missing] != target->shape[i];
+        view->strides[i] = repeated ? 0 : source->strides[i - missing];
+    }
+}
+
+gk_status gk_stage_operand(gk_call *call, const gk_array *operand, const gk_array *shape_of,
+                           gk_array *staged) {
+    gk_array on_device = *operand;
+    gk_status status = GK_OK;
+    if (operand->place == GK_HOST) {
+        status = temporary_array(call, operand, &on_device);
+        if (status == GK_OK)
+            status = gk_call_copy_in(call, on_device.data, operand->data, gk_bytes(operand));
+    } else if (operand->producer != 0 && gk_count(operand) > 0) {
+        status = call->backend->wait(call->backend, call->stream, operand->producer, &call->error);
+        if (status != GK_OK)
+            gk_fail_in(&call->error, "%s: ", call->operation);
+    }
+    if (status != GK_OK)
+        return status;
+    if (is_ready(&on_device) && gk_same_shape(&on_device, shape_of)) {
+        *staged = on_device;
+        return GK_OK;
+    }
+    gk_array view, target = *shape_of;
+    target.dtype = operand->dtype;
+    broadcast_view(&on_device, shape_of, &view);
+    status = temporary_array(call, &target, staged);
+    return status == GK_OK ? gk_copy_strided(call, staged, &view) : status;
+}
+
+gk_status gk_stage_result(gk_call *call, const gk_array *result, const gk_array *operands,
+                          int operand_count, bool elementwise, gk_array *staged) {
+    bool direct = is_ready(result);
+    for (int i = 0; i < operand_count && direct; i++) {
+        bool in_place = elementwise && operands[i].data == result->data;
+        direct = in_place || !gk_overlaps(&operands[i], result);
+    }
+    gk_status status = GK_OK;
+    if (result->place == GK_DEVICE && result->producer != 0 && gk_count(result) > 0) {
+        status = call->backend->wait(call->backend, call->stream, result->producer, &call->error);
+        if (status != GK_OK)
+            return gk_fail_in(&call->error, "%s: ", call->operation);
+    }
+    if (!direct)
+        return temporary_array(call, result, staged);
+    *staged = *result;
+    return GK_OK;
+}
+
+gk_status gk_deliver_result(gk_call *call, const gk_array *staged, const gk_array *result) {
+    if (result->place == GK_HOST)
+        return gk_call_copy_out(call, result->data, staged->data, gk_bytes(staged));
+    return staged->data == result->data ? GK_OK : gk_copy_strided(call, result, staged);
+}

@@ -1,0 +1,376 @@
+#include "block.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__thread gk_sim_state gk_sim_now;
+
+enum { ATOMICS_BEFORE_A_YIELD = 4096 };
+
+/* The finalizer of splitmix64. */
+uint64_t gk_sim_mix(uint64_t x) {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static unsigned common_divisor(unsigned a, unsigned b) {
+    while (b) {
+        unsigned rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static gk_sim_order next_order(gk_sim_worker *worker) {
+    gk_sim_order order = {0, 1, 0, 1};
+    if (!worker->seed)
+        return order;
+    uint64_t bits = worker->random = gk_sim_mix(worker->random);
+    order.lane = bits & 31;
+    order.lane_step = (bits >> 5 & 31) | 1;
+    order.warp = (unsigned)(bits >> 16 & 0xffff) % worker->warps;
+    order.warp_step = 1 + (unsigned)(bits >> 32 & 0xffff) % worker->warps;
+    while (common_divisor(order.warp_step, worker->warps) != 1)
+        order.warp_step++;
+    return order;
+}
+
+/* All threads are ready, in a fresh order. */
+static void ready_all(gk_sim_worker *worker) {
+    gk_sim_order order = next_order(worker);
+    unsigned count = 0, warp = order.warp;
+    for (unsigned i = 0; i < worker->warps; i++) {
+        for (unsigned j = 0; j < GK_SIM_WARP; j++) {
+            unsigned number = warp * GK_SIM_WARP + ((order.lane + j * order.lane_step) & 31);
+            worker->ready[count] = (uint16_t)number;
+            count += number < worker->count;
+        }
+        warp = (warp + order.warp_step) % worker->warps;
+    }
+    worker->ready_head = 0;
+    worker->ready_count = count;
+}
+
+static void ready_one(gk_sim_worker *worker, unsigned number) {
+    unsigned place = (worker->ready_head + worker->ready_count++) % GK_SIM_MAX_THREADS;
+    worker->ready[place] = (uint16_t)number;
+}
+
+/* Of the threads that have not started; there is one. */
+static unsigned start_next(gk_sim_worker *worker) {
+    const gk_sim_order *order = &worker->order;
+    for (;;) {
+        if (worker->order_lane == GK_SIM_WARP) {
+            worker->order_lane = 0;
+            worker->order_warp = (worker->order_warp + order->warp_step) % worker->warps;
+        }
+        unsigned lane = (order->lane + worker->order_lane++ * order->lane_step) & 31;
+        unsigned number = worker->order_warp * GK_SIM_WARP + lane;
+        if (number < worker->count) {
+            worker->started++;
+            return number;
+        }
+    }
+}
+
+static void enter(void);
+
+/* A fiber that is not in use; more are mapped when none is left. NULL: out of memory. */
+static gk_sim_fiber *free_fiber(gk_sim_worker *worker) {
+    if (!worker->free_count) {
+        gk_sim_fiber *slab = calloc(GK_SIM_FIBERS_A_SLAB, sizeof *slab);
+        if (!slab || worker->slabs == GK_SIM_SLABS || !gk_sim_slab_map(slab, worker->slabs)) {
+            free(slab);
+            return NULL;
+        }
+        worker->fibers[worker->slabs++] = slab;
+        for (unsigned i = 0; i < GK_SIM_FIBERS_A_SLAB; i++) {
+            gk_sim_fiber_reset(slab + i, enter);
+            worker->free[worker->free_count++] = slab + i;
+        }
+    }
+    return worker->free[--worker->free_count];
+}
+
+/* Who runs when the running fiber stops: a ready thread's, a free one to start a thread, or the
+   OS thread's own stack when all have returned or none can go on. */
+static gk_sim_fiber *choose(gk_sim_worker *worker) {
+    bool start = worker->started < worker->count;
+    if (worker->ready_count && (worker->ready_first || !start)) {
+        unsigned number = worker->ready[worker->ready_head];
+        worker->ready_head = (worker->ready_head + 1) % GK_SIM_MAX_THREADS;
+        worker->ready_count--;
+        return worker->threads[number].fiber;
+    }
+    if (!start)
+        return &worker->main;
+    gk_sim_fiber *fiber = free_fiber(worker);
+    if (!fiber) {
+        worker->faulted = true;
+        snprintf(worker->problem, sizeof worker->problem, "out of memory for the threads' stacks");
+        return &worker->main;
+    }
+    return fiber;
+}
+
+static void go(gk_sim_worker *worker, gk_sim_fiber *next) {
+    gk_sim_fiber *mine = worker->running;
+    if (next == mine)
+        return;
+    worker->running = next;
+    gk_sim_fiber_switch(&worker->left, mine, next);
+}
+
+/* The running thread waits until somebody has made it ready. */
+static void park(gk_sim_worker *worker, unsigned number) {
+    worker->threads[number].fiber = worker->running;
+    go(worker, choose(worker));
+    gk_sim_now.thread = worker->index[number];
+    gk_sim_now.number = number;
+}
+
+/* Not inlined: a free fiber may go on in a later launch on another OS thread, and a compiler may
+   keep the address of a thread-local in the frame that waits. */
+static __attribute__((noinline)) void run_thread(gk_sim_worker *worker, unsigned number) {
+    gk_sim_now.thread = worker->index[number];
+    gk_sim_now.number = number;
+    gk_sim_now.atomics_left = ATOMICS_BEFORE_A_YIELD;
+    worker->run(worker->arguments);
+    worker->doing[number] = GK_SIM_RETURNED;
+    worker->returned++;
+}
+
+/* Run threads one after another on this stack; a thread that has to wait keeps it. */
+static void run_threads(gk_sim_worker *worker) {
+    for (;;) {
+        while (worker->started < worker->count &&
+               !(worker->ready_first && worker->ready_count))
+            run_thread(worker, start_next(worker));
+        worker->free[worker->free_count++] = worker->running;
+        go(worker, choose(worker));
+    }
+}
+
+static void enter(void) {
+    gk_sim_worker *worker = gk_sim_now.worker;
+    gk_sim_fiber_entered(worker->left);
+    run_threads(worker);
+}
+
+void gk_sim_fault(const char *file, int line, const char *format, ...) {
+    gk_sim_worker *worker = gk_sim_now.worker;
+    const char *slash = strrchr(file, '/');
+    gk_sim_index at = gk_sim_now.thread;
+    int used = snprintf(worker->problem, sizeof worker->problem, "thread (%u, %u, %u), %s:%d: ",
+                        at.x, at.y, at.z, slash ? slash + 1 : file, line);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(worker->problem + used, sizeof worker->problem - (size_t)used, format, arguments);
+    va_end(arguments);
+    worker->faulted = true;
+    go(worker, &worker->main); /* nobody switches back: the stack is abandoned as it is */
+    __builtin_unreachable();
+}
+
+void gk_sim_yield(void) {
+    gk_sim_worker *worker = gk_sim_now.worker;
+    gk_sim_now.atomics_left = ATOMICS_BEFORE_A_YIELD;
+    ready_one(worker, gk_sim_now.number);
+    park(worker, gk_sim_now.number);
+}
+
+static int verdict(gk_sim_meeting meeting, int nonzero, unsigned count) {
+    if (meeting == GK_SIM_SYNCTHREADS_AND)
+        return (unsigned)nonzero == count;
+    return meeting == GK_SIM_SYNCTHREADS_OR ? nonzero != 0 : nonzero;
+}
+
+int gk_sim_meet_block(gk_sim_meeting meeting, int predicate, const char *file, int line) {
+    gk_sim_worker *worker = gk_sim_now.worker;
+    unsigned number = gk_sim_now.number;
+    gk_sim_thread *thread = worker->threads + number;
+    thread->file = file;
+    thread->line = line;
+    thread->meeting = meeting;
+    if (!worker->arrived++) {
+        worker->first = number;
+        worker->mixed = false;
+        worker->nonzero = 0;
+    }
+    const gk_sim_thread *first = worker->threads + worker->first;
+    if (first->line != line || first->meeting != meeting ||
+        (first->file != file && strcmp(first->file, file) != 0))
+        worker->mixed = true;
+    worker->nonzero += predicate != 0;
+    worker->doing[number] = GK_SIM_WAITS_FOR_BLOCK;
+    if (worker->arrived == worker->count && !worker->mixed) {
+        worker->verdict = verdict(meeting, worker->nonzero, worker->count);
+        worker->arrived = 0;
+        memset(worker->doing, GK_SIM_RUNS, worker->count);
+        ready_all(worker);
+    }
+    park(worker, number);
+    return worker->verdict;
+}
+
+/* What the lane takes from a meeting at which all lanes of its mask have arrived. */
+static uint64_t outcome(const gk_sim_thread *lanes, unsigned lane) {
+    const gk_sim_thread *own = lanes + lane;
+    uint64_t bits = 0;
+    switch (own->meeting) {
+    case GK_SIM_SHFL:
+    case GK_SIM_SHFL_UP:
+    case GK_SIM_SHFL_DOWN:
+    case GK_SIM_SHFL_XOR:
+        return own->mask >> own->source & 1 ? lanes[own->source].value : ~(uint64_t)0;
+    case GK_SIM_MATCH_ANY:
+        for (unsigned i = 0; i < GK_SIM_WARP; i++)
+            if (own->mask >> i & 1 && lanes[i].value == own->value)
+                bits |= (uint64_t)1 << i;
+        return bits;
+    default:
+        for (unsigned i = 0; i < GK_SIM_WARP; i++)
+            if (own->mask >> i & 1 && lanes[i].value)
+                bits |= (uint64_t)1 << i;
+        return bits;
+    }
+}
+
+/* Whether all lanes of the mask wait at this very meeting. */
+static bool complete(const gk_sim_thread *lanes, unsigned waiting, const gk_sim_thread *own) {
+    if (own->mask & ~waiting)
+        return false;
+    for (unsigned rest = own->mask; rest; rest &= rest - 1) {
+        const gk_sim_thread *lane = lanes + __builtin_ctz(rest);
+        if (lane->mask != own->mask || lane->meeting != own->meeting)
+            return false;
+    }
+    return true;
+}
+
+/* Votes look alike to every lane: one pass serves all. */
+static void settle(gk_sim_worker *worker, unsigned first_number, unsigned own, unsigned mask) {
+    gk_sim_thread *lanes = worker->threads + first_number;
+    bool vote = lanes[own].meeting >= GK_SIM_BALLOT && lanes[own].meeting <= GK_SIM_ALL;
+    bool nothing = lanes[own].meeting == GK_SIM_SYNCWARP;
+    uint64_t common = vote ? outcome(lanes, own) : 0;
+    for (unsigned rest = mask; rest; rest &= rest - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(rest);
+        lanes[lane].result = vote || nothing ? common : outcome(lanes, lane);
+    }
+    worker->warp_waits[first_number / GK_SIM_WARP] &= ~mask;
+    /* From the lane that came last, round the warp: the order differs from seed to seed. */
+    for (unsigned i = 1; i < GK_SIM_WARP; i++) {
+        unsigned lane = (own + i) % GK_SIM_WARP;
+        if (mask >> lane & 1) {
+            worker->doing[first_number + lane] = GK_SIM_RUNS;
+            ready_one(worker, first_number + lane);
+        }
+    }
+}
+
+uint64_t gk_sim_meet_warp(gk_sim_meeting meeting, unsigned mask, uint64_t value, unsigned source,
+                          const char *file, int line) {
+    gk_sim_worker *worker = gk_sim_now.worker;
+    unsigned number = gk_sim_now.number, lane = number % GK_SIM_WARP;
+    gk_sim_thread *thread = worker->threads + number;
+    if (!(mask >> lane & 1))
+        gk_sim_fault(file, line, "the mask 0x%08x leaves out the lane itself, %u", mask, lane);
+    thread->file = file;
+    thread->line = line;
+    thread->meeting = meeting;
+    thread->mask = mask;
+    thread->value = value;
+    thread->source = source;
+    unsigned *waiting = worker->warp_waits + number / GK_SIM_WARP;
+    *waiting |= 1u << lane;
+    if (complete(thread - lane, *waiting, thread)) {
+        settle(worker, number - lane, lane, mask);
+    } else {
+        worker->doing[number] = GK_SIM_WAITS_FOR_WARP;
+        park(worker, number);
+    }
+    return thread->result;
+}
+
+void *gk_sim_dynamic_shared(const char *file, int line) {
+    gk_sim_worker *worker = gk_sim_now.worker;
+    if (!worker->dynamic_bytes)
+        gk_sim_fault(file, line, "dynamic shared memory is used, but the launch gives none");
+    return worker->dynamic_shared;
+}
+
+/* Fibers in a known state: after a fault, or when another OS thread takes them over. */
+static void reset_fibers(gk_sim_worker *worker) {
+    worker->free_count = 0;
+    for (unsigned slab = 0; slab < worker->slabs; slab++)
+        for (unsigned i = 0; i < GK_SIM_FIBERS_A_SLAB; i++) {
+            gk_sim_fiber_reset(worker->fibers[slab] + i, enter);
+            worker->free[worker->free_count++] = worker->fibers[slab] + i;
+        }
+}
+
+bool gk_sim_block_run(gk_sim_worker *worker, uint64_t number) {
+    worker->random = gk_sim_mix(worker->seed ^ gk_sim_mix(number));
+    worker->order = next_order(worker);
+    worker->ready_first = worker->random >> 63;
+    worker->order_warp = worker->order.warp;
+    worker->order_lane = 0;
+    worker->started = worker->returned = worker->arrived = 0;
+    worker->ready_head = worker->ready_count = 0;
+    worker->mixed = worker->faulted = false;
+    memset(worker->doing, GK_SIM_RUNS, worker->count);
+    memset(worker->warp_waits, 0, sizeof worker->warp_waits);
+    worker->running = &worker->main;
+    go(worker, choose(worker));
+    if (!worker->faulted && worker->returned == worker->count)
+        return true;
+    if (!worker->faulted)
+        gk_sim_explain(worker);
+    reset_fibers(worker);
+    return false;
+}
+
+void gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid, uint64_t seed) {
+    const unsigned *block = grid->block;
+    worker->run = grid->body->run;
+    worker->arguments = grid->arguments;
+    worker->seed = seed;
+    worker->count = block[0] * block[1] * block[2];
+    worker->warps = (worker->count + GK_SIM_WARP - 1) / GK_SIM_WARP;
+    gk_sim_index dim = {block[0], block[1], block[2]};
+    if (memcmp(&worker->block_dim, &dim, sizeof dim) != 0) {
+        unsigned number = 0;
+        for (unsigned z = 0; z < dim.z; z++)
+            for (unsigned y = 0; y < dim.y; y++)
+                for (unsigned x = 0; x < dim.x; x++)
+                    worker->index[number++] = (gk_sim_index){x, y, z};
+        worker->block_dim = dim;
+    }
+    gk_sim_now.block_dim = dim;
+    gk_sim_now.grid_dim = (gk_sim_index){grid->grid[0], grid->grid[1], grid->grid[2]};
+    gk_sim_now.worker = worker;
+    if (worker->owner != &gk_sim_now)
+        reset_fibers(worker);
+    worker->owner = &gk_sim_now;
+}
+
+gk_sim_worker *gk_sim_worker_new(void) {
+    return calloc(1, sizeof(gk_sim_worker));
+}
+
+void gk_sim_worker_free(gk_sim_worker *worker) {
+    if (!worker)
+        return;
+    for (unsigned slab = 0; slab < worker->slabs; slab++) {
+        gk_sim_slab_unmap(worker->fibers[slab]);
+        free(worker->fibers[slab]);
+    }
+    free(worker->dynamic_shared);
+    free(worker);
+}

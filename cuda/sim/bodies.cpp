@@ -1,0 +1,43 @@
+// One family of kernels as simulator bodies. Compiled once a family, with
+// -DGK_FAMILY=add -DGK_FAMILY_FILE='"add.cu"'; defines gk_sim_bodies_add.
+#include "device.cuh"
+#include "sim.h"
+
+// Two families may each have a helper of one name; without a namespace the linker would take one of
+// the two for both.
+#define GK_PASTE(a, b)  a##b
+#define GK_CONCAT(a, b) GK_PASTE(a, b)
+namespace GK_CONCAT(gk_family_, GK_FAMILY) {
+#include GK_FAMILY_FILE
+
+// Unpacks the arguments of a launch by the kernel's own parameter types.
+template <auto kernel> struct gk_sim_call;
+template <typename... P, void (*kernel)(P...)> struct gk_sim_call<kernel> {
+    template <size_t... i> static void spread(void **arguments, std::index_sequence<i...>) {
+        (void)arguments;
+        kernel(*static_cast<std::remove_reference_t<P> *>(arguments[i])...);
+    }
+    static void run(void **arguments) { spread(arguments, std::index_sequence_for<P...>()); }
+};
+} // namespace
+
+// The rows once more, this time as entries of the table.
+#define GK_ROWS_ONLY
+#undef GK_ROW
+#undef GK_TILE
+#undef GK_ACCUMULATE
+#undef GK_LIBRARY
+#define GK_BODY(symbol)                                                                            \
+    {#symbol, &GK_CONCAT(gk_family_, GK_FAMILY)::gk_sim_call<                                      \
+                  &GK_CONCAT(gk_family_, GK_FAMILY)::symbol>::run},
+#define GK_ROW(op, variant, dtype, symbol, ...)        GK_BODY(symbol)
+#define GK_ACCUMULATE(op, variant, dtype, symbol, ...) GK_BODY(symbol)
+#define GK_TILE(op, variant, dtype, symbol, ...)       GK_BODY(symbol)
+#define GK_LIBRARY(...)
+
+extern "C" {
+extern const gk_sim_body GK_CONCAT(gk_sim_bodies_, GK_FAMILY)[] __attribute__((visibility("hidden")));
+const gk_sim_body GK_CONCAT(gk_sim_bodies_, GK_FAMILY)[] = {
+#include GK_FAMILY_FILE
+    {nullptr, nullptr}};
+}

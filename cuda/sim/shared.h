@@ -1,0 +1,33 @@
+/* Shared memory: a kernel's `__shared__` variables are thread-locals, and one OS thread runs one
+   block at a time, so the OS thread's copy of them is the block's. */
+#ifndef GK_SIM_SHARED_H
+#define GK_SIM_SHARED_H
+
+#include "block.h"
+
+/* Where this module's thread-locals lie, seen from gk_sim_now: the same in every OS thread. */
+typedef struct gk_sim_statics {
+    size_t bytes;
+    size_t before; /* bytes in front of gk_sim_now */
+} gk_sim_statics;
+
+/* What has to be filled again between the blocks of one launch on one OS thread. */
+typedef struct gk_sim_touched {
+    size_t low, high;
+    uint64_t blocks;
+} gk_sim_touched;
+
+GK_SIM_HIDDEN gk_sim_statics gk_sim_statics_find(void);
+
+/* Before the first block of a launch on this OS thread. */
+GK_SIM_HIDDEN void gk_sim_statics_poison(const gk_sim_statics *statics, gk_sim_touched *touched);
+/* After each block. */
+GK_SIM_HIDDEN void gk_sim_statics_again(const gk_sim_statics *statics, gk_sim_touched *touched);
+
+/* Dynamic shared memory of exactly `bytes`. False: out of memory. */
+GK_SIM_HIDDEN bool gk_sim_dynamic_take(gk_sim_worker *worker, size_t bytes);
+GK_SIM_HIDDEN void gk_sim_dynamic_poison(gk_sim_worker *worker);
+/* False: the block has written past the end. */
+GK_SIM_HIDDEN bool gk_sim_dynamic_whole(const gk_sim_worker *worker);
+
+#endif

@@ -1,0 +1,55 @@
+/* The CPU simulator, as C sees it: kernels compiled by g++ from the same .cu files, launched by
+   grid and block. Nothing here knows of Python or of the engine. */
+#ifndef GK_SIM_H
+#define GK_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The limits of a device of compute capability 7.5, which every launch is held to. */
+enum {
+    GK_SIM_CAPABILITY = 75,
+    GK_SIM_WARP = 32,
+    GK_SIM_MAX_THREADS = 1024, /* a block; also block x and y */
+    GK_SIM_MAX_BLOCK_Z = 64,
+    GK_SIM_MAX_GRID_X = 2147483647,
+    GK_SIM_MAX_GRID_YZ = 65535,
+    GK_SIM_MAX_SHARED = 49152, /* bytes of dynamic shared memory a block */
+};
+
+typedef struct gk_sim_body {
+    const char *symbol;
+    void (*run)(void **arguments); /* the kernel for one thread; arguments as cuLaunchKernel's */
+} gk_sim_body;
+
+typedef struct gk_sim_grid {
+    const gk_sim_body *body;
+    unsigned grid[3];
+    unsigned block[3];
+    size_t shared_bytes;
+    void **arguments;
+} gk_sim_grid;
+
+typedef struct gk_sim gk_sim;
+
+/* NULL when memory is short. `workers`: cores used, 0 for all that this process may run on.
+   `seed`: the order of threads and blocks; 0 is the natural order. */
+gk_sim *gk_sim_open(unsigned workers, uint64_t seed);
+void gk_sim_close(gk_sim *sim); /* NULL is fine; no launch may be under way */
+
+/* The cores that gk_sim_open(wanted, ...) uses. */
+unsigned gk_sim_cores(unsigned wanted);
+
+/* Run the kernel to its end. False, with a sentence in `problem`, when the launch breaks a limit
+   or the kernel a rule; the next launch works. Many threads may call at once. */
+bool gk_sim_launch(gk_sim *sim, const gk_sim_grid *grid, char *problem, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

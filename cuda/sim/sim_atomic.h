@@ -1,0 +1,111 @@
+// Atomics and fences. Blocks run on several OS threads, so they are real ones. Overloads are the
+// ones that nvcc has, no more: what compiles here compiles there.
+#ifndef GK_SIM_ATOMIC_H
+#define GK_SIM_ATOMIC_H
+
+// A thread that spins on an atomic waits for a thread that has to get its turn.
+static inline void gk_sim_atomic(void) {
+    if (--gk_sim_now.atomics_left == 0)
+        gk_sim_yield();
+}
+
+// old = *at; *at = change(old); returns old. B is the unsigned integer of T's size.
+template <typename B, typename T, typename F>
+static inline T gk_sim_update(T *at, F change) {
+    static_assert(sizeof(B) == sizeof(T), "");
+    gk_sim_atomic();
+    B *cell = reinterpret_cast<B *>(at), before = __atomic_load_n(cell, __ATOMIC_RELAXED), after;
+    T old;
+    do {
+        memcpy(static_cast<void *>(&old), &before, sizeof old);
+        T next = change(old);
+        memcpy(&after, static_cast<const void *>(&next), sizeof after);
+    } while (!__atomic_compare_exchange_n(cell, &before, after, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    return old;
+}
+
+#define GK_SIM_ATOMIC(name, T, B, expression)                                                      \
+    static inline T name(T *at, T value) {                                                         \
+        return gk_sim_update<B>(at, [value](T old) -> T { return expression; });                   \
+    }                                                                                              \
+    static inline T name##_block(T *at, T value) { return name(at, value); }                       \
+    static inline T name##_system(T *at, T value) { return name(at, value); }
+#define GK_SIM_FETCH(name, T, operation)                                                           \
+    static inline T name(T *at, T value) {                                                         \
+        gk_sim_atomic();                                                                           \
+        return __atomic_##operation(at, value, __ATOMIC_RELAXED);                                  \
+    }                                                                                              \
+    static inline T name##_block(T *at, T value) { return name(at, value); }                       \
+    static inline T name##_system(T *at, T value) { return name(at, value); }
+
+GK_SIM_FETCH(atomicAdd, int, fetch_add)
+GK_SIM_FETCH(atomicAdd, unsigned, fetch_add)
+GK_SIM_FETCH(atomicAdd, unsigned long long, fetch_add)
+GK_SIM_ATOMIC(atomicAdd, float, uint32_t, old + value)
+GK_SIM_ATOMIC(atomicAdd, double, uint64_t, old + value)
+GK_SIM_ATOMIC(atomicAdd, __half, uint16_t, __hadd(old, value))
+GK_SIM_ATOMIC(atomicAdd, __half2, uint32_t, __hadd2(old, value))
+GK_SIM_ATOMIC(atomicAdd, __nv_bfloat16, uint16_t, __hadd(old, value))
+GK_SIM_ATOMIC(atomicAdd, __nv_bfloat162, uint32_t, __hadd2(old, value))
+GK_SIM_FETCH(atomicSub, int, fetch_sub)
+GK_SIM_FETCH(atomicSub, unsigned, fetch_sub)
+
+GK_SIM_ATOMIC(atomicMin, int, uint32_t, old < value ? old : value)
+GK_SIM_ATOMIC(atomicMin, unsigned, uint32_t, old < value ? old : value)
+GK_SIM_ATOMIC(atomicMin, long long, uint64_t, old < value ? old : value)
+GK_SIM_ATOMIC(atomicMin, unsigned long long, uint64_t, old < value ? old : value)
+GK_SIM_ATOMIC(atomicMax, int, uint32_t, old > value ? old : value)
+GK_SIM_ATOMIC(atomicMax, unsigned, uint32_t, old > value ? old : value)
+GK_SIM_ATOMIC(atomicMax, long long, uint64_t, old > value ? old : value)
+GK_SIM_ATOMIC(atomicMax, unsigned long long, uint64_t, old > value ? old : value)
+GK_SIM_ATOMIC(atomicInc, unsigned, uint32_t, old >= value ? 0 : old + 1)
+GK_SIM_ATOMIC(atomicDec, unsigned, uint32_t, old == 0 || old > value ? value : old - 1)
+
+#define GK_SIM_BITWISE(T)                                                                          \
+    GK_SIM_FETCH(atomicAnd, T, fetch_and)                                                          \
+    GK_SIM_FETCH(atomicOr, T, fetch_or)                                                            \
+    GK_SIM_FETCH(atomicXor, T, fetch_xor)
+GK_SIM_BITWISE(int)
+GK_SIM_BITWISE(unsigned)
+GK_SIM_BITWISE(unsigned long long)
+
+GK_SIM_FETCH(atomicExch, int, exchange_n)
+GK_SIM_FETCH(atomicExch, unsigned, exchange_n)
+GK_SIM_FETCH(atomicExch, unsigned long long, exchange_n)
+GK_SIM_ATOMIC(atomicExch, float, uint32_t, ((void)old, value))
+
+#define GK_SIM_CAS(T)                                                                              \
+    static inline T atomicCAS(T *at, T compare, T value) {                                         \
+        gk_sim_atomic();                                                                           \
+        __atomic_compare_exchange_n(at, &compare, value, false, __ATOMIC_RELAXED,                  \
+                                    __ATOMIC_RELAXED);                                             \
+        return compare;                                                                            \
+    }
+GK_SIM_CAS(int)
+GK_SIM_CAS(unsigned)
+GK_SIM_CAS(unsigned long long)
+GK_SIM_CAS(unsigned short)
+
+#undef GK_SIM_ATOMIC
+#undef GK_SIM_FETCH
+#undef GK_SIM_BITWISE
+#undef GK_SIM_CAS
+
+static inline void __threadfence(void) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+static inline void __threadfence_block(void) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+static inline void __threadfence_system(void) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+static inline void __nanosleep(unsigned) {
+    gk_sim_yield();
+}
+static inline void __trap(const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
+    gk_sim_fault(file, line, "__trap() was called");
+}
+
+#endif

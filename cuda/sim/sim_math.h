@@ -1,0 +1,105 @@
+// The intrinsics that are functions of their arguments alone, and the loads and stores with a hint
+// for the cache, which a CPU has no use for.
+#ifndef GK_SIM_MATH_H
+#define GK_SIM_MATH_H
+
+#define GK_SIM_LOAD(name)                                                                          \
+    template <typename T> static inline T name(const T *from) { return *from; }
+GK_SIM_LOAD(__ldg)
+GK_SIM_LOAD(__ldca)
+GK_SIM_LOAD(__ldcg)
+GK_SIM_LOAD(__ldcs)
+GK_SIM_LOAD(__ldcv)
+GK_SIM_LOAD(__ldlu)
+#undef GK_SIM_LOAD
+#define GK_SIM_STORE(name)                                                                         \
+    template <typename T> static inline void name(T *to, T value) { *to = value; }
+GK_SIM_STORE(__stcg)
+GK_SIM_STORE(__stcs)
+GK_SIM_STORE(__stwb)
+GK_SIM_STORE(__stwt)
+#undef GK_SIM_STORE
+
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
+static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
+static inline int __ffs(int x) { return __builtin_ffs(x); }
+static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+static inline unsigned __brev(unsigned x) {
+    unsigned reversed = 0;
+    for (int i = 0; i < 32; i++)
+        reversed |= (x >> i & 1) << (31 - i);
+    return reversed;
+}
+static inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((uint64_t)x * y >> 32); }
+static inline int __mulhi(int x, int y) { return (int)((int64_t)x * y >> 32); }
+static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+    return (unsigned long long)((unsigned __int128)x * y >> 64);
+}
+static inline int __mul24(int x, int y) {
+    return (int)((unsigned)((int)((unsigned)x << 8) >> 8) * (unsigned)((int)((unsigned)y << 8) >> 8));
+}
+static inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by) {
+    return (unsigned)((((uint64_t)high << 32 | low) << (by & 31)) >> 32);
+}
+static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
+    return (unsigned)(((uint64_t)high << 32 | low) >> (by & 31));
+}
+
+template <typename To, typename From> static inline To gk_sim_cast(From from) {
+    static_assert(sizeof(To) == sizeof(From), "");
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+static inline int __float_as_int(float x) { return gk_sim_cast<int>(x); }
+static inline unsigned __float_as_uint(float x) { return gk_sim_cast<unsigned>(x); }
+static inline float __int_as_float(int x) { return gk_sim_cast<float>(x); }
+static inline float __uint_as_float(unsigned x) { return gk_sim_cast<float>(x); }
+static inline long long __double_as_longlong(double x) { return gk_sim_cast<long long>(x); }
+static inline double __longlong_as_double(long long x) { return gk_sim_cast<double>(x); }
+
+// The approximations of a GPU are within a few units in the last place; these are as exact as the C
+// library. Macros, since glibc has functions of these names.
+#define __expf   expf
+#define __exp10f gk_sim_exp10f
+#define __logf   logf
+#define __log2f  log2f
+#define __log10f log10f
+#define __sinf   sinf
+#define __cosf   cosf
+#define __tanf   tanf
+#define __powf   powf
+static inline float gk_sim_exp10f(float x) { return powf(10.0f, x); }
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+static inline float __fdividef(float x, float y) { return x / y; }
+static inline float __fdiv_rn(float x, float y) { return x / y; }
+static inline float __frcp_rn(float x) { return 1.0f / x; }
+static inline float __fsqrt_rn(float x) { return sqrtf(x); }
+static inline float __fadd_rn(float x, float y) { return x + y; }
+static inline float __fsub_rn(float x, float y) { return x - y; }
+static inline float __fmul_rn(float x, float y) { return x * y; }
+static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+static inline double __dadd_rn(double x, double y) { return x + y; }
+static inline double __dmul_rn(double x, double y) { return x * y; }
+static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
+static inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
+
+// As CUDA's: of mixed types in the type that C converts them to; a NaN loses against a number.
+template <typename A, typename B> using gk_sim_both = std::common_type_t<A, B>;
+template <typename A, typename B>
+static inline std::enable_if_t<std::is_arithmetic<A>::value && std::is_arithmetic<B>::value, gk_sim_both<A, B>>
+min(A x, B y) {
+    gk_sim_both<A, B> a = (gk_sim_both<A, B>)x, b = (gk_sim_both<A, B>)y;
+    return b != b || a < b ? a : b;
+}
+template <typename A, typename B>
+static inline std::enable_if_t<std::is_arithmetic<A>::value && std::is_arithmetic<B>::value, gk_sim_both<A, B>>
+max(A x, B y) {
+    gk_sim_both<A, B> a = (gk_sim_both<A, B>)x, b = (gk_sim_both<A, B>)y;
+    return b != b || a > b ? a : b;
+}
+
+#endif

@@ -1,0 +1,80 @@
+"""CUDA kernels, written in C, that run under NumPy arrays.
+
+``add``, ``sum``, ``matmul`` and ``transpose`` take NumPy arrays, device arrays or any object with
+``__cuda_array_interface__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
+simulator, and one ``SimulatorWarning`` says so.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from gpukern._core import (
+    CudaError,
+    DeviceArray,
+    DeviceLostError,
+    Event,
+    SimulatorWarning,
+    add,
+    empty,
+    matmul,
+    sum,
+    synchronize,
+    to_device,
+    transpose,
+)
+
+if TYPE_CHECKING:
+    from gpukern.catalogue import variants as variants
+    from gpukern.comparison import compare as compare
+    from gpukern.devices import device_info as device_info
+    from gpukern.profiling import profile as profile
+    from gpukern.profiling import strict as strict
+
+    __version__: str
+
+__all__ = [
+    "CudaError",
+    "DeviceArray",
+    "DeviceLostError",
+    "Event",
+    "SimulatorWarning",
+    "add",
+    "compare",
+    "device_info",
+    "empty",
+    "matmul",
+    "profile",
+    "strict",
+    "sum",
+    "synchronize",
+    "to_device",
+    "transpose",
+    "variants",
+]
+
+# Imported when first used, so that `import gpukern` stays a few milliseconds.
+_LAZY = {
+    "compare": "gpukern.comparison",
+    "device_info": "gpukern.devices",
+    "profile": "gpukern.profiling",
+    "strict": "gpukern.profiling",
+    "variants": "gpukern.catalogue",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("gpukern")
+    elif name in _LAZY:
+        from importlib import import_module
+
+        value = getattr(import_module(_LAZY[name]), name)
+    else:
+        raise AttributeError(f"module 'gpukern' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "__version__"})

@@ -1,0 +1,111 @@
+"""The kernel variants that there are, and which of them run on this machine."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from gpukern import _core
+
+# Steps that other operations are made of; nobody calls them by name.
+_INTERNAL = frozenset({"sum_finish", "copy"})
+
+# A kernel that only moves bits serves every dtype of that size.
+_BITS = {
+    "bits8": ("int8", "uint8"),
+    "bits16": ("float16", "bfloat16"),
+    "bits32": ("float32", "int32"),
+    "bits64": ("float64", "int64"),
+}
+
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run an operation.
+
+    ``minimum_capability`` is the least compute capability times ten (75 is 7.5); ``why`` says what
+    is missing when ``runs`` is false.
+    """
+
+    op: str
+    variant: str
+    dtype: str
+    note: str
+    minimum_capability: int
+    runs: bool
+    why: str | None
+
+
+class Variants(list[Variant]):
+    """A list of variants that prints as a table."""
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no variants"
+        head = ("op", "variant", "dtype", "runs", "note")
+        lines = [head, *(_cells(variant) for variant in self)]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(head) - 1)]
+        return "\n".join(_aligned(line, widths) for line in lines)
+
+
+def _cells(variant: Variant) -> tuple[str, ...]:
+    note = variant.note if variant.runs else f"{variant.note} (not here: {variant.why})"
+    return variant.op, variant.variant, variant.dtype, "yes" if variant.runs else "no", note
+
+
+def _aligned(line: tuple[str, ...], widths: list[int]) -> str:
+    padded = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
+    return "  ".join([*padded, line[-1]])
+
+
+def dtype_name(dtype: npt.DTypeLike) -> str:
+    """The name of a dtype as gpukern writes it: ``dtype_name(np.float32) == "float32"``.
+
+    Raises ValueError for a dtype that no operation takes, listing the ones that there are.
+    """
+    if isinstance(dtype, str) and dtype in DTYPES:
+        return dtype
+    import numpy as np
+
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
+    if name not in DTYPES:
+        raise ValueError(f"unknown dtype {name!r}; there are {', '.join(DTYPES)}")
+    return name
+
+
+def _expanded(rows: Iterable[dict[str, Any]]) -> Iterable[Variant]:
+    for row in rows:
+        if row["op"] in _INTERNAL:
+            continue
+        for dtype in _BITS.get(row["dtype"], (row["dtype"],)):
+            yield Variant(
+                op=row["op"],
+                variant=row["variant"],
+                dtype=dtype,
+                note=row["note"],
+                minimum_capability=row["minimum_capability"],
+                runs=row["runs"],
+                why=row["why"],
+            )
+
+
+def variants(op: str | None = None, dtype: npt.DTypeLike | None = None) -> Variants:
+    """The kernel variants of ``op`` for ``dtype``; of everything where one is left out.
+
+    Each has the fields op, variant, dtype, note, minimum_capability, runs and why, and comes in the
+    order of the ladder, from the naive one up. Raises ValueError for an unknown op or dtype.
+    """
+    found = Variants(_expanded(_core.rows()))
+    known = list(dict.fromkeys(variant.op for variant in found))
+    if op is not None and op not in known:
+        raise ValueError(f"unknown operation {op!r}; there are {', '.join(known)}")
+    name = None if dtype is None else dtype_name(dtype)
+    return Variants(
+        variant for variant in found if op in (None, variant.op) and name in (None, variant.dtype)
+    )

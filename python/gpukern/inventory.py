@@ -1,0 +1,33 @@
+"""Which libraries are here, and in which versions."""
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+# Distributions by the name that a reader knows them by; the first that is installed counts.
+_DISTRIBUTIONS = {
+    "gpukern": ("gpukern",),
+    "numpy": ("numpy",),
+    "ml_dtypes": ("ml_dtypes",),
+    "torch": ("torch",),
+    "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
+    "numba": ("numba",),
+    "numba-cuda": ("numba-cuda",),
+}
+
+
+def versions() -> dict[str, str]:
+    """The version of Python and of each library that is installed, without importing any."""
+    found = {"python": platform.python_version()}
+    for name, distributions in _DISTRIBUTIONS.items():
+        for distribution in distributions:
+            try:
+                found[name] = version(distribution)
+                break
+            except PackageNotFoundError:
+                continue
+    return found
+
+
+def cuda_version(number: int | None) -> str:
+    """A version as the driver gives it, 13000, as a reader writes it: "13.0"."""
+    return "unknown" if not number else f"{number // 1000}.{number % 1000 // 10}"

@@ -1,0 +1,53 @@
+"""CuPy: NumPy's functions on the GPU."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import cupy
+import numpy.typing as npt
+
+from gpukern.contenders import Absent, Contender, DeviceSide
+
+Array = npt.NDArray[Any]
+
+
+def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
+    """What takes part in a comparison of ``op`` on ``dtype``."""
+    if not cupy.cuda.is_available():
+        yield Absent("CuPy", "", "is installed, but finds no GPU")
+        return
+    if dtype == "bfloat16":
+        yield Absent("CuPy", f"cupy.{op}", "takes no bfloat16 arrays from NumPy")
+        return
+    calculate, into = _OPERATIONS[op]
+
+    def end_to_end(*arrays: Array) -> Array:
+        return fetch(calculate(*map(cupy.asarray, arrays)))
+
+    def run(inputs: Any, out: Any) -> None:
+        into(*inputs, out=out)
+
+    yield Contender("CuPy", f"cupy.{op}", end_to_end, DeviceSide(cupy.asarray, run, fetch))
+
+
+def fetch(array: Any) -> Array:
+    """A NumPy array of one on the GPU."""
+    found: Array = cupy.asnumpy(array)
+    return found
+
+
+def _transpose(a: Any) -> Any:
+    # cupy.transpose alone is a view: the others write a new array.
+    return cupy.ascontiguousarray(a.T)
+
+
+def _transpose_into(a: Any, out: Any) -> None:
+    cupy.copyto(out, a.T)
+
+
+_OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "add": (cupy.add, cupy.add),
+    "sum": (cupy.sum, cupy.sum),
+    "matmul": (cupy.matmul, cupy.matmul),
+    "transpose": (_transpose, _transpose_into),
+}

@@ -1,0 +1,31 @@
+"""gpukern's own variants, one contender for each row of the table."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import gpukern
+from gpukern import _core
+from gpukern.contenders import Absent, Contender, DeviceSide
+
+# Every thread adds to one cell, in no fixed order.
+_SERIAL = frozenset({("sum", "atomic")})
+
+
+def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
+    """What takes part in a comparison of ``op`` on ``dtype``."""
+    for row in gpukern.variants(op, dtype):
+        if row.runs:
+            yield _contender(op, row.variant)
+        else:
+            yield Absent("gpukern", row.variant, row.why or "does not run here")
+
+
+def _contender(op: str, variant: str) -> Contender:
+    call = partial(getattr(_core, op), variant=variant)
+
+    def run(inputs: Any, out: Any) -> None:
+        call(*inputs, out=out)
+
+    side = DeviceSide(_core.to_device, run, _core.DeviceArray.to_host)
+    return Contender("gpukern", variant, call, side, serial=(op, variant) in _SERIAL)

@@ -1,0 +1,70 @@
+"""PyTorch, eager, in full float32 and with float32 accumulation of the half types."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from gpukern.cases import numpy_dtype
+from gpukern.contenders import Absent, Contender, DeviceSide
+
+Array = npt.NDArray[Any]
+
+
+def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
+    """What takes part in a comparison of ``op`` on ``dtype``."""
+    if not torch.cuda.is_available():
+        yield Absent("PyTorch", "", "is installed, but finds no GPU")
+        return
+    # Lower precision than the dtype promises would be a different contest.
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    calculate, into = _OPERATIONS[op]
+
+    def end_to_end(*arrays: Array) -> Array:
+        return fetch(calculate(*map(load, arrays)))
+
+    def run(inputs: Any, out: Any) -> None:
+        into(*inputs, out=out)
+
+    yield Contender("PyTorch", f"torch.{op}", end_to_end, DeviceSide(load, run, fetch))
+
+
+def load(array: Array) -> Any:
+    """A NumPy array on the GPU; bfloat16, which PyTorch does not take from NumPy, by its bits."""
+    if array.dtype == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).cuda().view(torch.bfloat16)
+    return torch.from_numpy(array).cuda()
+
+
+def fetch(tensor: Any) -> Array:
+    """A NumPy array of a tensor on the GPU."""
+    if tensor.dtype == torch.bfloat16:
+        bits: Array = tensor.view(torch.int16).cpu().numpy()
+        return bits.view(numpy_dtype("bfloat16"))
+    found: Array = tensor.cpu().numpy()
+    return found
+
+
+def _sum_into(a: Any, out: Any) -> None:
+    torch.sum(a, dim=tuple(range(a.dim())), out=out)
+
+
+def _transpose(a: Any) -> Any:
+    # torch.transpose alone is a view: the others write a new array.
+    return a.T.contiguous()
+
+
+def _transpose_into(a: Any, out: Any) -> None:
+    out.copy_(a.T)
+
+
+_OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "add": (torch.add, torch.add),
+    "sum": (torch.sum, _sum_into),
+    "matmul": (torch.matmul, torch.matmul),
+    "transpose": (_transpose, _transpose_into),
+}

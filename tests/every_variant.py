@@ -1,0 +1,74 @@
+"""Launch every kernel variant that runs here once per awkward size, on device arrays.
+
+What compute-sanitizer is run over: short, and with nothing but our own launches in it.
+
+    compute-sanitizer --tool memcheck python tests/every_variant.py
+"""
+
+import numpy as np
+
+import gpukern as gk
+from gpukern.catalogue import Variant
+
+LENGTHS = (1, 2, 3, 7, 8, 9, 31, 255, 257, 1023, 4097, 70_001)
+MATRICES = ((1, 1, 1), (1, 33, 2), (31, 32, 33), (65, 7, 129))
+
+
+def random_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    values = np.random.default_rng(7).integers(-8, 8, shape)
+    return values.astype(dtype)
+
+
+def check(name: str, got: gk.DeviceArray, expected: np.ndarray, tolerance: float) -> None:
+    error = np.abs(got.to_host().astype(np.float64) - expected.astype(np.float64))
+    if error.size and not error.max() <= tolerance:
+        raise SystemExit(f"{name}: wrong by {error.max()}")
+
+
+def run_add(variant: Variant) -> None:
+    for length in LENGTHS:
+        a, b = (random_array((length,), gk.empty(0, variant.dtype).dtype) for _ in range(2))
+        out = gk.empty(length, variant.dtype)
+        gk.add(gk.to_device(a), gk.to_device(b), out=out, variant=variant.variant)
+        check(str(variant), out, a.astype(np.int64) + b.astype(np.int64), 0.0)
+
+
+def run_sum(variant: Variant) -> None:
+    for length in LENGTHS:
+        a = random_array((length,), gk.empty(0, variant.dtype).dtype)
+        got = gk.sum(gk.to_device(a), variant=variant.variant)
+        exact = a.astype(np.int64).sum()
+        check(str(variant), got, np.asarray(exact), abs(float(exact)) * 2.0**-7)
+
+
+def run_matmul(variant: Variant) -> None:
+    for m, k, n in MATRICES:
+        a, b = (
+            random_array(shape, gk.empty(0, variant.dtype).dtype) for shape in ((m, k), (k, n))
+        )
+        got = gk.matmul(gk.to_device(a), gk.to_device(b), variant=variant.variant)
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        check(str(variant), got, exact, 2.0**-7 * float(np.abs(exact).max()))
+
+
+def run_transpose(variant: Variant) -> None:
+    for m, k, _ in MATRICES:
+        a = random_array((m, k), gk.empty(0, variant.dtype).dtype)
+        check(str(variant), gk.transpose(gk.to_device(a), variant=variant.variant), a.T, 0.0)
+
+
+RUNS = {"add": run_add, "sum": run_sum, "matmul": run_matmul, "transpose": run_transpose}
+
+
+def main() -> None:
+    launched = 0
+    for variant in gk.variants():
+        if variant.runs:
+            RUNS[variant.op](variant)
+            launched += 1
+    gk.synchronize()
+    print(f"{launched} variants right on {gk.device_info()[0].name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,390 @@
+/* A CUDA driver without a GPU, for the tests of what gpukern says when a driver is broken: device
+   memory is malloc's, kernels do nothing, and environment variables choose what goes wrong.
+     FAKE_INIT=n        what cuInit returns                 FAKE_VERSION=n   13000 for CUDA 13.0
+     FAKE_VERSION_FAILS=n  what cuDriverGetVersion returns  FAKE_DEVICES=n   how many GPUs there are
+     FAKE_CAPABILITY=n  75 for 7.5                          FAKE_MODULE=n    what loading returns
+     FAKE_LAUNCH=n      what a launch returns               FAKE_MEMORY=n    bytes of the device
+     FAKE_FAULT=n       what every call returns from the first one that waits for a kernel
+   A symbol is made missing by compiling with -Dname=absent_name. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int result;
+typedef uintptr_t pointer;
+typedef void *handle;
+
+enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, NOT_FOUND = 500 };
+enum { ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 };
+enum { MEMORY_TYPE = 2, DEVICE_POINTER = 3, DEVICE_ORDINAL = 9, DEVICE_MEMORY = 2 };
+enum { BLOCKS = 4096, CONTEXTS = 64 };
+
+static const struct {
+    result code;
+    const char *name, *text;
+} errors[] = {
+    {0, "CUDA_SUCCESS", "no error"},
+    {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {34, "CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library"},
+    {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution"},
+    {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the PTX is of an unsupported toolchain"},
+    {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
+    {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"},
+    {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "driver and kernel module disagree"},
+    {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    pointer first;
+    size_t bytes;
+} blocks[BLOCKS];
+static size_t used;
+static result sticky; /* what every call returns after a fault */
+static _Thread_local handle current[CONTEXTS];
+static _Thread_local int depth;
+static int context, anything;
+
+static long long setting(const char *name, long long otherwise) {
+    const char *text = getenv(name);
+    return text ? atoll(text) : otherwise;
+}
+
+/* --- the driver itself ------------------------------------------------------------------- */
+
+result cuDriverGetVersion(int *version) {
+    *version = (int)setting("FAKE_VERSION", 13000);
+    return (result)setting("FAKE_VERSION_FAILS", OK);
+}
+
+result cuInit(unsigned flags) {
+    (void)flags;
+    return (result)setting("FAKE_INIT", OK);
+}
+
+result cuGetErrorName(result code, const char **name) {
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        if (errors[i].code == code)
+            return *name = errors[i].name, OK;
+    return *name = NULL, INVALID_VALUE;
+}
+
+result cuGetErrorString(result code, const char **text) {
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        if (errors[i].code == code)
+            return *text = errors[i].text, OK;
+    return *text = NULL, INVALID_VALUE;
+}
+
+/* --- devices ----------------------------------------------------------------------------- */
+
+result cuDeviceGetCount(int *count) {
+    *count = (int)setting("FAKE_DEVICES", 1);
+    return OK;
+}
+
+result cuDeviceGet(int *device, int ordinal) {
+    if (ordinal < 0 || ordinal >= setting("FAKE_DEVICES", 1))
+        return INVALID_DEVICE;
+    *device = ordinal;
+    return OK;
+}
+
+result cuDeviceGetName(char *name, int length, int device) {
+    snprintf(name, (size_t)length, "Fake GPU %d", device);
+    return OK;
+}
+
+result cuDeviceGetUuid_v2(char *uuid, int device) {
+    memset(uuid, device + 1, 16);
+    return OK;
+}
+
+result cuDeviceGetAttribute(int *value, int attribute, int device) {
+    (void)device;
+    int capability = (int)setting("FAKE_CAPABILITY", 90);
+    switch (attribute) {
+    case 1: /* threads a block */
+    case 2: /* and its sides */
+    case 3:
+        return *value = 1024, OK;
+    case 4:
+        return *value = 64, OK;
+    case 5: /* the sides of a grid */
+        return *value = INT32_MAX, OK;
+    case 6:
+    case 7:
+        return *value = 65535, OK;
+    case 8: /* shared memory of a block */
+    case 97:
+        return *value = 49152, OK;
+    case 10: /* lanes of a warp */
+        return *value = 32, OK;
+    case 16: /* multiprocessors */
+        return *value = 4, OK;
+    case 75:
+        return *value = capability / 10, OK;
+    case 76:
+        return *value = capability % 10, OK;
+    case 41:  /* unified addressing */
+    case 115: /* memory pools */
+        return *value = 1, OK;
+    default:
+        return *value = 0, OK;
+    }
+}
+
+result cuDeviceTotalMem_v2(size_t *bytes, int device) {
+    (void)device;
+    *bytes = (size_t)setting("FAKE_MEMORY", 1 << 30);
+    return OK;
+}
+
+/* --- contexts ---------------------------------------------------------------------------- */
+
+result cuDevicePrimaryCtxRetain(handle *retained, int device) {
+    (void)device;
+    *retained = &context;
+    return OK;
+}
+
+result cuDevicePrimaryCtxRelease_v2(int device) {
+    (void)device;
+    return OK;
+}
+
+result cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+    (void)device;
+    *flags = 0;
+    *active = 0;
+    return OK;
+}
+
+result cuCtxGetCurrent(handle *out) {
+    *out = depth ? current[depth - 1] : NULL;
+    return OK;
+}
+
+result cuCtxPushCurrent_v2(handle pushed) {
+    if (depth == CONTEXTS)
+        return INVALID_VALUE;
+    current[depth++] = pushed;
+    return OK;
+}
+
+result cuCtxPopCurrent_v2(handle *popped) {
+    if (depth == 0)
+        return INVALID_VALUE;
+    depth--;
+    if (popped)
+        *popped = current[depth];
+    return OK;
+}
+
+result cuCtxSynchronize(void) {
+    return sticky;
+}
+
+/* --- modules and launches ---------------------------------------------------------------- */
+
+result cuModuleLoadData(handle *module, const void *image) {
+    (void)image;
+    *module = &anything;
+    return sticky ? sticky : (result)setting("FAKE_MODULE", OK);
+}
+
+result cuModuleUnload(handle module) {
+    (void)module;
+    return sticky;
+}
+
+result cuModuleGetFunction(handle *function, handle module, const char *name) {
+    (void)module;
+    *function = &anything;
+    return name[0] ? sticky : NOT_FOUND;
+}
+
+result cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                      unsigned by, unsigned bz, unsigned shared, handle stream, void **arguments,
+                      void **extra) {
+    (void)function, (void)shared, (void)stream, (void)arguments, (void)extra;
+    if (sticky)
+        return sticky;
+    if (!gx || !gy || !gz || !bx || !by || !bz || bx > 1024)
+        return INVALID_VALUE;
+    result code = (result)setting("FAKE_LAUNCH", OK);
+    if (code == OK)
+        sticky = (result)setting("FAKE_FAULT", OK); /* found by whoever waits for the kernel */
+    else if (code == ILLEGAL_ADDRESS || code == LAUNCH_FAILED)
+        sticky = code;
+    return code;
+}
+
+/* --- memory ------------------------------------------------------------------------------ */
+
+result cuMemGetInfo_v2(size_t *available, size_t *total) {
+    cuDeviceTotalMem_v2(total, 0);
+    *available = *total - used;
+    return sticky;
+}
+
+result cuMemPoolCreate(handle *pool, const void *properties) {
+    (void)properties;
+    *pool = &anything;
+    return OK;
+}
+
+result cuMemPoolDestroy(handle pool) {
+    (void)pool;
+    return OK;
+}
+
+result cuMemPoolSetAttribute(handle pool, int attribute, void *value) {
+    (void)pool, (void)attribute, (void)value;
+    return OK;
+}
+
+result cuMemPoolGetAttribute(handle pool, int attribute, void *value) {
+    (void)pool, (void)attribute;
+    *(uint64_t *)value = used;
+    return OK;
+}
+
+result cuMemPoolTrimTo(handle pool, size_t keep) {
+    (void)pool, (void)keep;
+    return OK;
+}
+
+/* Where the block that holds `address` stands in the list, or -1. */
+static int block_of(pointer address) {
+    for (int i = 0; i < BLOCKS; i++)
+        if (blocks[i].first && address >= blocks[i].first &&
+            address < blocks[i].first + blocks[i].bytes)
+            return i;
+    return -1;
+}
+
+result cuMemAllocFromPoolAsync(pointer *address, size_t bytes, handle pool, handle stream) {
+    (void)pool, (void)stream;
+    if (sticky || bytes == 0)
+        return sticky ? sticky : INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    result code = OUT_OF_MEMORY;
+    for (int i = 0; i < BLOCKS && used + bytes <= (size_t)setting("FAKE_MEMORY", 1 << 30); i++) {
+        if (blocks[i].first)
+            continue;
+        *address = (pointer)aligned_alloc(256, (bytes + 255) / 256 * 256);
+        blocks[i].first = *address;
+        blocks[i].bytes = bytes;
+        used += bytes;
+        code = OK;
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+result cuMemFreeAsync(pointer address, handle stream) {
+    (void)stream;
+    pthread_mutex_lock(&lock);
+    int block = block_of(address);
+    if (block >= 0) {
+        free((void *)blocks[block].first);
+        used -= blocks[block].bytes;
+        blocks[block].first = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return block < 0 ? INVALID_VALUE : sticky;
+}
+
+result cuMemsetD8Async(pointer to, unsigned char value, size_t bytes, handle stream) {
+    (void)stream;
+    if (!sticky)
+        memset((void *)to, value, bytes);
+    return sticky;
+}
+
+result cuMemcpyHtoDAsync_v2(pointer to, const void *from, size_t bytes, handle stream) {
+    (void)stream;
+    if (!sticky)
+        memcpy((void *)to, from, bytes);
+    return sticky;
+}
+
+result cuMemcpyDtoHAsync_v2(void *to, pointer from, size_t bytes, handle stream) {
+    (void)stream;
+    if (!sticky)
+        memcpy(to, (const void *)from, bytes);
+    return sticky;
+}
+
+result cuMemcpyDtoDAsync_v2(pointer to, pointer from, size_t bytes, handle stream) {
+    (void)stream;
+    if (!sticky)
+        memmove((void *)to, (const void *)from, bytes);
+    return sticky;
+}
+
+result cuPointerGetAttributes(unsigned count, const int *attributes, void **values,
+                              pointer address) {
+    pthread_mutex_lock(&lock);
+    int held = block_of(address) >= 0;
+    pthread_mutex_unlock(&lock);
+    for (unsigned i = 0; i < count; i++) {
+        if (attributes[i] == MEMORY_TYPE)
+            *(unsigned *)values[i] = held ? DEVICE_MEMORY : 0;
+        else if (attributes[i] == DEVICE_POINTER)
+            *(pointer *)values[i] = held ? address : 0;
+        else if (attributes[i] == DEVICE_ORDINAL)
+            *(int *)values[i] = held ? 0 : -2;
+    }
+    return sticky;
+}
+
+/* --- streams and events ------------------------------------------------------------------ */
+
+result cuStreamSynchronize(handle stream) {
+    (void)stream;
+    return sticky;
+}
+
+result cuStreamWaitEvent(handle stream, handle event, unsigned flags) {
+    (void)stream, (void)event, (void)flags;
+    return sticky;
+}
+
+result cuEventCreate(handle *event, unsigned flags) {
+    (void)flags;
+    *event = &anything;
+    return sticky;
+}
+
+result cuEventDestroy_v2(handle event) {
+    (void)event;
+    return sticky;
+}
+
+result cuEventRecord(handle event, handle stream) {
+    (void)event, (void)stream;
+    return sticky;
+}
+
+result cuEventSynchronize(handle event) {
+    (void)event;
+    return sticky;
+}
+
+result cuEventElapsedTime_v2(float *milliseconds, handle from, handle to) {
+    (void)from, (void)to;
+    *milliseconds = 0.0f;
+    return sticky;
+}

@@ -1,0 +1,182 @@
+"""What each operation has to give, and how far from it the variant's own accumulation may end.
+
+Sums and products are compared with NumPy in wider arithmetic; the bound is the forward error bound
+of N. Higham, "Accuracy and Stability of Numerical Algorithms" (2002), chapters 3 and 4, for the
+number of roundings that an element goes through in the variant at hand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from arrays import DTYPES, Array, is_float
+
+# A sum or product of these is carried in float32 and rounded once at the end.
+HALVES = ("float16", "bfloat16")
+LONG = np.dtype(np.longdouble)
+
+
+def roundoff(dtype: np.dtype[Any]) -> float:
+    """Half the distance from 1 to the next number: the error of one rounding to nearest."""
+    return float(ml_dtypes.finfo(dtype).eps) / 2
+
+
+def tiniest(dtype: np.dtype[Any]) -> float:
+    """The smallest subnormal number: twice the error of rounding where there are no smaller ones."""
+    return float(ml_dtypes.finfo(dtype).smallest_subnormal)
+
+
+def ceiling(dtype: np.dtype[Any]) -> np.longdouble:
+    """The least magnitude that rounds to infinity."""
+    eps = np.longdouble(ml_dtypes.finfo(dtype).eps)
+    return np.longdouble(ml_dtypes.finfo(dtype).max) * (2 - eps / 2) / (2 - eps)
+
+
+def gamma(roundings: int, unit: float) -> float:
+    """The relative error that `roundings` roundings can add up to."""
+    return roundings * unit / (1 - roundings * unit)
+
+
+def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What sums and products of `dtype` are carried in."""
+    return DTYPES["float32"] if dtype.name in HALVES else dtype
+
+
+# --- equality ---------------------------------------------------------------------------------
+
+
+def assert_same(got: Any, want: Array, case: str) -> None:
+    """The same shape, dtype and bits; a NaN is any NaN, and -0.0 is not 0.0."""
+    got = np.asarray(got)
+    assert got.shape == want.shape, f"{case}: shape {got.shape}, not {want.shape}"
+    assert got.dtype == want.dtype.newbyteorder("="), f"{case}: {got.dtype}, not {want.dtype}"
+    bits = np.dtype(f"u{want.dtype.itemsize}")
+    left = np.ascontiguousarray(got).view(bits)
+    right = np.ascontiguousarray(want.astype(got.dtype)).view(bits)
+    differ = left != right
+    if is_float(got.dtype):
+        differ &= ~(np.isnan(got) & np.isnan(want)).reshape(differ.shape)
+    if differ.any():
+        first = np.argwhere(differ)[0] if got.ndim else ()
+        place = tuple(int(i) for i in first)[: got.ndim]
+        count = int(differ.sum())
+        raise AssertionError(f"{case}: {count} differ, first at {place}: {got[place]}, not {want[place]}")
+
+
+def _assert_within(got: Array, exact: Array, bound: Array, magnitude: Array, case: str) -> None:
+    """|got - exact| <= bound; where something overflows or is not finite, NumPy's semantics.
+
+    `magnitude` is the sum of the absolute values of what is added up: the largest that any partial
+    result can be.
+    """
+    wide = got.astype(LONG)
+    special = ~np.isfinite(magnitude)
+    same = (wide == exact) | (np.isnan(wide) & np.isnan(exact))
+    _require(same | ~special, got, exact, bound, f"{case}: not finite as NumPy is not")
+    limit = ceiling(accumulator(got.dtype))
+    calm = ~special & (magnitude * (1 + roundoff(accumulator(got.dtype))) + bound < limit)
+    top = ceiling(got.dtype)
+    certain = calm & (np.abs(exact) + bound < top)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(wide - exact) <= bound
+    _require(near | ~certain, got, exact, bound, f"{case}: beyond the error bound")
+    one_sign = ~special & (np.abs(exact) == magnitude)
+    over = (calm | one_sign) & (np.abs(exact) - bound >= top)
+    _require((wide == np.copysign(np.inf, exact)) | ~over, got, exact, bound, f"{case}: no overflow")
+
+
+def _require(holds: Array, got: Array, exact: Array, bound: Array, case: str) -> None:
+    if np.all(holds):
+        return
+    place = tuple(int(i) for i in np.argwhere(~np.asarray(holds))[0]) if got.ndim else ()
+    exact, bound = np.asarray(exact), np.broadcast_to(bound, got.shape)
+    raise AssertionError(f"{case}: at {place} {got[place]}, exactly {exact[place]} +- {bound[place]}")
+
+
+# --- add --------------------------------------------------------------------------------------
+
+
+def add(a: Any, b: Any) -> Array:
+    """NumPy's own sum in the dtype of the arrays: one rounding, so every bit is known."""
+    with np.errstate(all="ignore"):
+        total = np.asarray(np.add(a, b))
+    return total.astype(total.dtype.newbyteorder("="), copy=False)
+
+
+# --- sum --------------------------------------------------------------------------------------
+
+
+def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a sum: NumPy's, but for bfloat16, where it is the array's."""
+    return DTYPES["int64"] if dtype.kind == "i" else dtype.newbyteorder("=")
+
+
+# What one block adds up: (elements, additions that an element goes through). The 16 elements of a
+# thread are 15 additions, a warp's shuffles 5, and those over 8 warps 3 (the rest add zeros).
+BLOCKS = {"interleaved": (256, 8), "tree": (256, 8), "shuffle": (4096, 15 + 5 + 3)}
+
+
+def sum_depth(variant: str, count: int) -> int:
+    """How many additions an element goes through at most."""
+    if variant == "atomic":
+        return max(count - 1, 0)
+    elements, additions = BLOCKS[variant]
+    partials = -(-count // elements)
+    rounds = -(-partials // 1024)  # the finish has 1024 threads, and shuffles twice
+    return additions + max(rounds - 1, 0) + 10
+
+
+def _exact_int_sum(a: Array) -> Array:
+    return np.asarray(a.astype(np.int64).sum(dtype=np.int64))
+
+
+def assert_sum(got: Any, a: Array, variant: str, case: str) -> None:
+    """`got` is the sum of all elements of `a`, as near as the variant's additions allow."""
+    got = np.asarray(got)
+    assert got.shape == (), f"{case}: shape {got.shape}"
+    assert got.dtype == sum_dtype(a.dtype), f"{case}: dtype {got.dtype}"
+    if not is_float(a.dtype):
+        return assert_same(got, _exact_int_sum(a), case)
+    with np.errstate(all="ignore"):
+        wide = a.astype(LONG)
+        exact, magnitude = np.asarray(wide.sum()), np.asarray(np.abs(wide).sum())
+        carried = accumulator(got.dtype)
+        relative = gamma(sum_depth(variant, a.size), roundoff(carried))
+        relative += gamma(a.size + 1, roundoff(LONG))
+        bound = relative * magnitude
+        if carried != got.dtype:
+            bound = bound + roundoff(got.dtype) * (np.abs(exact) + bound) + tiniest(got.dtype) / 2
+        _assert_within(got, exact, bound, magnitude, case)
+
+
+# --- matmul -----------------------------------------------------------------------------------
+
+
+def _inner_error(variant: str, dtype: np.dtype[Any], k: int) -> float:
+    """The relative error of an inner product of length k, in any order, fused or not."""
+    carried = accumulator(dtype)
+    if variant == "cublas" and dtype.name in HALVES:
+        # Tensor cores cut off where they align: a whole unit for each product and each addition.
+        return gamma(2 * (k + 16), 2 * roundoff(carried))
+    return gamma(k, roundoff(carried))
+
+
+def assert_matmul(got: Any, a: Array, b: Array, variant: str, case: str) -> None:
+    """`got` is a @ b, each element as near as the variant's additions allow."""
+    got = np.asarray(got)
+    k = a.shape[1]
+    assert got.shape == (a.shape[0], b.shape[1]), f"{case}: shape {got.shape}"
+    assert got.dtype == a.dtype.newbyteorder("="), f"{case}: dtype {got.dtype}"
+    # The products of anything narrower are exact in float64, and BLAS is fast in it.
+    wider = LONG if got.dtype == DTYPES["float64"] else DTYPES["float64"]
+    with np.errstate(all="ignore"):
+        left, right = a.astype(wider), b.astype(wider)
+        exact, magnitude = left @ right, np.abs(left) @ np.abs(right)
+        carried = accumulator(got.dtype)
+        relative = _inner_error(variant, got.dtype, k) + gamma(k + 1, roundoff(wider))
+        bound = relative * magnitude + k * tiniest(carried)
+        if carried != got.dtype:
+            bound = bound + roundoff(got.dtype) * (np.abs(exact) + bound) + tiniest(got.dtype) / 2
+        _assert_within(got, exact.astype(LONG), bound, magnitude, case)

@@ -1,0 +1,174 @@
+"""Every nasty array on its way to the device and back, and the tests' own tools."""
+
+from __future__ import annotations
+
+import gpukern as gk
+import numpy as np
+import oracle
+import pytest
+from arrays import (
+    CANARY,
+    DTYPES,
+    LAYOUTS,
+    nasty,
+    on_device,
+    places,
+    random,
+    served,
+    variants,
+)
+from gpukern import _core
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+OPS = ("add", "sum", "matmul", "transpose")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_there_and_back(dtype, balanced):
+    for case, a in nasty(DTYPES[dtype]):
+        device = gk.to_device(a)
+        assert (device.shape, device.dtype) == (a.shape, DTYPES[dtype]), case
+        oracle.assert_same(device.to_host(), a, case)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_to_device_is_a_copy(dtype):
+    a = random(100, DTYPES[dtype])
+    device, kept = gk.to_device(a), a.copy()
+    a[...] = 1
+    oracle.assert_same(device.to_host(), kept, "from the host")
+    again = gk.to_device(device)
+    gk.add(device, device, out=device)
+    oracle.assert_same(again.to_host(), kept, "from the device")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_back_into_an_array_with_canaries(dtype):
+    for shape in ((), (1,), (257,), (33, 65), (3, 5, 7), (0, 3)):
+        a = random(shape, DTYPES[dtype])
+        device = gk.to_device(a)
+        for case, place in places(shape, DTYPES[dtype]):
+            block = place.block()
+            out = place.view(block)
+            assert device.to_host(out=out) is out
+            np.testing.assert_array_equal(block, place.block(a), f"{case} {shape}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_back_into_the_other_byte_order(dtype):
+    a = random(37, DTYPES[dtype])
+    out = LAYOUTS["swapped"](np.zeros_like(a))
+    gk.to_device(a).to_host(out=out)
+    np.testing.assert_array_equal(out.astype(a.dtype), a)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_views_of_device_memory_become_arrays(dtype, balanced):
+    for shape in ((), (17,), (33, 65), (3, 5, 7)):
+        a = random(shape, DTYPES[dtype])
+        for case, place in places(shape, DTYPES[dtype]):
+            there = on_device(place, a)
+            oracle.assert_same(gk.to_device(there.view).to_host(), a, f"{case} {shape}")
+            assert there.holds(a), f"{case} {shape}"
+
+
+@given(
+    data=st.data(),
+    dtype=st.sampled_from(list(DTYPES)),
+    shape=hnp.array_shapes(min_dims=0, max_dims=6, min_side=0, max_side=6),
+)
+def test_any_view_there_and_back(data, dtype, shape):
+    a = random(shape, DTYPES[dtype])[data.draw(hnp.basic_indices(shape, allow_newaxis=True))]
+    a = np.asarray(a)
+    a = a.transpose(data.draw(st.permutations(range(a.ndim))))
+    oracle.assert_same(gk.to_device(a).to_host(), a, f"{a.shape} {a.strides}")
+
+
+@pytest.mark.parametrize("shape", [(2,) * 9, (1,) * 64, (2, 1) * 6, (1, 3, 1, 2, 1, 2, 1, 2, 1, 2)])
+def test_many_dimensions(shape):
+    """NumPy has up to 64; on the device what is one run counts as one axis."""
+    a = random(shape, DTYPES["float32"])
+    oracle.assert_same(gk.to_device(a).to_host(), a, "round trip")
+    oracle.assert_same(gk.add(a, a), oracle.add(a, a), "add")
+    oracle.assert_same(gk.add(a.T, a.T), oracle.add(a.T, a.T), "add transposed")
+    row = a[(slice(0, 1),) * (a.ndim - 1)]
+    oracle.assert_same(gk.add(a, row), oracle.add(a, row), "broadcast")
+
+
+def test_broadcasting_over_more_axes_than_a_kernel_takes():
+    a = random((2, 1) * 5, DTYPES["float32"], 1)
+    b = random((1, 2) * 5, DTYPES["float32"], 2)
+    oracle.assert_same(gk.add(a, b), oracle.add(a, b), "twelve runs")
+
+
+# --- the tests' own tools ---------------------------------------------------------------------
+
+
+def test_the_table_is_walked_whole():
+    """What the tests walk is what the user is shown, every row of it."""
+    shown = {(v.op, v.variant, v.dtype) for v in gk.variants()}
+    rows = [row for row in _core.rows() if row["op"] in OPS]
+    assert shown == {(row["op"], row["variant"], name) for row in rows for name in served(row)}
+    for op in OPS:
+        walked = set(variants(op)) | set(variants(op, runs=False))
+        assert walked == {(v.variant, v.dtype) for v in gk.variants(op)}
+        assert variants(op), f"no variant of {op} runs here"
+
+
+def test_every_sum_variant_has_its_error_bound():
+    for variant, dtype in variants("sum"):
+        assert oracle.sum_depth(variant, 10_000) > 0, (variant, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_layouts_keep_the_values(dtype):
+    for shape in ((), (5,), (3, 4), (2, 3, 4)):
+        a = random(shape, DTYPES[dtype])
+        for case, layout in LAYOUTS.items():
+            if case != "repeated":
+                oracle.assert_same(np.asarray(layout(a)), a.astype(layout(a).dtype), case)
+
+
+def test_places_do_not_share_bytes_with_their_canaries():
+    for shape in ((), (7,), (3, 4), (2, 3, 4)):
+        for case, place in places(shape, DTYPES["float32"]):
+            block = place.block()
+            place.view(block).view(np.uint32)[...] = 0xFFFFFFFF
+            count = int(np.prod(shape)) * 4
+            assert (block == 0xFF).sum() == count, case
+            assert (block == CANARY).sum() == place.total - count, case
+            assert (block[:64] == CANARY).all()
+            assert (block[-64:] == CANARY).all()
+
+
+def test_the_oracle_notices_a_wrong_bit():
+    a = random(100, DTYPES["float32"])
+    wrong = a.copy()
+    wrong[50] = np.nextafter(wrong[50], np.float32(9))
+    with pytest.raises(AssertionError, match=r"1 differ, first at \(50,\)"):
+        oracle.assert_same(wrong, a, "one bit")
+    with pytest.raises(AssertionError):
+        oracle.assert_same(np.array([0.0]), np.array([-0.0]), "sign of zero")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_the_oracle_notices_a_lost_or_doubled_element(dtype):
+    a = np.abs(random(3000, DTYPES[dtype]))
+    if dtype == "bfloat16":
+        a = a[:100]
+    total = a.astype(np.float64).sum()
+    oracle.assert_sum(DTYPES[dtype].type(total), a, "shuffle", "right")
+    for wrong in (total - a[-1].astype(float) - 8, total + 8):
+        with pytest.raises(AssertionError, match="error bound"):
+            oracle.assert_sum(DTYPES[dtype].type(wrong), a, "shuffle", "wrong")
+
+
+def test_the_oracle_notices_a_wrong_product():
+    a, b = random((9, 300), DTYPES["float32"], 1), random((300, 8), DTYPES["float32"], 2)
+    right = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
+    oracle.assert_matmul(right, a, b, "tiled", "right")
+    right[8, 7] += 1e-2
+    with pytest.raises(AssertionError, match=r"at \(8, 7\)"):
+        oracle.assert_matmul(right, a, b, "tiled", "wrong")

@@ -1,0 +1,303 @@
+"""DeviceArray: what it tells of itself, its operators, and its way into NumPy and back."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+
+import gpukern as gk
+import numpy as np
+import oracle
+import pytest
+from arrays import DTYPES, on_device, places, random
+from gpukern import _core
+
+SHAPES = ((), (1,), (7,), (3, 4), (2, 3, 4), (0,), (3, 0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_it_tells_of_itself(dtype, shape):
+    a = random(shape, DTYPES[dtype])
+    for device in (gk.to_device(a), gk.empty(shape, DTYPES[dtype])):
+        for name in ("shape", "ndim", "size", "nbytes", "itemsize", "dtype"):
+            assert getattr(device, name) == getattr(a, name), name
+        assert device.dtype.isnative
+        assert isinstance(device.to_host(), np.ndarray)
+
+
+def test_length():
+    assert len(gk.empty((3, 4))) == 3
+    assert len(gk.empty((0, 4))) == 0
+    with pytest.raises(TypeError, match="unsized|0-d"):
+        len(gk.empty(()))
+
+
+@pytest.mark.parametrize(
+    ("shape", "want"), [(5, (5,)), ((5,), (5,)), ([2, 3], (2, 3)), (0, (0,)), ((), ())]
+)
+def test_empty_takes_shapes_as_numpy_does(shape, want):
+    assert gk.empty(shape).shape == want
+    assert gk.empty(shape).dtype == np.float32
+    assert gk.empty(np.int64(5)).shape == (5,)
+
+
+@pytest.mark.parametrize("dtype", ["float64", np.float64, np.dtype("float64"), "<f8", float])
+def test_empty_takes_dtypes_as_numpy_does(dtype):
+    assert gk.empty((2,), dtype).dtype == np.float64
+
+
+def test_repr_shows_the_values():
+    text = repr(gk.to_device(np.array([[1.5, -2.0], [3.0, 4.25]], np.float32)))
+    for part in ("1.5", "-2.", "4.25", "float32"):
+        assert part in text, text
+    assert "7" in repr(gk.to_device(np.array(7, np.int32)))
+    for shape in ((0,), (3, 0), ()):
+        assert "DeviceArray" in repr(gk.to_device(np.zeros(shape, np.int8)))
+
+
+def test_repr_of_a_large_array_is_short():
+    text = repr(gk.to_device(np.arange(1_000_000, dtype=np.int64)))
+    assert len(text) < 500
+    assert "..." in text
+    assert "999999" in text
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_as_a_numpy_array(dtype):
+    a = random((3, 4), DTYPES[dtype])
+    device = gk.to_device(a)
+    oracle.assert_same(np.asarray(device), a, "asarray")
+    oracle.assert_same(np.array(device), a, "array")
+    oracle.assert_same(device.__array__(), a, "__array__")
+    oracle.assert_same(np.array(device, copy=True), a, "copy")
+    wide = np.asarray(device, dtype=np.float64)
+    assert wide.dtype == np.float64
+    np.testing.assert_array_equal(wide, a.astype(np.float64))
+
+
+def test_a_numpy_array_without_a_copy_is_refused():
+    device = gk.to_device(np.ones(3, np.float32))
+    with pytest.raises(ValueError, match="copy"):
+        np.array(device, copy=False)
+    with pytest.raises(ValueError, match="copy"):
+        device.__array__(copy=False)
+
+
+def test_the_numpy_array_is_the_callers_own():
+    a = random(5, DTYPES["float32"])
+    device = gk.to_device(a)
+    np.asarray(device)[...] = 0
+    oracle.assert_same(device.to_host(), a, "unchanged")
+    assert device.to_host().flags.writeable
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_interface(dtype, shape):
+    device = gk.empty(shape, DTYPES[dtype])
+    interface = device.__cuda_array_interface__
+    assert interface["version"] == 3
+    assert interface["shape"] == shape
+    assert isinstance(interface["typestr"], str)
+    if dtype != "bfloat16":
+        assert np.dtype(interface["typestr"]) == DTYPES[dtype]
+    pointer, readonly = interface["data"]
+    assert readonly is False
+    assert (pointer != 0) == (device.size > 0) or device.size == 0
+    assert pointer % 256 == 0
+    assert interface.get("strides") in (None, np.empty(shape, DTYPES[dtype]).strides)
+    assert "stream" in interface
+    assert interface["stream"] is None or interface["stream"] > 0
+    assert interface.get("mask") is None
+
+
+def test_the_interface_of_nothing_has_no_pointer():
+    assert gk.empty((0,)).__cuda_array_interface__["data"][0] == 0
+
+
+ORDERS = [("device", "device"), ("device", "host"), ("host", "device")]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+def test_plus(dtype, left, right):
+    a, b = random((3, 4), DTYPES[dtype], 1), random((4,), DTYPES[dtype], 2)
+    x = gk.to_device(a) if left == "device" else a
+    y = gk.to_device(b) if right == "device" else b
+    got = x + y
+    assert isinstance(got, gk.DeviceArray)
+    oracle.assert_same(got.to_host(), oracle.add(a, b), f"{left} + {right}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+def test_at(dtype, left, right):
+    a, b = random((3, 4), DTYPES[dtype], 1), random((4, 5), DTYPES[dtype], 2)
+    x = gk.to_device(a) if left == "device" else a
+    y = gk.to_device(b) if right == "device" else b
+    got = x @ y
+    assert isinstance(got, gk.DeviceArray)
+    oracle.assert_matmul(got.to_host(), a, b, "cublas", f"{left} @ {right}")
+
+
+def test_plus_a_scalar():
+    a = random((3, 4), DTYPES["float32"])
+    device = gk.to_device(a)
+    for got in (device + 2, 2 + device, device + 2.0, np.float32(2) + device, device + np.float32(2)):
+        assert isinstance(got, gk.DeviceArray)
+        oracle.assert_same(got.to_host(), oracle.add(a, np.float32(2)), "scalar")
+
+
+def test_plus_in_place():
+    a = random((3, 4), DTYPES["float32"])
+    device = gk.to_device(a)
+    total = device
+    total += device
+    oracle.assert_same(total.to_host(), oracle.add(a, a), "+=")
+
+
+def test_operators_leave_what_they_do_not_know_to_the_other_side():
+    class Other:
+        def __radd__(self, other):
+            return "mine"
+
+        def __rmatmul__(self, other):
+            return "mine too"
+
+    device = gk.empty((2, 2))
+    assert device + Other() == "mine"
+    assert device @ Other() == "mine too"
+    for wrong in ("text", None, object(), [1, 2]):
+        with pytest.raises(TypeError):
+            device + wrong
+        with pytest.raises(TypeError):
+            wrong + device
+        with pytest.raises(TypeError):
+            device @ wrong
+
+
+def test_operators_raise_what_the_operation_raises():
+    device = gk.empty((2, 3))
+    with pytest.raises(ValueError, match="broadcast"):
+        device + gk.empty((4,))
+    with pytest.raises(ValueError, match="core dimension"):
+        device @ gk.empty((2, 3))
+    with pytest.raises(TypeError, match="float32 and float64"):
+        device + gk.empty((2, 3), "float64")
+
+
+PLACES = ("host", "device")
+
+
+@pytest.mark.parametrize("left", PLACES)
+@pytest.mark.parametrize("right", PLACES)
+@pytest.mark.parametrize("target", [None, *PLACES, "view"])
+@pytest.mark.parametrize("op", ["add", "matmul", "sum", "transpose"])
+def test_every_combination_of_places(op, left, right, target):
+    a, b = random((9, 9), DTYPES["float32"], 1), random((9, 9), DTYPES["float32"], 2)
+    operands = [a, b][: 1 if op in ("sum", "transpose") else 2]
+    there = [
+        gk.to_device(operand) if place == "device" else operand
+        for operand, place in zip(operands, (left, right), strict=False)
+    ]
+    out = a_target(target, () if op == "sum" else (9, 9))
+    got = getattr(gk, op)(*there, out=out)
+    if out is not None:
+        assert got is out
+    elif any(isinstance(operand, gk.DeviceArray) for operand in there):
+        assert isinstance(got, gk.DeviceArray)
+    else:
+        assert isinstance(got, np.ndarray | np.generic)
+    values = gk.to_device(got).to_host() if target == "view" else np.asarray(got)
+    check(op, values, a, b)
+
+
+def a_target(kind, shape):
+    if kind is None:
+        return None
+    if kind == "view":
+        return on_device(dict(places(shape, DTYPES["float32"]))["one element off"]).view
+    return gk.empty(shape) if kind == "device" else np.zeros(shape, np.float32)
+
+
+def check(op, got, a, b):
+    if op == "add":
+        oracle.assert_same(got, oracle.add(a, b), op)
+    elif op == "matmul":
+        oracle.assert_matmul(got, a, b, "cublas", op)
+    elif op == "transpose":
+        oracle.assert_same(got, np.ascontiguousarray(a.T), op)
+    else:
+        oracle.assert_sum(got, a, "shuffle", op)
+
+
+def test_results_do_not_share_memory_with_operands():
+    a = random((5, 5), DTYPES["float32"])
+    device = gk.to_device(a)
+    for got in (gk.transpose(device), device.T, gk.add(device, 0.0), gk.to_device(device)):
+        gk.add(got, 1.0, out=got)
+        oracle.assert_same(device.to_host(), a, "the operand")
+    flat = gk.to_device(a[0])
+    gk.add(gk.transpose(flat), 1.0, out=gk.transpose(flat))
+    oracle.assert_same(flat.to_host(), a[0], "the 1-D operand")
+
+
+def test_memory_goes_with_the_last_reference():
+    gc.collect()
+    before = _core.live_bytes()
+    device = gk.to_device(np.ones(1000, np.float32))
+    assert _core.live_bytes() >= before + 4000
+    seen = weakref.ref(device)
+    view = on_device(dict(places((3,), DTYPES["float32"]))["aligned"])
+    del device, view
+    gc.collect()
+    assert seen() is None
+    assert _core.live_bytes() == before
+
+
+def test_it_is_made_by_functions_alone():
+    with pytest.raises(TypeError):
+        gk.DeviceArray()
+    with pytest.raises(TypeError):
+        type("Mine", (gk.DeviceArray,), {})
+    with pytest.raises(TypeError):
+        pickle.dumps(gk.empty((2,)))
+
+
+def test_its_attributes_cannot_be_set():
+    device = gk.empty((2,))
+    for name in ("shape", "dtype", "size", "anything"):
+        with pytest.raises(AttributeError):
+            setattr(device, name, (1,))
+
+
+def test_streams_and_synchronize():
+    device = gk.to_device(np.ones(1000, np.float32))
+    for stream in (None, 0):
+        got = gk.add(device, device, stream=stream)
+        gk.synchronize(stream)
+        assert (got.to_host() == 2).all()
+    gk.synchronize()
+
+
+def test_events():
+    first, last = gk.Event(), gk.Event()
+    device = gk.to_device(np.ones(100_000, np.float32))
+    first.record()
+    for _ in range(3):
+        gk.add(device, device, out=device)
+    last.record()
+    last.synchronize()
+    assert 0 <= last.seconds_since(first) < 60
+    assert first.seconds_since(last) <= 0
+
+
+def test_an_event_that_was_not_recorded_is_an_error():
+    recorded = gk.Event()
+    recorded.record()
+    with pytest.raises((ValueError, gk.CudaError)):
+        recorded.seconds_since(gk.Event())
+    with pytest.raises(TypeError):
+        recorded.seconds_since(3)

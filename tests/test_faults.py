@@ -1,0 +1,312 @@
+"""Faults planted one by one: the Nth device call or host allocation of an operation fails, for
+every N until it succeeds. Each time: the right exception, nothing changed, nothing leaked."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gpukern as gk
+import numpy as np
+import oracle
+import pytest
+from arrays import DTYPES, LAYOUTS, OnDevice, on_device, places, random
+from gpukern import _core
+
+OPS = ("add", "sum", "matmul", "transpose")
+# How an operand or out reaches the operation.
+KINDS = ("host", "host strided", "host swapped", "device", "device strided", "device off")
+OUTS = ("none", "host", "host strided", "device", "device strided", "an input")
+
+
+@dataclass
+class Planted:
+    """A call to plant faults in: what it may not change, and how its result is checked."""
+
+    call: Callable[[], Any]
+    memory: Callable[[], list[bytes]]
+    check: Callable[[Any], None]
+
+
+@pytest.fixture(autouse=True)
+def disarmed():
+    yield
+    _core.fail_call(0)
+
+
+def attempt(planted: Planted, number: int) -> bool:
+    """Make the call with its `number`th step failing; whether it came through without a fault."""
+    before, live = planted.memory(), settled()
+    _core.fail_call(number)
+    try:
+        result = planted.call()
+    except (MemoryError, gk.CudaError) as error:
+        assert _core.fail_call(0), f"step {number} failed by itself: {error}"
+        assert type(error) in (MemoryError, gk.CudaError), type(error)
+        assert "planted" in str(error)
+        del error
+        assert planted.memory() == before, f"step {number} changed something"
+        assert settled() == live, f"step {number} leaked"
+        planted.check(planted.call())
+        return False
+    assert not _core.fail_call(0), f"the fault in step {number} was swallowed"
+    planted.check(result)
+    return True
+
+
+def settled() -> int:
+    """Device bytes that live on when garbage is gone."""
+    gc.collect(0)
+    return _core.live_bytes()
+
+
+def assert_survives(make: Callable[[], Planted], least: int) -> None:
+    """Plant faults until the call succeeds; at least `least` of them must have struck."""
+    for number in range(1, 200):
+        if attempt(make(), number):
+            assert number - 1 >= least, f"{number - 1} faults struck, {least} were expected"
+            return
+    raise AssertionError("200 faults, and no success")
+
+
+def placed(kind: str, values: np.ndarray) -> tuple[Any, Callable[[], bytes]]:
+    """An array of that kind, and how to read every byte of it and around it."""
+    if kind.startswith("host"):
+        layout = {"host strided": "strided", "host swapped": "swapped"}.get(kind, "contiguous")
+        array = LAYOUTS[layout](values.copy())
+        base = array if array.base is None else array.base
+        return array, base.tobytes
+    name = {"device strided": "rows apart", "device off": "one byte off"}.get(kind)
+    if name is None:
+        device = gk.to_device(values)
+        return device, lambda: device.to_host().tobytes()
+    there: OnDevice = on_device(dict(places(values.shape, values.dtype))[name], values)
+    return there.view, lambda: there.parent.to_host().tobytes()
+
+
+def host_values(array: Any) -> np.ndarray:
+    return np.asarray(array if isinstance(array, np.ndarray | np.generic) else gk.to_device(array))
+
+
+def planted(op: str, kinds: tuple[str, ...], out_kind: str, seed: int, **options: Any) -> Planted:
+    shape = (9, 9)
+    values = [random(shape, DTYPES["float32"], seed + i) for i in range(len(kinds))]
+    operands, readers = zip(*map(placed, kinds, values), strict=True)
+    out, out_reader = None, bytes
+    if out_kind == "an input":
+        out = operands[0]
+    elif out_kind != "none":
+        result = () if op == "sum" else shape
+        name = "device off" if (op, out_kind) == ("sum", "device strided") else out_kind
+        out, out_reader = placed(name, random(result, DTYPES["float32"], 99))
+
+    def call() -> Any:
+        got = getattr(gk, op)(*operands, out=out, **options)
+        assert out is None or got is out
+        return got
+
+    def check(got: Any) -> None:
+        if out_kind != "an input":  # there the second of two calls starts from another array
+            assert_right(op, host_values(got), values)
+
+    return Planted(call, lambda: [read() for read in (*readers, out_reader)], check)
+
+
+def assert_right(op: str, got: np.ndarray, values: list[np.ndarray]) -> None:
+    if op == "add":
+        oracle.assert_same(got, oracle.add(*values), op)
+    elif op == "sum":
+        oracle.assert_sum(got, values[0], "shuffle", op)
+    elif op == "matmul":
+        oracle.assert_matmul(got, *values, "cublas", op)
+    else:
+        oracle.assert_same(got, np.ascontiguousarray(values[0].T), op)
+
+
+def combinations() -> list[tuple[str, tuple[str, ...], str]]:
+    pairs = [(kind, kind) for kind in KINDS]
+    pairs += [("host", "device"), ("device", "host"), ("host strided", "device strided")]
+    cases: list[tuple[str, tuple[str, ...], str]] = []
+    for op in OPS:
+        count = 2 if op in ("add", "matmul") else 1
+        for kinds in dict.fromkeys(pair[:count] for pair in pairs):
+            outs = [out for out in OUTS if not (op == "sum" and out == "an input")]
+            cases += [(op, kinds, out) for out in outs]
+    return cases
+
+
+@pytest.mark.parametrize(("op", "kinds", "out"), combinations())
+def test_every_step_may_fail(op, kinds, out):
+    # A launch at least; a host operand needs memory and a copy, a new result needs memory.
+    least = 1 + 2 * sum(kind.startswith("host") for kind in kinds) + (out == "none")
+    assert_survives(lambda: planted(op, kinds, out, 1), least)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("kind", ["host", "device"])
+def test_every_step_may_fail_in_a_profile(op, kind):
+    kinds = (kind,) * (2 if op in ("add", "matmul") else 1)
+    _core.profile_start()
+    try:
+        assert_survives(lambda: planted(op, kinds, "none", 1), 5)
+    finally:
+        records = _core.profile_stop()
+    assert all(record["wall"] >= 0 for record in records)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_every_step_may_fail_under_strict(op):
+    kinds = ("host",) * (2 if op in ("add", "matmul") else 1)
+    with gk.strict():
+        assert_survives(lambda: planted(op, kinds, "none", 1), 5)
+
+
+@pytest.mark.parametrize(
+    ("op", "variant"), [(v.op, v.variant) for v in gk.variants(dtype="float32") if v.runs]
+)
+def test_every_step_of_every_variant_may_fail(op, variant):
+    kinds = ("host",) * (2 if op in ("add", "matmul") else 1)
+    assert_survives(lambda: planted(op, kinds, "none", 1, variant=variant), 4)
+
+
+def simple(call: Callable[[], Any], values: np.ndarray, memory: list[Any]) -> Planted:
+    def check(got: Any) -> None:
+        oracle.assert_same(host_values(got), values, "result")
+
+    return Planted(call, lambda: [host_values(each).tobytes() for each in memory], check)
+
+
+def test_broadcasting():
+    def make() -> Planted:
+        a, b = random((7, 1), DTYPES["float32"], 1), random((1, 5), DTYPES["float32"], 2)
+        return simple(lambda: gk.add(a, b), oracle.add(a, b), [a, b])
+
+    assert_survives(make, 6)
+
+
+def test_a_scalar():
+    def make() -> Planted:
+        a = random((7, 5), DTYPES["float32"], 1)
+        return simple(lambda: gk.add(a, 1.0), oracle.add(a, np.float32(1)), [a])
+
+    assert_survives(make, 6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_to_device(kind):
+    def make() -> Planted:
+        a = random((9, 9), DTYPES["float32"], 1)
+        array, _ = placed(kind, a)
+        return simple(lambda: gk.to_device(array), a, [array])
+
+    assert_survives(make, 2)
+
+
+@pytest.mark.parametrize("kind", [None, "host", "host strided", "host swapped"])
+def test_to_host(kind):
+    def make() -> Planted:
+        a, b = random((9, 9), DTYPES["float32"], 1), random((9, 9), DTYPES["float32"], 2)
+        device = gk.to_device(a)
+        out, reader = placed(kind, b) if kind else (None, bytes)
+
+        def check(got: Any) -> None:
+            oracle.assert_same(got.astype(a.dtype), a, "to_host")
+
+        return Planted(lambda: device.to_host(out=out), lambda: [reader()], check)
+
+    assert_survives(make, 1 if kind == "host" else 2)
+
+
+def test_empty():
+    def make() -> Planted:
+        return Planted(
+            lambda: gk.empty((3, 4)), list, lambda got: oracle.assert_same(got.to_host() * 0, 0 * got.to_host(), "")
+        )
+
+    assert_survives(make, 1)
+
+
+def test_operators():
+    def make() -> Planted:
+        a = random((9, 9), DTYPES["float32"], 1)
+        device = gk.to_device(a)
+        return simple(lambda: device.T, np.ascontiguousarray(a.T), [device])
+
+    assert_survives(make, 2)
+
+    def plus() -> Planted:
+        a = random((9, 9), DTYPES["float32"], 1)
+        device = gk.to_device(a)
+        return simple(lambda: a + device, oracle.add(a, a), [a, device])
+
+    assert_survives(plus, 4)
+
+
+def test_into_numpy():
+    def make() -> Planted:
+        a = random((9, 9), DTYPES["float32"], 1)
+        device = gk.to_device(a)
+        return simple(lambda: np.asarray(device), a, [a])
+
+    assert_survives(make, 2)
+
+
+def test_repr():
+    for size in (5, 5000):
+        device = gk.to_device(random(size, DTYPES["float32"], 1))
+        whole = repr(device)
+
+        def check(got: str, whole: str = whole) -> None:
+            assert got == whole
+
+        def make(device: Any = device, check: Any = check) -> Planted:
+            return Planted(lambda: repr(device), list, check)
+
+        assert_survives(make, 2)
+
+
+def test_synchronize():
+    assert_survives(lambda: Planted(gk.synchronize, list, lambda got: None), 1)
+
+
+def test_events():
+    def record() -> Planted:
+        event = gk.Event()
+        return Planted(event.record, list, lambda got: None)
+
+    assert_survives(record, 2)
+    first, last = gk.Event(), gk.Event()
+    first.record()
+    last.record()
+
+    def elapsed() -> Planted:
+        return Planted(lambda: last.seconds_since(first), list, lambda got: None)
+
+    assert_survives(elapsed, 1)
+
+
+def test_a_foreign_array_is_asked_for_by_the_driver():
+    def make() -> Planted:
+        a = random((9, 9), DTYPES["float32"], 1)
+        there = on_device(dict(places(a.shape, a.dtype))["aligned"], a)
+        return simple(lambda: gk.transpose(there.view), np.ascontiguousarray(a.T), [there.view])
+
+    assert_survives(make, 3)
+
+
+def test_arming_and_disarming():
+    a = random(5, DTYPES["float32"])
+    assert not _core.fail_call(0)
+    assert not _core.fail_call(1)
+    with pytest.raises((MemoryError, gk.CudaError), match="planted"):
+        gk.add(a, a)
+    gk.add(a, a)  # it strikes once
+    assert _core.fail_call(0)
+    assert not _core.fail_call(0)
+    _core.fail_call(1)
+    assert not _core.fail_call(0)
+    gk.add(a, a)  # disarmed in time
+    with pytest.raises((ValueError, OverflowError, TypeError)):
+        _core.fail_call("1" if False else object())

@@ -1,0 +1,262 @@
+"""Leaks: reference counts, host memory and device memory after thousands of calls."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+
+import gpukern as gk
+import numpy as np
+import psutil
+import pytest
+from arrays import DTYPES, DeviceView, on_device, places, random
+from gpukern import _core
+
+CALLS = 2000
+
+
+class Things:
+    """What every call below works on."""
+
+    def __init__(self):
+        self.a = random((8, 8), DTYPES["float32"], 1)
+        self.b = random((8, 8), DTYPES["float32"], 2)
+        self.strided = random((8, 16), DTYPES["float32"], 3)[:, ::2]
+        self.swapped = self.a.astype(">f4")
+        self.wide = random((8, 8), DTYPES["float64"], 4)
+        self.short = random((3,), DTYPES["float32"], 5)
+        self.brain = random((8, 8), DTYPES["bfloat16"], 6)
+        self.out = np.zeros((8, 8), np.float32)
+        self.out_strided = np.zeros((8, 16), np.float32)[:, ::2]
+        self.total = np.zeros((), np.float32)
+        self.device = gk.to_device(self.a)
+        self.device_out = gk.to_device(self.b)
+        self.there = on_device(dict(places((8, 8), DTYPES["float32"]))["rows apart"], self.a)
+        self.view = self.there.view
+        self.interface = self.view.__cuda_array_interface__
+        self.scalar = 1.5
+        self.shape = (8, 8)
+        self.variant = "f32"
+        self.dtype = np.dtype("float32")
+        self.axes = (0, 1)
+
+
+GOOD = {
+    "add": lambda x: gk.add(x.a, x.b),
+    "add by variant": lambda x: gk.add(x.a, x.b, variant=x.variant),
+    "add out": lambda x: gk.add(x.a, x.b, out=x.out),
+    "add strided out": lambda x: gk.add(x.strided, x.swapped, out=x.out_strided),
+    "add a scalar": lambda x: gk.add(x.a, x.scalar),
+    "add bfloat16": lambda x: gk.add(x.brain, x.brain),
+    "add on the device": lambda x: gk.add(x.device, x.b),
+    "add into the device": lambda x: gk.add(x.device, x.device, out=x.device_out),
+    "add foreign arrays": lambda x: gk.add(x.view, x.view, out=x.view),
+    "sum": lambda x: gk.sum(x.a),
+    "sum out": lambda x: gk.sum(x.strided, axis=x.axes, dtype=x.dtype, out=x.total),
+    "sum on the device": lambda x: gk.sum(x.device, keepdims=True),
+    "matmul": lambda x: gk.matmul(x.a, x.b),
+    "matmul on the device": lambda x: gk.matmul(x.device, x.device, out=x.device_out),
+    "transpose": lambda x: gk.transpose(x.a, out=x.out),
+    "operators": lambda x: (x.device + x.scalar, x.a @ x.device, x.device.T),
+    "to_device": lambda x: gk.to_device(x.strided),
+    "to_host": lambda x: (x.device.to_host(), x.device.to_host(x.out)),
+    "asarray": lambda x: (np.asarray(x.device), np.asarray(x.device, np.float64)),
+    "empty": lambda x: gk.empty(x.shape, x.dtype),
+    "attributes": lambda x: (x.device.shape, x.device.dtype, x.device.__cuda_array_interface__),
+    "repr": lambda x: repr(x.device),
+    "weakref": lambda x: weakref.ref(x.device)(),
+    "synchronize": lambda x: gk.synchronize(),
+    "event": lambda x: gk.Event().record(),
+}
+
+BAD = {
+    "mixed dtypes": lambda x: gk.add(x.a, x.wide),
+    "mixed dtypes on the device": lambda x: gk.add(x.device, x.wide, out=x.device_out),
+    "shapes": lambda x: gk.add(x.a, x.short),
+    "matmul shapes": lambda x: gk.matmul(x.a, x.short),
+    "no array": lambda x: gk.add(x.a, [x.b]),
+    "objects": lambda x: gk.add(np.array([x.a, None], object), x.a),
+    "unknown variant": lambda x: gk.add(x.a, x.b, variant="none"),
+    "no such keyword": lambda x: gk.add(x.a, x.b, where=x.out),
+    "a keyword twice": lambda x: gk.add(x.a, x.b, x.out, out=x.out),
+    "out of another shape": lambda x: gk.add(x.a, x.b, out=x.short),
+    "out of another dtype": lambda x: gk.add(x.a, x.b, out=x.wide),
+    "out no array": lambda x: gk.add(x.strided, x.b, out=[x.out]),
+    "foreign out of another shape": lambda x: gk.add(x.short, x.short, out=x.view),
+    "an interface without a version": lambda x: gk.add(changed(x, version=None), x.a),
+    "an interface on the host": lambda x: gk.add(x.a, changed(x, data=(x.a.ctypes.data, False))),
+    "an axis": lambda x: gk.sum(x.device, axis=0),
+    "another dtype": lambda x: gk.sum(x.swapped, dtype=np.dtype("float64")),
+    "a float beside integers": lambda x: gk.add(np.ones(3, np.int32), x.scalar),
+    "to_host of another shape": lambda x: x.device.to_host(out=x.short),
+    "to_device of objects": lambda x: gk.to_device(np.array([x.a, None], object)),
+    "too large": lambda x: gk.empty((1 << 50,), x.dtype),
+    "no dtype": lambda x: gk.empty(x.shape, "float31"),
+    "no shape": lambda x: gk.empty((-1, 2), x.dtype),
+    "an operator": lambda x: x.device + [x.a],
+    "no copy": lambda x: x.device.__array__(copy=False),
+    "seconds of nothing": lambda x: gk.Event().seconds_since(gk.Event()),
+    "a planted fault": lambda x: (_core.fail_call(3), gk.add(x.strided, x.device)),
+}
+
+
+def changed(x, **changes):
+    return DeviceView(x.there.parent, x.there.place, **changes)
+
+
+def tried(call, things):
+    try:
+        call(things)
+    except (TypeError, ValueError, MemoryError, gk.CudaError):
+        return True
+    return False
+
+
+def counts(things):
+    held = [*vars(things).values(), None, True, False, np.float32, np.dtype("float32")]
+    held += [gk.DeviceArray, gk.Event, gk.CudaError, ValueError, TypeError, MemoryError]
+    return [sys.getrefcount(each) for each in held]
+
+
+def assert_no_leak(call, fails):
+    things = Things()
+    for _ in range(20):
+        assert tried(call, things) is fails
+    gc.collect()
+    before, objects, live = counts(things), len(gc.get_objects()), _core.live_bytes()
+    for _ in range(CALLS):
+        tried(call, things)
+    gc.collect()
+    after = counts(things)
+    grown = [(i, a, b) for i, (a, b) in enumerate(zip(before, after, strict=True)) if abs(a - b) > 20]
+    assert not grown, f"reference counts (index, before, after): {grown}"
+    assert len(gc.get_objects()) - objects < 100
+    assert _core.live_bytes() == live
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_calls_that_work(case):
+    assert_no_leak(GOOD[case], fails=False)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_calls_that_fail(case):
+    try:
+        assert_no_leak(BAD[case], fails=True)
+    finally:
+        _core.fail_call(0)
+
+
+def grown_bytes(call, things, calls):
+    process = psutil.Process()
+    for _ in range(calls // 10):
+        tried(call, things)
+    gc.collect()
+    before = process.memory_info().rss
+    for _ in range(calls):
+        tried(call, things)
+    gc.collect()
+    return process.memory_info().rss - before
+
+
+@pytest.mark.parametrize("calls", [GOOD, BAD], ids=["that work", "that fail"])
+def test_memory_of_the_process(calls):
+    """64 bytes lost a call would be 6 MB in all."""
+    things = Things()
+    rounds = 4000
+
+    def everything(_):
+        for case in calls.values():
+            tried(case, things)
+
+    grown = grown_bytes(everything, things, rounds // 10)
+    _core.fail_call(0)
+    assert grown < (4 << 20), f"{grown} bytes in {rounds // 10} rounds of {len(calls)} calls"
+
+
+LARGE = {
+    "add": lambda a, d: gk.add(a, a),
+    "add strided": lambda a, d: gk.add(a[::2], a[::2]),
+    "add on the device": lambda a, d: gk.add(d, d),
+    "sum": lambda a, d: gk.sum(a),
+    "to_device": lambda a, d: gk.to_device(a),
+    "to_host": lambda a, d: d.to_host(),
+    "transpose": lambda a, d: gk.transpose(a.reshape(512, 512)),
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_large_results_are_given_back(case):
+    """A megabyte lost a call would be 40 MB."""
+    a = random(1 << 18, DTYPES["float32"])
+    device = gk.to_device(a)
+    live = _core.live_bytes()
+    grown = grown_bytes(lambda _: LARGE[case](a, device), None, 40)
+    assert grown < (16 << 20)
+    assert _core.live_bytes() == live
+
+
+def test_profiles_are_given_back():
+    a = random(8, DTYPES["float32"])
+
+    def profiled(_):
+        _core.profile_start()
+        for _ in range(100):
+            gk.add(a, a)
+        assert len(_core.profile_stop()) == 100
+
+    profiled(None)
+    gc.collect()
+    objects = len(gc.get_objects())
+    for _ in range(20):
+        profiled(None)
+    gc.collect()
+    assert len(gc.get_objects()) - objects < 50
+
+
+def test_device_arrays_in_cycles_are_found():
+    before = settled()
+    cycle: list[object] = [gk.empty((1000,))]
+    cycle.append(cycle)
+    del cycle
+    assert settled() == before
+
+
+def settled():
+    gc.collect()
+    return _core.live_bytes()
+
+
+RELOADED = """
+import gc, sys
+import gpukern as gk, numpy as np
+a = gk.to_device(np.ones(10, np.float32))
+b = gk.add(a, a)
+del sys.modules["gpukern._core"], sys.modules["gpukern"]
+gc.collect()
+assert (b.to_host() == 2).all()
+import gpukern as again
+assert again.DeviceArray is not gk.DeviceArray or again is gk
+c = again.add(np.ones(3, np.float32), 1.0)
+assert (c == 2).all()
+"""
+
+
+def test_a_second_instance_of_the_module(script):
+    run = script(RELOADED)
+    assert run.returncode == 0, run.stderr
+
+
+EXIT = """
+import gpukern as gk, numpy as np
+kept = [gk.to_device(np.ones(1000, np.float32)) for _ in range(10)]
+kept.append(kept)
+event = gk.Event(); event.record()
+result = gk.add(kept[0], kept[1])
+"""
+
+
+def test_the_process_ends_in_peace_with_arrays_alive(script):
+    run = script(EXIT)
+    assert (run.returncode, run.stderr) == (0, "")

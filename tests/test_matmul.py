@@ -1,0 +1,218 @@
+"""matmul: every variant within the error bound of an inner product, in any layout."""
+
+from __future__ import annotations
+
+import gpukern as gk
+import numpy as np
+import oracle
+import pytest
+from arrays import (
+    DTYPES,
+    LAYOUTS,
+    DeviceView,
+    contents,
+    dtypes_of,
+    on_device,
+    on_gpu,
+    places,
+    random,
+    variants,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROWS = variants("matmul")
+# (m, k, n): nothing, one, around the tile's width, primes, long and thin.
+SIZES = [
+    *((0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0), (1, 1, 1), (1, 7, 1), (7, 1, 7), (1, 1, 9)),
+    *((31, 32, 33), (32, 32, 32), (33, 31, 32), (33, 33, 33), (17, 61, 13), (2, 200, 3)),
+    *((65, 1, 64), (1, 97, 65), (65, 64, 1)),
+]
+
+
+def pair(m, k, n, dtype):
+    return random((m, k), DTYPES[dtype], 1), random((k, n), DTYPES[dtype], 2)
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_sizes(variant, dtype):
+    for m, k, n in SIZES:
+        a, b = pair(m, k, n, dtype)
+        oracle.assert_matmul(gk.matmul(a, b, variant=variant), a, b, variant, f"{m}x{k}x{n}")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_layouts_on_the_host(variant, dtype):
+    for left, lay_a in LAYOUTS.items():
+        for right, lay_b in LAYOUTS.items():
+            a, b = pair(9, 35, 6, dtype)
+            a, b = lay_a(a), lay_b(b)
+            got = gk.matmul(a, b, variant=variant)
+            oracle.assert_matmul(got, a, b, variant, f"{left} @ {right}")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_contents(variant, dtype):
+    """What is not finite in a row or a column stays in its row or column."""
+    for case, values in contents(DTYPES[dtype], 35 * 37):
+        a, b = values.reshape(35, 37), random((37, 34), DTYPES[dtype], 2)
+        oracle.assert_matmul(gk.matmul(a, b, variant=variant), a, b, variant, f"{case} @ random")
+        oracle.assert_matmul(
+            gk.matmul(b.T, a.T, variant=variant), b.T, a.T, variant, f"random @ {case}"
+        )
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_one_special_value_spoils_one_row_and_one_column(variant, dtype):
+    for special in (np.nan, np.inf):
+        a, b = pair(35, 37, 33, dtype)
+        a[3, 36] = b[36, 5] = special
+        got = gk.matmul(a, b, variant=variant).astype(np.float64)
+        spoilt = np.zeros(got.shape, bool)
+        spoilt[3, :] = spoilt[:, 5] = True
+        np.testing.assert_array_equal(~np.isfinite(got), spoilt)
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_an_empty_inner_dimension_gives_zeros(variant, dtype):
+    a, b = pair(5, 0, 3, dtype)
+    out = np.full((5, 3), 9, DTYPES[dtype])
+    assert gk.matmul(a, b, out=out, variant=variant) is out
+    assert not out.any()
+    dirty = gk.to_device(np.full((5, 3), 9, DTYPES[dtype]))
+    gk.matmul(gk.to_device(a), gk.to_device(b), out=dirty, variant=variant)
+    assert not dirty.to_host().any()
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_places_on_the_device(variant, dtype, balanced):
+    a, b = pair(9, 35, 6, dtype)
+    kinds = [name for name, _ in places(a.shape, a.dtype)]
+    for case in kinds:
+        for moved in ("a", "b", "out", "all"):
+            there = {
+                name: on_device(
+                    dict(places(shape, a.dtype))[case if moved in (name, "all") else "aligned"],
+                    values,
+                )
+                for name, shape, values in (
+                    ("a", a.shape, a),
+                    ("b", b.shape, b),
+                    ("out", (9, 6), None),
+                )
+            }
+            out = there["out"]
+            label = f"{moved} {case}"
+            assert (
+                gk.matmul(there["a"].view, there["b"].view, out=out.view, variant=variant)
+                is out.view
+            )
+            got = out.place.view(out.parent.to_host()).copy()
+            oracle.assert_matmul(got, a, b, variant, label)
+            assert out.holds(got), f"{label}: written outside of out"
+            assert there["a"].holds(a), f"{label}: a was changed"
+            assert there["b"].holds(b), f"{label}: b was changed"
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_out_on_the_host_with_canaries(variant, dtype):
+    a, b = pair(33, 35, 31, dtype)
+    for case, place in places((33, 31), DTYPES[dtype]):
+        block = place.block()
+        out = place.view(block)
+        assert gk.matmul(a, b, out=out, variant=variant) is out
+        oracle.assert_matmul(out.copy(), a, b, variant, case)
+        np.testing.assert_array_equal(block, place.block(out.copy()), case)
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+@pytest.mark.parametrize("device", [False, True])
+def test_out_is_an_input(variant, dtype, device):
+    a, b = pair(35, 35, 35, dtype)
+    for pick in ("a", "b"):
+        x, y = (gk.to_device(a), gk.to_device(b)) if device else (a.copy(), b.copy())
+        out = x if pick == "a" else y
+        assert gk.matmul(x, y, out=out, variant=variant) is out
+        oracle.assert_matmul(np.asarray(out), a, b, variant, f"out is {pick}")
+        square = gk.to_device(a) if device else a.copy()
+        gk.matmul(square, square, out=square, variant=variant)
+        oracle.assert_matmul(np.asarray(square), a, a, variant, "all the same")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_out_overlaps_the_inputs(variant, dtype):
+    base = random(35 * 35 + 40, DTYPES[dtype], 3)
+    for start in (1, 3, 40):
+        a = base[: 35 * 35].reshape(35, 35)
+        device = gk.to_device(base)
+        place = dict(places((35, 35), DTYPES[dtype]))["aligned"]
+        where = [
+            type(place)(place.shape, place.dtype, first * a.itemsize, place.strides, 0)
+            for first in (0, start)
+        ]
+        x, out = (DeviceView(device, each) for each in where)
+        gk.matmul(x, x, out=out, variant=variant)
+        got = device.to_host()
+        product = got[start : start + 35 * 35].reshape(35, 35)
+        oracle.assert_matmul(product, a, a, variant, f"out {start} elements behind")
+        np.testing.assert_array_equal(got[:start], base[:start])
+        np.testing.assert_array_equal(got[start + 35 * 35 :], base[start + 35 * 35 :])
+
+
+@pytest.mark.parametrize("dtype", dtypes_of("matmul"))
+@pytest.mark.parametrize("device", [False, True])
+def test_vectors(dtype, device):
+    matrix, vector = random((5, 7), DTYPES[dtype], 1), random(7, DTYPES[dtype], 2)
+    there = gk.to_device if device else np.asarray
+    column = np.asarray(gk.matmul(there(matrix), there(vector)))
+    row = np.asarray(gk.matmul(there(vector), there(np.ascontiguousarray(matrix.T))))
+    dot = np.asarray(gk.matmul(there(vector), there(vector)))
+    assert (column.shape, row.shape, dot.shape) == ((5,), (5,), ())
+    # The default of each dtype may be cuBLAS: its bound is the widest of all variants.
+    oracle.assert_matmul(column[:, None], matrix, vector[:, None], "cublas", "matrix @ vector")
+    oracle.assert_matmul(row[None, :], vector[None, :], matrix.T, "cublas", "vector @ matrix")
+    oracle.assert_matmul(dot[None, None], vector[None, :], vector[:, None], "cublas", "dot")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_the_same_bits_every_time(variant, dtype):
+    a, b = pair(33, 65, 34, dtype)
+    first = gk.matmul(a, b, variant=variant).tobytes()
+    x, y = gk.to_device(a), gk.to_device(b)
+    for _ in range(3):
+        assert gk.matmul(a, b, variant=variant).tobytes() == first
+        assert gk.matmul(x, y, variant=variant).to_host().tobytes() == first
+        assert gk.matmul(np.asfortranarray(a), b, variant=variant).tobytes() == first
+
+
+@given(
+    row=st.sampled_from(ROWS),
+    m=st.integers(0, 70),
+    k=st.integers(0, 70),
+    n=st.integers(0, 70),
+)
+def test_any_size(row, m, k, n):
+    variant, dtype = row
+    a, b = pair(m, k, n, dtype)
+    oracle.assert_matmul(gk.matmul(a, b, variant=variant), a, b, variant, f"{m}x{k}x{n}")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_large_matrices(variant, dtype):
+    m, k, n = (1000, 1003, 1001) if on_gpu() else (130, 150, 101)
+    a, b = pair(m, k, n, dtype)
+    oracle.assert_matmul(gk.matmul(a, b, variant=variant), a, b, variant, f"{m}x{k}x{n}")
+
+
+def test_halves_are_carried_in_float32():
+    for dtype in ("float16", "bfloat16"):
+        ones = np.ones((1, 3000), DTYPES[dtype])
+        got = gk.matmul(ones, np.ascontiguousarray(ones.T))
+        assert float(got[0, 0]) == float(DTYPES[dtype].type(3000))
+
+
+def test_float16_overflows_to_infinity_in_the_result_alone():
+    a = np.array([[60000, 60000, -60000]], np.float16)
+    b = np.array([[1], [1], [1]], np.float16)
+    assert gk.matmul(a, b)[0, 0] == np.float16(60000)
+    assert gk.matmul(a[:, :2], b[:2])[0, 0] == np.inf

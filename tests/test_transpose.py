@@ -1,0 +1,138 @@
+"""transpose: every variant moves every bit where it belongs and nothing else."""
+
+from __future__ import annotations
+
+import gpukern as gk
+import numpy as np
+import oracle
+import pytest
+from arrays import (
+    DTYPES,
+    LAYOUTS,
+    DeviceView,
+    contents,
+    on_device,
+    on_gpu,
+    places,
+    random,
+    variants,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROWS = variants("transpose")
+SHAPES = (
+    *((0, 0), (0, 5), (5, 0), (1, 1), (1, 40), (40, 1), (31, 33), (32, 32), (33, 31)),
+    *((7, 3), (64, 65), (2, 257), (257, 2)),
+)
+
+
+def moved_as_numpy(got, a, case):
+    oracle.assert_same(got, np.ascontiguousarray(a.T).astype(a.dtype.newbyteorder("=")), case)
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+@pytest.mark.parametrize("device", [False, True])
+def test_shapes(variant, dtype, device):
+    for shape in SHAPES:
+        a = random(shape, DTYPES[dtype])
+        got = gk.transpose(gk.to_device(a) if device else a, variant=variant)
+        assert isinstance(got, gk.DeviceArray if device else np.ndarray)
+        moved_as_numpy(np.asarray(got), a, f"{shape}")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_layouts_on_the_host(variant, dtype):
+    for shape in ((1, 9), (7, 11), (33, 65)):
+        for case, layout in LAYOUTS.items():
+            a = layout(random(shape, DTYPES[dtype]))
+            moved_as_numpy(gk.transpose(a, variant=variant), a, f"{case} {shape}")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_every_bit_arrives(variant, dtype):
+    """NaNs with their payloads, subnormals, signs of zeros: no arithmetic touches them."""
+    for case, values in contents(DTYPES[dtype], 35 * 37):
+        a = values.reshape(35, 37)
+        got = gk.transpose(a, variant=variant)
+        assert got.tobytes() == np.ascontiguousarray(a.T).tobytes(), case
+    bits = np.random.default_rng(1).bytes(35 * 37 * DTYPES[dtype].itemsize)
+    a = np.frombuffer(bits, DTYPES[dtype]).reshape(35, 37)
+    assert gk.transpose(a, variant=variant).tobytes() == np.ascontiguousarray(a.T).tobytes()
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+@pytest.mark.parametrize("shape", [(1, 9), (33, 65)])
+def test_places_on_the_device(variant, dtype, shape, balanced):
+    a = random(shape, DTYPES[dtype])
+    sources, targets = (dict(places(each, a.dtype)) for each in (shape, shape[::-1]))
+    for source in sources:
+        for target in targets:
+            there, out = on_device(sources[source], a), on_device(targets[target])
+            assert gk.transpose(there.view, out=out.view, variant=variant) is out.view
+            assert out.holds(a.T), f"{source} to {target}"
+            assert there.holds(a), f"{source} to {target}: the array was changed"
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_out_on_the_host_with_canaries(variant, dtype):
+    a = random((33, 65), DTYPES[dtype])
+    for case, place in places((65, 33), DTYPES[dtype]):
+        block = place.block()
+        out = place.view(block)
+        assert gk.transpose(a, out=out, variant=variant) is out
+        np.testing.assert_array_equal(block, place.block(a.T), case)
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_out_is_the_input(variant, dtype):
+    a = random((35, 35), DTYPES[dtype])
+    host = a.copy()
+    assert gk.transpose(host, out=host, variant=variant) is host
+    moved_as_numpy(host, a, "host")
+    device = gk.to_device(a)
+    assert gk.transpose(device, out=device, variant=variant) is device
+    moved_as_numpy(device.to_host(), a, "device")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_out_overlaps_the_input(variant, dtype):
+    base = random(35 * 37 + 9, DTYPES[dtype])
+    a = base[: 35 * 37].reshape(35, 37)
+    device = gk.to_device(base)
+    source, target = (dict(places(s, a.dtype))["aligned"] for s in ((35, 37), (37, 35)))
+    source.offset, target.offset = 0, 9 * a.itemsize
+    gk.transpose(DeviceView(device, source), out=DeviceView(device, target), variant=variant)
+    want = np.concatenate([base[:9], np.ascontiguousarray(a.T).ravel()])
+    assert device.to_host().tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (9,), (0,)])
+def test_less_than_two_dimensions_stay_as_they_are(shape):
+    a = random(shape, DTYPES["float32"])
+    oracle.assert_same(gk.transpose(a), a, "host")
+    got = gk.transpose(gk.to_device(a))
+    oracle.assert_same(got.to_host(), a, "device")
+
+
+def test_the_attribute():
+    a = random((5, 9), DTYPES["float32"])
+    device = gk.to_device(a)
+    assert isinstance(device.T, gk.DeviceArray)
+    assert device.T.shape == (9, 5)
+    oracle.assert_same(device.T.to_host(), np.ascontiguousarray(a.T), ".T")
+    oracle.assert_same(device.T.T.to_host(), a, ".T.T")
+
+
+@given(row=st.sampled_from(ROWS), rows=st.integers(0, 100), columns=st.integers(0, 100))
+def test_any_shape(row, rows, columns):
+    variant, dtype = row
+    a = random((rows, columns), DTYPES[dtype])
+    moved_as_numpy(gk.transpose(a, variant=variant), a, f"{rows}x{columns}")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_a_large_matrix(variant, dtype):
+    shape = (8191, 16385) if on_gpu() else (301, 517)
+    a = np.resize(random(1 << 16, DTYPES[dtype]), shape)
+    assert np.array_equal(gk.transpose(a, variant=variant), a.T)

@@ -4,6 +4,8 @@
 # comparison with whatever peers are installed. Logs and results go to the folder named first.
 #
 #     GPUKERN_ARCHS=90a benchmarks/verify_gpu.sh results-folder
+#
+# LIMIT: seconds that one step may take; TAIL: lines shown of the log of a step that failed.
 set -uo pipefail
 results=$(mkdir -p "$1" && cd "$1" && pwd)
 cd "$(dirname "$0")/.."
@@ -13,7 +15,7 @@ step() {
     local name=$1
     shift
     local start=$SECONDS
-    if "$@" >"$results/$name.log" 2>&1; then
+    if timeout -k 5 "${LIMIT:-420}" "$@" >"$results/$name.log" 2>&1; then
         echo "$name: ok, $((SECONDS - start)) s: $(tail -n 1 "$results/$name.log")"
     else
         echo "$name: FAILED ($?), $((SECONDS - start)) s; the end of its log:"

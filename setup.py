@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import re
 import shlex
 import shutil
@@ -44,8 +43,10 @@ TOOLKIT_WHEELS = " ".join(
 )
 LIMITED_API = "0x030b0000"
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion"]
-C_FLAGS = ["-std=c17", "-D_GNU_SOURCE=", *WARNINGS, "-fvisibility=hidden", "-fPIC"]
-SIMULATOR_FLAGS = ["-std=c++17", "-fvisibility=hidden", "-fPIC", "-DGK_SIM", "-fno-strict-aliasing"]
+COMMON_FLAGS = ["-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing"]
+C_FLAGS = ["-std=c17", "-D_GNU_SOURCE=", *WARNINGS, *COMMON_FLAGS]
+# No exceptions and no RTTI: then the extension needs nothing of libstdc++.
+BODY_FLAGS = ["-std=c++17", "-DGK_SIM", "-fno-exceptions", "-fno-rtti", "-Wno-unknown-pragmas"]
 SANITIZERS = [
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
@@ -418,18 +419,11 @@ def engine_steps(plan: Plan) -> list[Step]:
 
 def simulator_steps(plan: Plan) -> list[Step]:
     """The simulator, and the kernels once more as its bodies: an object a family."""
-    bodies = Path("cuda/sim/bodies.cpp")
-    steps = []
-    flags = SIMULATOR_FLAGS + (["-mtls-dialect=gnu2"] if platform.machine() == "x86_64" else [])
-    for source in files("cuda/sim", "*.c*"):
-        if source.suffix == ".c":
-            steps.append(object_step(plan, source, C_FLAGS))
-        elif source != bodies:
-            steps.append(object_step(plan, source, flags))
-    if (ROOT / bodies).is_file():
-        for family in plan.families:
-            defines = [f"-DGK_FAMILY={family}", f'-DGK_FAMILY_FILE="{family}.cu"']
-            steps.append(object_step(plan, bodies, [*flags, *defines], f"-{family}"))
+    steps = [object_step(plan, source, C_FLAGS) for source in files("cuda/sim", "*.c")]
+    for family in plan.families:
+        defines = [f"-DGK_FAMILY={family}", f'-DGK_FAMILY_FILE="{family}.cu"']
+        flags = [*BODY_FLAGS, *COMMON_FLAGS, *defines]
+        steps.append(object_step(plan, Path("cuda/sim/bodies.cpp"), flags, f"-{family}"))
     return steps
 
 
@@ -537,16 +531,15 @@ def work_folder(temporary: Path) -> Path:
 
 
 def link(plan: Plan, objects: Sequence[Path], target: str) -> None:
-    """Link the extension; nothing of CUDA, and nothing of C++ that another module could see."""
+    """Link the extension, with nothing of CUDA and nothing of C++."""
     path = Path(target).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     output = path.with_name(f"{path.name}.{os.getpid()}")
-    portable = ["-static-libstdc++", "-static-libgcc", "-Wl,--exclude-libs,ALL"]
-    flags = SANITIZERS if plan.sanitize else portable
+    flags = SANITIZERS if plan.sanitize else ["-static-libgcc", "-Wl,--exclude-libs,ALL"]
     flags = ["-shared", *flags, "-Wl,-z,relro,-z,now", *shlex.split(os.environ.get("LDFLAGS", ""))]
     libraries = ["-ldl", "-lpthread", "-lm"]
     try:
-        run([*plan.cxx, *flags, *map(str, objects), *libraries, "-o", str(output)])
+        run([*plan.cc, *flags, *map(str, objects), *libraries, "-o", str(output)])
         output.replace(path)
     finally:
         output.unlink(missing_ok=True)

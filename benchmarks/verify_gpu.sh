@@ -25,7 +25,9 @@ step() {
 }
 
 export GPUKERN_DEVICE=cuda COLUMNS=160 PYTHONUNBUFFERED=1
-step build pip install --no-build-isolation --no-deps --force-reinstall .
+step build python -m pip install --no-build-isolation --no-deps --force-reinstall .
+[ $failed = 0 ] || exit 1
+export PATH="$(python -c "import sysconfig; print(sysconfig.get_path('scripts'))"):$PATH"
 step tests python -m pytest -q -x --maxfail=30 -p no:cacheprovider tests
 step doctor gpukern doctor
 step info gpukern info

@@ -165,21 +165,24 @@ PyObject *gk_shape_tuple(const gk_array *array) {
 }
 
 int gk_shape_from_object(const char *function, PyObject *object, gk_array *array) {
-    PyArray_Dims shape = {NULL, 0};
-    if (!PyArray_IntpConverter(object, &shape))
+    npy_intp shape[GK_MAX_DIMENSIONS];
+    int ndim = PyArray_IntpFromSequence(object, shape, GK_MAX_DIMENSIONS);
+    if (ndim < 0)
         return -1;
-    int failed = 0;
-    array->ndim = shape.len;
-    for (int i = 0; i < shape.len; i++) {
-        array->shape[i] = shape.ptr[i];
-        if (shape.ptr[i] < 0) {
+    if (ndim > GK_MAX_DIMENSIONS) {
+        PyErr_Format(PyExc_ValueError, "%s: %d dimensions, more than %d", function, ndim,
+                     GK_MAX_DIMENSIONS);
+        return -1;
+    }
+    array->ndim = ndim;
+    for (int i = 0; i < ndim; i++) {
+        array->shape[i] = shape[i];
+        if (shape[i] < 0) {
             PyErr_Format(PyExc_ValueError, "%s: shape %S has a negative length", function, object);
-            failed = -1;
-            break;
+            return -1;
         }
     }
-    PyDimMem_FREE(shape.ptr);
-    return failed;
+    return 0;
 }
 
 /* host arrays ---------------------------------------------------------------------------------- */

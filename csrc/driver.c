@@ -20,10 +20,11 @@ static gk_status load(gk_driver *driver, gk_error *error) {
             snprintf(reason, sizeof reason, "%s", said);
     }
     if (!driver->library)
-        return gk_fail(error, GK_CUDA_ERROR,
-                       "there is no NVIDIA driver on this machine (libcuda.so.1 could not be loaded: %s); "
-                       "install driver r580 or newer",
-                       reason);
+        return gk_fail(
+            error, GK_CUDA_ERROR,
+            "there is no NVIDIA driver on this machine (libcuda.so.1 could not be loaded: %s); "
+            "install driver r580 or newer",
+            reason);
     Dl_info where;
     void *address = dlsym(driver->library, "cuInit");
     if (address && dladdr(address, &where) && where.dli_fname)

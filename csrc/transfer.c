@@ -44,6 +44,24 @@ static bool split_into_bytes(gk_layout *layout, int64_t size) {
     return true;
 }
 
+/* More axes than a kernel takes: one copy for each index of the first axis. */
+static gk_status copy_by_slices(gk_call *call, const gk_array *to, const gk_array *from) {
+    gk_array to_slice = *to, from_slice = *from;
+    gk_status status = GK_OK;
+    to_slice.ndim = from_slice.ndim = to->ndim - 1;
+    for (int i = 1; i < to->ndim; i++) {
+        to_slice.shape[i - 1] = from_slice.shape[i - 1] = to->shape[i];
+        to_slice.strides[i - 1] = to->strides[i];
+        from_slice.strides[i - 1] = from->strides[i];
+    }
+    for (int64_t i = 0; i < to->shape[0] && status == GK_OK; i++) {
+        to_slice.data = (char *)to->data + i * to->strides[0];
+        from_slice.data = (char *)from->data + i * from->strides[0];
+        status = gk_copy_strided(call, &to_slice, &from_slice);
+    }
+    return status;
+}
+
 gk_status gk_copy_strided(gk_call *call, const gk_array *to, const gk_array *from) {
     if (gk_is_contiguous(to) && gk_is_contiguous(from))
         return gk_call_copy_within(call, to->data, from->data, gk_bytes(to));
@@ -59,10 +77,7 @@ gk_status gk_copy_strided(gk_call *call, const gk_array *to, const gk_array *fro
         count *= size;
     }
     if (!fits)
-        return gk_fail(&call->error, GK_VALUE_ERROR,
-                       "%s: a strided device array of shape %s has more than %d axes that are no "
-                       "single run; make it contiguous first",
-                       call->operation, gk_shape_text(from).text, GK_LAYOUT_DIMENSIONS);
+        return copy_by_slices(call, to, from);
     const gk_row *row;
     gk_status status = gk_row_chosen("copy", moved, call->backend, 0, NULL, &row, &call->error);
     if (status != GK_OK)

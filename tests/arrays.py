@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import gpukern as gk
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+
+import gpukern as gk
 from gpukern import _core
 
 Array = npt.NDArray[Any]
 
 DTYPES: dict[str, np.dtype[Any]] = {
-    name: np.dtype(name) for name in ("float32", "float64", "float16", "int32", "int64", "int8", "uint8")
+    name: np.dtype(name)
+    for name in ("float32", "float64", "float16", "int32", "int64", "int8", "uint8")
 }
 DTYPES["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
 
@@ -160,7 +162,7 @@ def offset(values: Array, distance: int) -> Array:
 def window(values: Array) -> Array:
     """The middle of an array that is two elements larger on every side."""
     around = np.zeros([side + 4 for side in values.shape], values.dtype)
-    middle = around[(slice(2, -2),) * values.ndim]
+    middle = around[(..., *(slice(2, -2),) * values.ndim)]
     middle[...] = values
     return middle
 
@@ -195,7 +197,7 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "contiguous": lambda values: values,
     "strided": strided,
     "negative": negative,
-    "fortran": np.asfortranarray,
+    "fortran": lambda values: values.copy(order="F"),
     "one byte off": lambda values: offset(values, 1),
     "one element off": lambda values: offset(values, values.itemsize),
     "window": window,
@@ -216,8 +218,7 @@ def nasty(dtype: np.dtype[Any]) -> Iterator[tuple[str, Array]]:
     """Every nasty array: sizes, then contents, then layouts in every shape."""
     for size in SIZES:
         yield f"random ({size},)", random(size, dtype, size)
-    for name, values in contents(dtype, 1037):
-        yield name, values
+    yield from contents(dtype, 1037)
     for shape in (*SHAPES, *EMPTY_SHAPES):
         yield from laid_out(shape, dtype)
 
@@ -255,7 +256,9 @@ def c_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def _spread(shape: tuple[int, ...], dtype: np.dtype[Any], start: int, pitch: tuple[int, ...]) -> Place:
+def _spread(
+    shape: tuple[int, ...], dtype: np.dtype[Any], start: int, pitch: tuple[int, ...]
+) -> Place:
     """A place at byte `start` whose strides are those of an array of the shape `pitch`."""
     strides = c_strides(pitch, dtype.itemsize)
     reach = sum(max(side - 1, 0) * stride for side, stride in zip(shape, strides, strict=True))
@@ -296,7 +299,9 @@ class DeviceView:
     `changes` replace or add keys of the interface; a value of None removes the key.
     """
 
-    def __init__(self, parent: gk.DeviceArray, place: Place, readonly: bool = False, **changes: Any):
+    def __init__(
+        self, parent: gk.DeviceArray, place: Place, readonly: bool = False, **changes: Any
+    ):
         address = parent.__cuda_array_interface__["data"][0]
         interface = {
             "shape": place.shape,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import hypothesis
 import pytest
+
 from gpukern import _core
 
 if "GPUKERN_DEVICE" not in os.environ and _core.driver_report()["problem"] is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+
 from arrays import DTYPES, Array, is_float
 
 # A sum or product of these is carried in float32 and rounded once at the end.
@@ -24,7 +25,7 @@ def roundoff(dtype: np.dtype[Any]) -> float:
 
 
 def tiniest(dtype: np.dtype[Any]) -> float:
-    """The smallest subnormal number: twice the error of rounding where there are no smaller ones."""
+    """The smallest subnormal number: twice the error of one rounding down there."""
     return float(ml_dtypes.finfo(dtype).smallest_subnormal)
 
 
@@ -62,7 +63,9 @@ def assert_same(got: Any, want: Array, case: str) -> None:
         first = np.argwhere(differ)[0] if got.ndim else ()
         place = tuple(int(i) for i in first)[: got.ndim]
         count = int(differ.sum())
-        raise AssertionError(f"{case}: {count} differ, first at {place}: {got[place]}, not {want[place]}")
+        raise AssertionError(
+            f"{case}: {count} differ, first at {place}: {got[place]}, not {want[place]}"
+        )
 
 
 def _assert_within(got: Array, exact: Array, bound: Array, magnitude: Array, case: str) -> None:
@@ -84,7 +87,9 @@ def _assert_within(got: Array, exact: Array, bound: Array, magnitude: Array, cas
     _require(near | ~certain, got, exact, bound, f"{case}: beyond the error bound")
     one_sign = ~special & (np.abs(exact) == magnitude)
     over = (calm | one_sign) & (np.abs(exact) - bound >= top)
-    _require((wide == np.copysign(np.inf, exact)) | ~over, got, exact, bound, f"{case}: no overflow")
+    _require(
+        (wide == np.copysign(np.inf, exact)) | ~over, got, exact, bound, f"{case}: no overflow"
+    )
 
 
 def _require(holds: Array, got: Array, exact: Array, bound: Array, case: str) -> None:
@@ -92,7 +97,9 @@ def _require(holds: Array, got: Array, exact: Array, bound: Array, case: str) ->
         return
     place = tuple(int(i) for i in np.argwhere(~np.asarray(holds))[0]) if got.ndim else ()
     exact, bound = np.asarray(exact), np.broadcast_to(bound, got.shape)
-    raise AssertionError(f"{case}: at {place} {got[place]}, exactly {exact[place]} +- {bound[place]}")
+    raise AssertionError(
+        f"{case}: at {place} {got[place]}, exactly {exact[place]} +- {bound[place]}"
+    )
 
 
 # --- add --------------------------------------------------------------------------------------
@@ -138,7 +145,8 @@ def assert_sum(got: Any, a: Array, variant: str, case: str) -> None:
     assert got.shape == (), f"{case}: shape {got.shape}"
     assert got.dtype == sum_dtype(a.dtype), f"{case}: dtype {got.dtype}"
     if not is_float(a.dtype):
-        return assert_same(got, _exact_int_sum(a), case)
+        assert_same(got, _exact_int_sum(a), case)
+        return
     with np.errstate(all="ignore"):
         wide = a.astype(LONG)
         exact, magnitude = np.asarray(wide.sum()), np.asarray(np.abs(wide).sum())

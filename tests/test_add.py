@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import gpukern as gk
 import numpy as np
-import oracle
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import gpukern as gk
+import oracle
 from arrays import (
     DTYPES,
     DeviceView,
@@ -21,9 +25,6 @@ from arrays import (
     variants,
 )
 from gpukern import _core
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 ROWS = variants("add")
 SHAPES = ((), (1,), (17,), (1037,), (33, 65), (3, 5, 7))
@@ -102,7 +103,10 @@ def test_broadcasting(dtype, operands, left, right):
 def test_any_shapes_that_broadcast(data, dtype):
     shapes = data.draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=6))
     arrays = [random(shape, DTYPES[dtype], seed) for seed, shape in enumerate(shapes.input_shapes)]
-    a, b = (np.asarray(array[data.draw(hnp.basic_indices(array.shape, allow_newaxis=True))]) for array in arrays)
+    a, b = (
+        np.asarray(array[data.draw(hnp.basic_indices(array.shape, allow_newaxis=True))])
+        for array in arrays
+    )
     try:
         want = oracle.add(a, b)
     except ValueError:

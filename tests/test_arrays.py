@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import gpukern as gk
 import numpy as np
-import oracle
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import gpukern as gk
+import oracle
 from arrays import (
     CANARY,
     DTYPES,
@@ -18,9 +22,6 @@ from arrays import (
     variants,
 )
 from gpukern import _core
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 OPS = ("add", "sum", "matmul", "transpose")
 
@@ -128,7 +129,7 @@ def test_layouts_keep_the_values(dtype):
         a = random(shape, DTYPES[dtype])
         for case, layout in LAYOUTS.items():
             if case != "repeated":
-                oracle.assert_same(np.asarray(layout(a)), a.astype(layout(a).dtype), case)
+                oracle.assert_same(layout(a).astype(DTYPES[dtype]), a, case)
 
 
 def test_places_do_not_share_bytes_with_their_canaries():

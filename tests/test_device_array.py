@@ -6,10 +6,11 @@ import gc
 import pickle
 import weakref
 
-import gpukern as gk
 import numpy as np
-import oracle
 import pytest
+
+import gpukern as gk
+import oracle
 from arrays import DTYPES, on_device, places, random
 from gpukern import _core
 
@@ -30,7 +31,7 @@ def test_what_it_tells_of_itself(dtype, shape):
 def test_length():
     assert len(gk.empty((3, 4))) == 3
     assert len(gk.empty((0, 4))) == 0
-    with pytest.raises(TypeError, match="unsized|0-d"):
+    with pytest.raises(TypeError, match=r"unsized|0-d"):
         len(gk.empty(()))
 
 
@@ -145,7 +146,13 @@ def test_at(dtype, left, right):
 def test_plus_a_scalar():
     a = random((3, 4), DTYPES["float32"])
     device = gk.to_device(a)
-    for got in (device + 2, 2 + device, device + 2.0, np.float32(2) + device, device + np.float32(2)):
+    for got in (
+        device + 2,
+        2 + device,
+        device + 2.0,
+        np.float32(2) + device,
+        device + np.float32(2),
+    ):
         assert isinstance(got, gk.DeviceArray)
         oracle.assert_same(got.to_host(), oracle.add(a, np.float32(2)), "scalar")
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import gpukern as gk
+import re
+
 import numpy as np
 import pytest
+
+import gpukern as gk
 from arrays import (
     DTYPES,
     DeviceView,
@@ -62,6 +65,7 @@ def assert_fails(call, exception, *words):
         assert found, f"{word!r} is not in {sentence!r}"
     assert _core.live_bytes() == live
     bench.assert_unchanged_and_working()
+    return sentence
 
 
 COMPLEX = np.ones(3, np.complex64)
@@ -101,7 +105,7 @@ DTYPE_ERRORS = {
     "to_device objects": (lambda x: gk.to_device(OBJECTS), ("to_device: ", "object")),
     "to_device complex": (lambda x: gk.to_device(COMPLEX), ("to_device: ", "complex64")),
     "empty complex": (lambda x: gk.empty((2,), "complex64"), ("empty: ", "complex64")),
-    "empty objects": (lambda x: gk.empty((2,), object), ("empty: ", "object")),
+    "empty objects": (lambda x: gk.empty((2,), object), ("empty: ", "dtype('O')")),
     "a float and integers": (lambda x: gk.add(x.i32, 1.5), ("add: ", "int32", "float")),
     "a float and device integers": (lambda x: gk.add(1.5, x.d_i32), ("add: ", "int32", "float")),
     "a complex and floats": (lambda x: gk.add(x.f32, 1j), ("add: ", "complex")),
@@ -177,8 +181,7 @@ SHAPE_ERRORS = {
     ),
     "matmul": (
         lambda x: gk.matmul(x.f32, x.f32),
-        ("matmul: Input operand 1 has a mismatch in its core dimension 0", GUFUNC)
-        + ("(size 2 is different from 3)",),
+        ("matmul: Input operand 1 has a mismatch", GUFUNC, "(size 2 is different from 3)"),
     ),
     "matmul on the device": (
         lambda x: gk.matmul(x.d_f32, x.d_four),
@@ -339,7 +342,12 @@ def test_a_variant_of_another_dtype():
         *("add: ", "'f32x4'", "float64", "f64"),
     )
     assert_fails(
-        lambda x: gk.sum(x.d_f64, variant="tree"), ValueError, "sum: ", "'tree'", "float64", "shuffle"
+        lambda x: gk.sum(x.d_f64, variant="tree"),
+        ValueError,
+        "sum: ",
+        "'tree'",
+        "float64",
+        "shuffle",
     )
 
 
@@ -422,7 +430,8 @@ def column(x):
 @pytest.mark.parametrize("case", TOO_LARGE)
 def test_too_large(case):
     call, operation = TOO_LARGE[case]
-    assert_fails(call, MemoryError, operation, "iB")
+    sentence = assert_fails(call, MemoryError, operation)
+    assert re.search(r"\d\.? ?([KMGTPE]iB|bytes)", sentence), sentence
 
 
 @pytest.mark.parametrize("shape", [(1 << 62, 4), (1 << 32, 1 << 32), (1 << 61,), (1 << 63,)])

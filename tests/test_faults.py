@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import gpukern as gk
 import numpy as np
-import oracle
 import pytest
+
+import gpukern as gk
+import oracle
 from arrays import DTYPES, LAYOUTS, OnDevice, on_device, places, random
 from gpukern import _core
 
@@ -220,10 +221,11 @@ def test_to_host(kind):
 
 
 def test_empty():
+    def check(got: Any) -> None:
+        assert got.to_host().shape == (3, 4)
+
     def make() -> Planted:
-        return Planted(
-            lambda: gk.empty((3, 4)), list, lambda got: oracle.assert_same(got.to_host() * 0, 0 * got.to_host(), "")
-        )
+        return Planted(lambda: gk.empty((3, 4)), list, check)
 
     assert_survives(make, 1)
 
@@ -308,5 +310,5 @@ def test_arming_and_disarming():
     _core.fail_call(1)
     assert not _core.fail_call(0)
     gk.add(a, a)  # disarmed in time
-    with pytest.raises((ValueError, OverflowError, TypeError)):
-        _core.fail_call("1" if False else object())
+    with pytest.raises(TypeError):
+        _core.fail_call("1")

@@ -6,10 +6,11 @@ import gc
 import sys
 import weakref
 
-import gpukern as gk
 import numpy as np
 import psutil
 import pytest
+
+import gpukern as gk
 from arrays import DTYPES, DeviceView, on_device, places, random
 from gpukern import _core
 
@@ -36,6 +37,7 @@ class Things:
         self.view = self.there.view
         self.interface = self.view.__cuda_array_interface__
         self.scalar = 1.5
+        self.list = [self.a]
         self.shape = (8, 8)
         self.variant = "f32"
         self.dtype = np.dtype("float32")
@@ -94,7 +96,7 @@ BAD = {
     "too large": lambda x: gk.empty((1 << 50,), x.dtype),
     "no dtype": lambda x: gk.empty(x.shape, "float31"),
     "no shape": lambda x: gk.empty((-1, 2), x.dtype),
-    "an operator": lambda x: x.device + [x.a],
+    "an operator": lambda x: x.device + x.list,
     "no copy": lambda x: x.device.__array__(copy=False),
     "seconds of nothing": lambda x: gk.Event().seconds_since(gk.Event()),
     "a planted fault": lambda x: (_core.fail_call(3), gk.add(x.strided, x.device)),
@@ -129,7 +131,9 @@ def assert_no_leak(call, fails):
         tried(call, things)
     gc.collect()
     after = counts(things)
-    grown = [(i, a, b) for i, (a, b) in enumerate(zip(before, after, strict=True)) if abs(a - b) > 20]
+    grown = [
+        (i, a, b) for i, (a, b) in enumerate(zip(before, after, strict=True)) if abs(a - b) > 20
+    ]
     assert not grown, f"reference counts (index, before, after): {grown}"
     assert len(gc.get_objects()) - objects < 100
     assert _core.live_bytes() == live

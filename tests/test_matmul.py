@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import gpukern as gk
 import numpy as np
-import oracle
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpukern as gk
+import oracle
 from arrays import (
     DTYPES,
     LAYOUTS,
@@ -18,8 +21,6 @@ from arrays import (
     random,
     variants,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 ROWS = variants("matmul")
 # (m, k, n): nothing, one, around the tile's width, primes, long and thin.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import gpukern as gk
 import numpy as np
-import oracle
 import pytest
-from arrays import DTYPES, dtypes_of, nasty, on_device, on_gpu, places, random, variants
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
+import gpukern as gk
+import oracle
+from arrays import DTYPES, dtypes_of, nasty, on_device, on_gpu, places, random, variants
 
 ROWS = variants("sum")
 FIXED = [(variant, dtype) for variant, dtype in ROWS if variant != "atomic"]

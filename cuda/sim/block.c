@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* posix_memalign */
 #include "block.h"
 
 #include <stdarg.h>
@@ -97,47 +98,60 @@ static gk_sim_fiber *free_fiber(gk_sim_worker *worker) {
     return worker->free[--worker->free_count];
 }
 
-/* Who runs when the running fiber stops: a ready thread's, a free one to start a thread, or the
-   OS thread's own stack when all have returned or none can go on. */
-static gk_sim_fiber *choose(gk_sim_worker *worker) {
-    bool start = worker->started < worker->count;
-    if (worker->ready_count && (worker->ready_first || !start)) {
-        unsigned number = worker->ready[worker->ready_head];
-        worker->ready_head = (worker->ready_head + 1) % GK_SIM_MAX_THREADS;
-        worker->ready_count--;
-        return worker->threads[number].fiber;
-    }
-    if (!start)
-        return &worker->main;
-    gk_sim_fiber *fiber = free_fiber(worker);
-    if (!fiber) {
-        worker->faulted = true;
-        snprintf(worker->problem, sizeof worker->problem, "out of memory for the threads' stacks");
-        return &worker->main;
-    }
-    return fiber;
+/* The stacks and records of threads whose turn is near: they lie all over the second-level cache. */
+static inline void prefetch(const gk_sim_worker *worker) {
+    const gk_sim_thread *threads = worker->threads;
+    unsigned far = (worker->ready_head + 6) % GK_SIM_MAX_THREADS;
+    unsigned near = (worker->ready_head + 3) % GK_SIM_MAX_THREADS;
+    __builtin_prefetch(threads + worker->ready[far], 1);
+    const char *stack = threads[worker->ready[near]].context;
+    __builtin_prefetch(stack, 1);
+    __builtin_prefetch(stack + 64, 1);
+    __builtin_prefetch(stack + 128, 1);
 }
 
-static void go(gk_sim_worker *worker, gk_sim_fiber *next) {
-    gk_sim_fiber *mine = worker->running;
-    if (next == mine)
-        return;
+/* Leave the running fiber, whose context goes to `save`, for whoever is next: a thread that is
+   ready, a free fiber to start one on, or the OS thread's own stack when all threads have returned
+   or none can go on. */
+static inline void leave(gk_sim_worker *worker, void **save) {
+    gk_sim_fiber *mine = worker->running, *next = &worker->main;
+    bool start = worker->started < worker->count;
+    void *target;
+    if (worker->ready_count && (worker->ready_first || !start)) {
+        const gk_sim_thread *thread = worker->threads + worker->ready[worker->ready_head];
+        worker->ready_head = (worker->ready_head + 1) % GK_SIM_MAX_THREADS;
+        worker->ready_count--;
+        prefetch(worker);
+        next = thread->fiber;
+        target = thread->context;
+        if (next == mine)
+            return;
+    } else {
+        if (start && !(next = free_fiber(worker))) {
+            snprintf(worker->problem, sizeof worker->problem,
+                     "out of memory for the threads' stacks");
+            worker->faulted = true;
+            next = &worker->main;
+        }
+        target = next->context;
+    }
     worker->running = next;
-    gk_sim_fiber_switch(&worker->left, mine, next);
+    gk_sim_fiber_switch(&worker->left, mine, save, next, target);
 }
 
 /* The running thread waits until somebody has made it ready. */
-static void park(gk_sim_worker *worker, unsigned number) {
-    worker->threads[number].fiber = worker->running;
-    go(worker, choose(worker));
-    gk_sim_now.thread = worker->index[number];
+static inline void park(gk_sim_worker *worker, unsigned number) {
+    gk_sim_thread *thread = worker->threads + number;
+    thread->fiber = worker->running;
+    leave(worker, &thread->context);
+    gk_sim_now.thread = thread->index;
     gk_sim_now.number = number;
 }
 
 /* Not inlined: a free fiber may go on in a later launch on another OS thread, and a compiler may
    keep the address of a thread-local in the frame that waits. */
 static __attribute__((noinline)) void run_thread(gk_sim_worker *worker, unsigned number) {
-    gk_sim_now.thread = worker->index[number];
+    gk_sim_now.thread = worker->threads[number].index;
     gk_sim_now.number = number;
     gk_sim_now.atomics_left = ATOMICS_BEFORE_A_YIELD;
     worker->run(worker->arguments);
@@ -152,7 +166,7 @@ static void run_threads(gk_sim_worker *worker) {
                !(worker->ready_first && worker->ready_count))
             run_thread(worker, start_next(worker));
         worker->free[worker->free_count++] = worker->running;
-        go(worker, choose(worker));
+        leave(worker, &worker->running->context);
     }
 }
 
@@ -173,8 +187,10 @@ void gk_sim_fault(const char *file, int line, const char *format, ...) {
     vsnprintf(worker->problem + used, sizeof worker->problem - (size_t)used, format, arguments);
     va_end(arguments);
     worker->faulted = true;
-    go(worker, &worker->main); /* nobody switches back: the stack is abandoned as it is */
-    __builtin_unreachable();
+    gk_sim_fiber *mine = worker->running;
+    worker->running = &worker->main;
+    gk_sim_fiber_switch(&worker->left, mine, &mine->context, &worker->main, worker->main.context);
+    __builtin_unreachable(); /* nobody switches back: the stack is abandoned as it is */
 }
 
 void gk_sim_yield(void) {
@@ -196,7 +212,7 @@ int gk_sim_meet_block(gk_sim_meeting meeting, int predicate, const char *file, i
     gk_sim_thread *thread = worker->threads + number;
     thread->file = file;
     thread->line = line;
-    thread->meeting = meeting;
+    thread->meeting = (uint8_t)meeting;
     if (!worker->arrived++) {
         worker->first = number;
         worker->mixed = false;
@@ -258,11 +274,12 @@ static void settle(gk_sim_worker *worker, unsigned first_number, unsigned own, u
     gk_sim_thread *lanes = worker->threads + first_number;
     bool vote = lanes[own].meeting >= GK_SIM_BALLOT && lanes[own].meeting <= GK_SIM_ALL;
     bool nothing = lanes[own].meeting == GK_SIM_SYNCWARP;
-    uint64_t common = vote ? outcome(lanes, own) : 0;
-    for (unsigned rest = mask; rest; rest &= rest - 1) {
-        unsigned lane = (unsigned)__builtin_ctz(rest);
-        lanes[lane].result = vote || nothing ? common : outcome(lanes, lane);
-    }
+    uint64_t common = vote ? outcome(lanes, own) : 0, taken[GK_SIM_WARP];
+    for (unsigned i = 0; i < GK_SIM_WARP; i++)
+        taken[i] = vote || nothing || !(mask >> i & 1) ? common : outcome(lanes, i);
+    for (unsigned i = 0; i < GK_SIM_WARP; i++)
+        if (mask >> i & 1)
+            lanes[i].value = taken[i];
     worker->warp_waits[first_number / GK_SIM_WARP] &= ~mask;
     /* From the lane that came last, round the warp: the order differs from seed to seed. */
     for (unsigned i = 1; i < GK_SIM_WARP; i++) {
@@ -283,10 +300,10 @@ uint64_t gk_sim_meet_warp(gk_sim_meeting meeting, unsigned mask, uint64_t value,
         gk_sim_fault(file, line, "the mask 0x%08x leaves out the lane itself, %u", mask, lane);
     thread->file = file;
     thread->line = line;
-    thread->meeting = meeting;
+    thread->meeting = (uint8_t)meeting;
     thread->mask = mask;
     thread->value = value;
-    thread->source = source;
+    thread->source = (uint8_t)source;
     unsigned *waiting = worker->warp_waits + number / GK_SIM_WARP;
     *waiting |= 1u << lane;
     if (complete(thread - lane, *waiting, thread)) {
@@ -295,7 +312,7 @@ uint64_t gk_sim_meet_warp(gk_sim_meeting meeting, unsigned mask, uint64_t value,
         worker->doing[number] = GK_SIM_WAITS_FOR_WARP;
         park(worker, number);
     }
-    return thread->result;
+    return thread->value;
 }
 
 void *gk_sim_dynamic_shared(const char *file, int line) {
@@ -327,7 +344,7 @@ bool gk_sim_block_run(gk_sim_worker *worker, uint64_t number) {
     memset(worker->doing, GK_SIM_RUNS, worker->count);
     memset(worker->warp_waits, 0, sizeof worker->warp_waits);
     worker->running = &worker->main;
-    go(worker, choose(worker));
+    leave(worker, &worker->main.context);
     if (!worker->faulted && worker->returned == worker->count)
         return true;
     if (!worker->faulted)
@@ -349,7 +366,7 @@ void gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid, uint64_t
         for (unsigned z = 0; z < dim.z; z++)
             for (unsigned y = 0; y < dim.y; y++)
                 for (unsigned x = 0; x < dim.x; x++)
-                    worker->index[number++] = (gk_sim_index){x, y, z};
+                    worker->threads[number++].index = (gk_sim_index){x, y, z};
         worker->block_dim = dim;
     }
     gk_sim_now.block_dim = dim;
@@ -361,7 +378,10 @@ void gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid, uint64_t
 }
 
 gk_sim_worker *gk_sim_worker_new(void) {
-    return calloc(1, sizeof(gk_sim_worker));
+    void *memory;
+    if (posix_memalign(&memory, _Alignof(gk_sim_worker), sizeof(gk_sim_worker)) != 0)
+        return NULL;
+    return memset(memory, 0, sizeof(gk_sim_worker));
 }
 
 void gk_sim_worker_free(gk_sim_worker *worker) {

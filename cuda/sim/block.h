@@ -23,17 +23,18 @@ typedef enum gk_sim_doing {
     GK_SIM_RETURNED,
 } gk_sim_doing;
 
-/* A thread that waits, or has waited. */
+/* A thread; but for its index, what it waits for, and where. One cache line: a switch touches two
+   of these, and the stacks. */
 typedef struct gk_sim_thread {
     gk_sim_fiber *fiber;
+    void *context; /* of the fiber, where the thread goes on */
     const char *file;
-    uint64_t value;  /* brought to the meeting */
-    uint64_t result; /* taken from it */
+    uint64_t value; /* brought to a meeting of lanes, then what is taken from it */
     int line;
     unsigned mask;
-    unsigned source;
-    gk_sim_meeting meeting;
-} gk_sim_thread;
+    gk_sim_index index;
+    uint8_t source, meeting;
+} __attribute__((aligned(64))) gk_sim_thread;
 
 /* An order of a block's threads: warps in one permutation, the lanes of each in another; each is
    first + step * i, the step without a common divisor with the length. */
@@ -75,7 +76,6 @@ struct gk_sim_worker {
     unsigned slabs, free_count;
     gk_sim_fiber *free[GK_SIM_SLABS * GK_SIM_FIBERS_A_SLAB];
 
-    gk_sim_index index[GK_SIM_MAX_THREADS]; /* threadIdx of each thread */
     uint8_t doing[GK_SIM_MAX_THREADS];
     uint16_t ready[GK_SIM_MAX_THREADS];
     unsigned warp_waits[GK_SIM_WARPS]; /* lanes that wait for lanes */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *meeting_name(gk_sim_meeting meeting) {
+static const char *meeting_name(unsigned meeting) {
     static const char *const names[] = {
 #define GK_NAME(name, text) [GK_SIM_##name] = text,
         GK_SIM_MEETINGS(GK_NAME)
@@ -19,7 +19,7 @@ typedef struct gk_sim_words {
 
 static gk_sim_words thread_name(const gk_sim_worker *worker, unsigned number) {
     gk_sim_words words;
-    gk_sim_index at = worker->index[number];
+    gk_sim_index at = worker->threads[number].index;
     snprintf(words.text, sizeof words.text, "thread (%u, %u, %u)", at.x, at.y, at.z);
     return words;
 }

@@ -6,11 +6,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#ifdef GK_SIM_ASAN
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 /* ASan's redzones round every local make frames several times as large. */
 #ifdef GK_SIM_ASAN
 enum { STACK_BYTES = 256 * 1024 };
@@ -20,9 +15,7 @@ enum { STACK_BYTES = 64 * 1024 };
 enum { SWITCH_WORDS = 24 }; /* at least what the switch below pops */
 
 #ifndef GK_SIM_UCONTEXT
-/* Saves the registers that a call has to preserve on the stack that is left, stores its pointer
-   and takes up the other one. ucontext does the same with a system call, 14 times slower. */
-void gk_sim_switch(void **save, void *target) GK_SIM_HIDDEN;
+/* ucontext does the same with a system call, 14 times slower. */
 __asm__(".text\n"
         ".p2align 4\n"
         ".globl gk_sim_switch\n"
@@ -83,21 +76,21 @@ void gk_sim_fiber_reset(gk_sim_fiber *fiber, void (*entry)(void)) {
     fiber->fake_stack = NULL;
 #endif
 #ifdef GK_SIM_UCONTEXT
-    getcontext(&fiber->context);
-    fiber->context.uc_stack.ss_sp = fiber->low;
-    fiber->context.uc_stack.ss_size = (size_t)(fiber->top - fiber->low);
-    fiber->context.uc_link = NULL;
-    makecontext(&fiber->context, entry, 0);
+    getcontext(&fiber->saved);
+    fiber->saved.uc_stack.ss_sp = fiber->low;
+    fiber->saved.uc_stack.ss_size = (size_t)(fiber->top - fiber->low);
+    fiber->saved.uc_link = NULL;
+    makecontext(&fiber->saved, entry, 0);
+    fiber->context = &fiber->saved;
 #else
     uintptr_t *words = (uintptr_t *)fiber->top - SWITCH_WORDS;
     memset(words, 0, SWITCH_WORDS * sizeof *words);
 #ifdef __x86_64__
     words[6] = (uintptr_t)entry; /* popped by ret, which leaves the stack as a call does: 16 n + 8 */
-    fiber->stack_pointer = words;
 #else
     words[11] = (uintptr_t)entry; /* x30 */
-    fiber->stack_pointer = words;
 #endif
+    fiber->context = words;
 #endif
 }
 
@@ -123,31 +116,4 @@ bool gk_sim_slab_map(gk_sim_fiber *fibers, unsigned number) {
 void gk_sim_slab_unmap(gk_sim_fiber *fibers) {
     size_t guard = (size_t)sysconf(_SC_PAGESIZE);
     munmap(fibers->low - guard, (STACK_BYTES + guard) * GK_SIM_FIBERS_A_SLAB);
-}
-
-void gk_sim_fiber_entered(gk_sim_fiber *left) {
-#ifdef GK_SIM_ASAN
-    const void *low;
-    __sanitizer_finish_switch_fiber(NULL, &low, &left->bytes);
-    left->low = (char *)(uintptr_t)low;
-#else
-    (void)left;
-#endif
-}
-
-void gk_sim_fiber_switch(gk_sim_fiber **left, gk_sim_fiber *from, gk_sim_fiber *to) {
-    *left = from;
-#ifdef GK_SIM_ASAN
-    __sanitizer_start_switch_fiber(&from->fake_stack, to->low, to->bytes);
-#endif
-#ifdef GK_SIM_UCONTEXT
-    swapcontext(&from->context, &to->context);
-#else
-    gk_sim_switch(&from->stack_pointer, to->stack_pointer);
-#endif
-#ifdef GK_SIM_ASAN
-    const void *low;
-    __sanitizer_finish_switch_fiber(from->fake_stack, &low, &(*left)->bytes);
-    (*left)->low = (char *)(uintptr_t)low;
-#endif
 }

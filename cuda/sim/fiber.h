@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "state.h"
 
@@ -22,13 +23,18 @@
 #include <ucontext.h>
 #endif
 
+#ifdef GK_SIM_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 typedef struct gk_sim_fiber {
-    void *stack_pointer;
-    char *low; /* the stack's bytes, without the guard page below them */
+    void *context; /* where it goes on: a stack pointer, or a ucontext_t */
+    char *low;     /* the stack's bytes, without the guard page below them */
     size_t bytes;
     char *top; /* where a fresh context starts */
 #ifdef GK_SIM_UCONTEXT
-    ucontext_t context;
+    ucontext_t saved;
 #endif
 #ifdef GK_SIM_ASAN
     void *fake_stack;
@@ -44,10 +50,45 @@ GK_SIM_HIDDEN void gk_sim_slab_unmap(gk_sim_fiber *fibers);
 /* The next switch to the fiber calls `entry`, which never returns. */
 GK_SIM_HIDDEN void gk_sim_fiber_reset(gk_sim_fiber *fiber, void (*entry)(void));
 
-/* Leave `from` and go on in `to`. Returns when somebody switches back. `*left` is kept for the
-   address sanitizer, which tells each side where the stack that was left lies. */
-GK_SIM_HIDDEN void gk_sim_fiber_switch(gk_sim_fiber **left, gk_sim_fiber *from, gk_sim_fiber *to);
-/* The first thing that an entry has to call. */
-GK_SIM_HIDDEN void gk_sim_fiber_entered(gk_sim_fiber *left);
+#ifndef GK_SIM_UCONTEXT
+/* Saves the registers that a call has to preserve on the stack that is left, stores its pointer
+   and takes up the other one. */
+GK_SIM_HIDDEN void gk_sim_switch(void **save, void *target);
+#endif
+
+/* The first thing that an entry has to call; `left` as below. */
+static inline void gk_sim_fiber_entered(gk_sim_fiber *left) {
+#ifdef GK_SIM_ASAN
+    const void *low;
+    __sanitizer_finish_switch_fiber(NULL, &low, &left->bytes);
+    left->low = (char *)(uintptr_t)low;
+#else
+    (void)left;
+#endif
+}
+
+/* Leave `from`, whose context goes to `save`, and go on at the `target` context of `to`. Returns
+   when somebody switches back. `*left` tells each side which stack was left: the address sanitizer
+   wants to know. */
+static inline void gk_sim_fiber_switch(gk_sim_fiber **left, gk_sim_fiber *from, void **save,
+                                       gk_sim_fiber *to, void *target) {
+    *left = from;
+#ifdef GK_SIM_ASAN
+    __sanitizer_start_switch_fiber(&from->fake_stack, to->low, to->bytes);
+#endif
+#ifdef GK_SIM_UCONTEXT
+    *save = &from->saved;
+    swapcontext(&from->saved, target);
+#else
+    gk_sim_switch(save, target);
+#endif
+#ifdef GK_SIM_ASAN
+    const void *low;
+    __sanitizer_finish_switch_fiber(from->fake_stack, &low, &(*left)->bytes);
+    (*left)->low = (char *)(uintptr_t)low;
+#else
+    (void)to;
+#endif
+}
 
 #endif

@@ -127,6 +127,7 @@ static bool run_block(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker, uint6
     uint64_t x = job->grid->grid[0], y = job->grid->grid[1];
     gk_sim_now.block = (gk_sim_index){(unsigned)(number % x), (unsigned)(number / x % y),
                                       (unsigned)(number / x / y)};
+    gk_sim_statics_poison(&sim->statics, touched);
     gk_sim_dynamic_poison(worker);
     bool good = gk_sim_block_run(worker, number);
     if (!good)
@@ -136,19 +137,17 @@ static bool run_block(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker, uint6
             fail_job(job, "it wrote past the end of its dynamic shared memory");
         good = false;
     }
-    gk_sim_statics_again(&sim->statics, touched);
     return good;
 }
 
 /* Blocks until there are none left; every core's thread runs this. */
 static void run_job(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker) {
-    gk_sim_touched touched;
+    gk_sim_touched touched = GK_SIM_UNTOUCHED;
     gk_sim_worker_take(worker, job->grid, sim->seed);
     if (!gk_sim_dynamic_take(worker, job->grid->shared_bytes)) {
         fail_job(job, "out of memory for its dynamic shared memory");
         return;
     }
-    gk_sim_statics_poison(&sim->statics, &touched);
     for (;;) {
         uint64_t turn = atomic_fetch_add(&job->next, 1);
         if (turn >= job->batches)

@@ -50,30 +50,54 @@ static void fill(const gk_sim_statics *statics, size_t low, size_t high) {
         memset(base + (low > back ? low : back), POISON, high - (low > back ? low : back));
 }
 
-/* Widen the range by the bytes that are no longer poison. */
+/* The bytes in front of the first one that is no longer poison. */
+static size_t clean_before(const unsigned char *from, size_t bytes) {
+    size_t clean = 0;
+    for (uint64_t word; clean + 8 <= bytes; clean += 8) {
+        memcpy(&word, from + clean, 8);
+        if (word != UINT64_MAX)
+            break;
+    }
+    while (clean < bytes && from[clean] == POISON)
+        clean++;
+    return clean;
+}
+
+/* The bytes up to the end of the last one that is no longer poison. */
+static size_t dirty_up_to(const unsigned char *from, size_t bytes) {
+    for (uint64_t word; bytes >= 8; bytes -= 8) {
+        memcpy(&word, from + bytes - 8, 8);
+        if (word != UINT64_MAX)
+            break;
+    }
+    while (bytes && from[bytes - 1] == POISON)
+        bytes--;
+    return bytes;
+}
+
+/* Widen the range by what is no longer poison. */
 static void scan(const gk_sim_statics *statics, gk_sim_touched *touched) {
     const unsigned char *base = statics_base(statics);
-    size_t front = statics->before, back = front + sizeof gk_sim_now, low = 0;
-    size_t high = statics->bytes;
-    while (low < touched->low && (base[low] == POISON || (low >= front && low < back)))
-        low++;
-    while (high > touched->high && high > low &&
-           (base[high - 1] == POISON || (high - 1 >= front && high - 1 < back)))
-        high--;
-    touched->low = low;
-    touched->high = high;
+    size_t front = statics->before, back = front + sizeof gk_sim_now;
+    size_t low = clean_before(base, front), high = dirty_up_to(base + back, statics->bytes - back);
+    if (low == front)
+        low = back + clean_before(base + back, statics->bytes - back);
+    high = high ? back + high : dirty_up_to(base, front);
+    if (low < touched->low)
+        touched->low = low;
+    if (high > touched->high)
+        touched->high = high;
 }
 
 void gk_sim_statics_poison(const gk_sim_statics *statics, gk_sim_touched *touched) {
-    fill(statics, 0, statics->bytes);
-    *touched = (gk_sim_touched){statics->bytes, 0, 0};
-}
-
-void gk_sim_statics_again(const gk_sim_statics *statics, gk_sim_touched *touched) {
     /* A later block may use what the first one did not; looking after blocks 1, 2, 4, 8... costs
        next to nothing. */
-    touched->blocks++;
-    if ((touched->blocks & (touched->blocks - 1)) == 0)
+    uint64_t before = touched->blocks++;
+    if (!before) {
+        fill(statics, 0, statics->bytes);
+        return;
+    }
+    if ((before & (before - 1)) == 0)
         scan(statics, touched);
     if (touched->low < touched->high)
         fill(statics, touched->low, touched->high);

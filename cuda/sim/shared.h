@@ -19,10 +19,9 @@ typedef struct gk_sim_touched {
 
 GK_SIM_HIDDEN gk_sim_statics gk_sim_statics_find(void);
 
-/* Before the first block of a launch on this OS thread. */
+/* Before each block of a launch on this OS thread; `touched` starts as GK_SIM_UNTOUCHED. */
 GK_SIM_HIDDEN void gk_sim_statics_poison(const gk_sim_statics *statics, gk_sim_touched *touched);
-/* After each block. */
-GK_SIM_HIDDEN void gk_sim_statics_again(const gk_sim_statics *statics, gk_sim_touched *touched);
+#define GK_SIM_UNTOUCHED ((gk_sim_touched){SIZE_MAX, 0, 0})
 
 /* Dynamic shared memory of exactly `bytes`. False: out of memory. */
 GK_SIM_HIDDEN bool gk_sim_dynamic_take(gk_sim_worker *worker, size_t bytes);

@@ -157,6 +157,8 @@ def plan(
 ) -> list[Case]:
     """The cases that are asked for; what is left out suits the device.
 
+    Sizes without a dtype are in float32.
+
     Raises ValueError for unknown operations and dtypes, dtypes that the operation does not take,
     and sizes that do not fit.
     """
@@ -166,6 +168,8 @@ def plan(
         chosen = defaults[name]
         if dtype is not None:
             chosen = ((_taken(name, dtype), chosen[0][1]),)
+        elif sizes is not None:
+            chosen = chosen[:1]
         cases += [
             make_case(name, size, kind)
             for kind, usual in chosen

@@ -25,7 +25,8 @@ _CORES_PER_MULTIPROCESSOR = {
 class Device:
     """One device. ``attributes`` has the driver's own names, without CU_DEVICE_ATTRIBUTE_.
 
-    ``capability`` is the compute capability times ten; memory is in bytes.
+    ``capability`` is the compute capability times ten; memory is in bytes. ``simulated`` marks the
+    CPU simulator, of which no speed follows.
     """
 
     ordinal: int
@@ -35,13 +36,14 @@ class Device:
     memory_total: int
     memory_free: int
     attributes: dict[str, int] = field(repr=False)
+    simulated: bool = False
 
     @property
     def cores(self) -> int | None:
         """How many float32 units there are; None where the capability is not known here."""
         each = _CORES_PER_MULTIPROCESSOR.get(self.capability)
         count = self.attributes.get("MULTIPROCESSOR_COUNT")
-        return each * count if each and count else None
+        return each * count if each and count and not self.simulated else None
 
     @property
     def memory_bandwidth(self) -> float | None:
@@ -102,6 +104,7 @@ def _device(fields: dict[str, Any]) -> Device:
         memory_total=fields["memory_total"],
         memory_free=fields["memory_free"],
         attributes=dict(fields["attributes"]),
+        simulated=_core.backend() == "sim",
     )
 
 

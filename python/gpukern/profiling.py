@@ -50,11 +50,10 @@ class Profile:
         simulated = _core.backend() == "sim"
         title = "where the time went" + (" (simulated on the CPU)" if simulated else "")
         table = Table(title=title, title_justify="left")
-        table.add_column("call")
-        table.add_column("variant")
-        for phase in _PHASES:
+        table.add_column("call", overflow="fold")
+        table.add_column("variant", no_wrap=True)
+        for phase in (*_PHASES, "all"):
             table.add_column(phase.replace("_", " "), justify="right")
-        table.add_column("all", justify="right")
         for call in self.calls:
             table.add_row(*_cells(call))
         return table
@@ -70,14 +69,14 @@ class Profile:
 
 def _cells(call: Call) -> Iterator[str]:
     shapes = ", ".join("x".join(map(str, shape)) or "()" for shape in call.shapes)
-    yield f"{call.op} {shapes} {call.dtype}"
+    yield f"{call.op} {call.dtype}\n{shapes}"
     yield call.variant
     moved = {"host_to_device": call.bytes_in, "device_to_host": call.bytes_out}
     for phase in _PHASES:
         spent: float = getattr(call, phase)
         count = moved.get(phase, 0)
         text = seconds(spent)
-        yield f"{text}\n{size(count)}, {bandwidth(count, spent)}" if count and spent else text
+        yield f"{text}\n{size(count)}\n{bandwidth(count, spent)}" if count and spent else text
     yield seconds(call.wall)
 
 

@@ -36,6 +36,6 @@ def bandwidth(count: float, time: float) -> str:
 def throughput(operations: float, time: float) -> str:
     """Operations done in a time in seconds: "51.0 TFLOP/s", or GFLOP/s when there are few."""
     rate = operations / time
-    if rate >= 1e11:
+    if rate >= 1e12:
         return f"{_three_digits(rate / 1e12)} TFLOP/s"
     return f"{_three_digits(rate / 1e9)} GFLOP/s"

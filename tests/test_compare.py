@@ -1,0 +1,413 @@
+"""The comparison cannot be fooled: wrong contenders are named, right ones pass."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import pytest
+
+import gpukern
+from gpukern import _core, bounds, cases, comparison, timing
+from gpukern.cases import check, make_case, make_trials
+from gpukern.contenders import PEERS, Absent, Contender, DeviceSide, Peer, gather, select
+
+SEED = 20260101
+
+
+def planted(end_to_end: Callable[..., object], device: DeviceSide | None = None) -> Peer:
+    """A peer with one contender, named "planted"."""
+
+    def offer(op: str, dtype: str) -> Iterator[Contender]:
+        yield Contender("planted", "v", end_to_end, device)
+
+    return Peer("planted", "planted", offer, needs_gpu=False)
+
+
+def only_row(op: str, size: object, dtype: str, peer: Peer) -> comparison.Row:
+    result = gpukern.compare(op, [size], dtype, [peer], seed=SEED, rounds=1)
+    (row,) = result.rows
+    return row
+
+
+def assert_wrong(row: comparison.Row) -> None:
+    assert row.status == comparison.WRONG
+    assert row.detail
+    assert row.end_to_end is None and row.on_device is None
+
+
+def to_tf32(a: np.ndarray) -> np.ndarray:
+    """float32 with the last 13 bits of its significand rounded away, as tensor cores take it."""
+    bits = a.view(np.uint32) + np.uint32(0x1000)
+    return (bits & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("op", "size"),
+    [("add", (33, 65)), ("sum", 70_001), ("matmul", (33, 65, 31)), ("transpose", (33, 65))],
+)
+def test_numpy_and_every_variant_is_right_on_every_dtype(op, size):
+    for dtype in cases.DTYPES_OF[op]:
+        result = gpukern.compare(op, [size], dtype, ["numpy", "gpukern"], seed=SEED, rounds=1)
+        problems = [row for row in result.rows if row.status not in ("right", "absent")]
+        assert not problems
+        ran = {row.variant for row in result.rows if row.contender == "gpukern"}
+        assert ran == {variant.variant for variant in gpukern.variants(op, dtype)}
+
+
+def test_a_size_of_one_is_right_too():
+    for op in cases.OPERATIONS:
+        result = gpukern.compare(op, [1], None, ["numpy", "gpukern"], seed=SEED, rounds=1)
+        assert not result.wrong
+
+
+class TestPlanted:
+    """Every way to be wrong that a table of times would hide."""
+
+    def test_skipped_last_element_of_a_sum(self):
+        row = only_row("sum", 2**20 - 157, "float32", planted(lambda a: np.sum(a[:-1])))
+        assert_wrong(row)
+
+    def test_skipped_block_in_the_middle_of_a_sum(self):
+        def skipping(a: np.ndarray) -> np.ndarray:
+            return np.sum(np.concatenate([a[:4096], a[4352:]]))
+
+        assert_wrong(only_row("sum", 2**18, "float32", planted(skipping)))
+
+    def test_skipped_tail_of_an_add(self):
+        def skipping(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            out = a + b
+            out.reshape(-1)[-3:] = 0
+            return out
+
+        row = only_row("add", (64, 65), "float32", planted(skipping))
+        assert_wrong(row)
+        assert "3 of 4160 elements" in row.detail
+
+    def test_skipped_last_term_of_a_matmul(self):
+        row = only_row("matmul", 256, "float32", planted(lambda a, b: a[:, :-1] @ b[:-1]))
+        assert_wrong(row)
+
+    @pytest.mark.parametrize("size", [(64, 1000, 64), (16, 4096, 16), (8, 16384, 8)])
+    def test_tf32_for_float32(self, size):
+        assert_wrong(
+            only_row("matmul", size, "float32", planted(lambda a, b: to_tf32(a) @ to_tf32(b)))
+        )
+
+    def test_tf32_of_one_operand(self):
+        assert_wrong(only_row("matmul", 512, "float32", planted(lambda a, b: a @ to_tf32(b))))
+        assert_wrong(only_row("matmul", 512, "float32", planted(lambda a, b: to_tf32(a) @ b)))
+
+    def test_float32_for_float64(self):
+        def narrow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return (a.astype("f4") @ b.astype("f4")).astype("f8")
+
+        assert_wrong(only_row("matmul", 64, "float64", planted(narrow)))
+
+    def test_float16_accumulation(self):
+        def halves(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            out = np.zeros((a.shape[0], b.shape[1]), np.float16)
+            for i in range(a.shape[1]):
+                out += a[:, i, None] * b[None, i]
+            return out
+
+        assert_wrong(only_row("matmul", (32, 512, 32), "float16", planted(halves)))
+
+    def test_result_kept_from_an_earlier_call(self):
+        kept: list[np.ndarray] = []
+
+        def cached(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            kept.append(a + b)
+            return kept[0]
+
+        row = only_row("add", 100, "float32", planted(cached))
+        assert_wrong(row)
+        assert "exact inputs" in row.detail
+
+    def test_output_that_is_never_written(self):
+        side = DeviceSide(_core.to_device, lambda inputs, out: None, _core.DeviceArray.to_host)
+        row = only_row("add", 100, "float32", planted(np.add, side))
+        assert_wrong(row)
+        assert "on the device" in row.detail and "nan" in row.detail
+
+    def test_not_a_number(self):
+        assert_wrong(only_row("sum", 100, "float32", planted(lambda a: np.float32(np.nan))))
+
+    def test_wrong_dtype_and_wrong_shape(self):
+        row = only_row("add", 10, "float32", planted(lambda a, b: (a + b).astype("f8")))
+        assert_wrong(row)
+        assert "float64" in row.detail
+        assert_wrong(only_row("add", 10, "float32", planted(lambda a, b: (a + b)[:5])))
+
+    def test_integers_are_compared_bit_for_bit(self):
+        assert_wrong(only_row("add", 10, "int32", planted(lambda a, b: a + b + 1)))
+
+    def test_a_raising_contender_is_broken_and_does_not_stop_the_others(self):
+        def raising(*arrays: np.ndarray) -> np.ndarray:
+            raise RuntimeError("first line\nsecond line")
+
+        result = gpukern.compare("add", [8], None, [planted(raising), "numpy"], rounds=1)
+        assert [row.status for row in result.rows] == ["broken", "right"]
+        assert result.rows[0].detail == "RuntimeError: first line"
+        assert "broken: RuntimeError: first line" in str(result)
+
+    def test_it_is_shown(self):
+        result = gpukern.compare(
+            "add", [8], None, [planted(lambda a, b: a), "numpy"], seed=SEED, rounds=1
+        )
+        text = str(result)
+        assert "WRONG" in text
+        assert f"seed {SEED}" in text
+        assert result.wrong == result.rows[:1]
+
+
+class TestBounds:
+    def test_float32_additions_in_any_order_stay_inside(self):
+        for count in (1, 2, 3, 1000, 30_000):
+            case = make_case("sum", count)
+            for trial in make_trials(case, count):
+                serial = np.add.accumulate(trial.inputs[0])[-1]
+                assert check(serial, trial.expected, serial=True).right
+                assert check(np.sum(trial.inputs[0]), trial.expected).right
+
+    def test_worst_case_is_infinite_where_nothing_is_certain(self):
+        assert math.isinf(bounds.gamma(2**24, 2.0**-24))
+        assert math.isinf(bounds.sum_bound(1.0, 1.0, 2**25, "float32", serial=True))
+        assert bounds.sum_bound(1.0, 1.0, 2**27, "float32") < 1e-2
+
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+    def test_one_rounding_is_inside_and_two_ulps_are_not(self, dtype):
+        kind = cases.numpy_dtype(dtype)
+        exact = np.float64(1) + np.float64(1) / 3
+        error = bounds.rounding(exact, dtype)
+        assert abs(float(kind.type(exact)) - exact) <= error
+        assert error < 2 * 2.0 ** (1 - bounds.SIGNIFICAND[dtype])
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+    @pytest.mark.parametrize("size", [1, 63, 5000])
+    def test_exact_inputs_have_no_rounding_in_any_order(self, dtype, size):
+        accumulator = np.float64 if dtype == "float64" else np.float32
+        trial = make_trials(make_case("sum", size, dtype), SEED)[1]
+        values = trial.inputs[0].astype(accumulator)
+        for order in (values, values[::-1], np.sort(values)):
+            total = np.add.accumulate(order)[-1]
+            assert total == trial.expected.exact
+
+    def test_exact_matmul_inputs_have_no_rounding(self):
+        trial = make_trials(make_case("matmul", (8, 3000, 8)), SEED)[1]
+        a, b = trial.inputs
+        total = np.zeros((8, 8), np.float32)
+        for i in range(a.shape[1]):
+            total += a[:, i, None] * b[None, i]
+        assert np.array_equal(total, trial.expected.exact)
+
+    def test_random_sums_round(self):
+        """Inputs so tame that nothing is ever rounded would show every contender as exact."""
+        trial = make_trials(make_case("add", 1000), SEED)[0]
+        assert check(trial.expected.nearest, trial.expected).error > 0
+
+
+class TestCases:
+    def test_same_seed_same_inputs(self):
+        case = make_case("matmul", 20)
+        first, again, other = (make_trials(case, seed)[0].inputs[0] for seed in (1, 1, 2))
+        assert np.array_equal(first, again)
+        assert not np.array_equal(first, other)
+
+    @pytest.mark.parametrize(
+        ("op", "size", "shapes", "label"),
+        [
+            ("add", 5, ((5, 5), (5, 5)), "5x5"),
+            ("add", (2, 3), ((2, 3), (2, 3)), "2x3"),
+            ("sum", 7, ((7,),), "7"),
+            ("sum", (2, 3), ((2, 3),), "2x3"),
+            ("matmul", 4, ((4, 4), (4, 4)), "4x4"),
+            ("matmul", (2, 3, 4), ((2, 3), (3, 4)), "2x3x4"),
+            ("transpose", (2, 3), ((2, 3),), "2x3"),
+        ],
+    )
+    def test_sizes(self, op, size, shapes, label):
+        case = make_case(op, size)
+        assert case.shapes == shapes
+        assert case.size == label
+
+    def test_bytes_and_operations(self):
+        assert make_case("add", (2, 3), "float16").bytes_moved == 36
+        assert make_case("sum", 10, "int32").bytes_moved == 48
+        assert make_case("matmul", (2, 3, 4)).operations == 48
+        assert make_case("transpose", (2, 3), "bfloat16").bytes_moved == 24
+
+    @pytest.mark.parametrize("size", [0, (), (3, -1)])
+    def test_sizes_that_do_not_fit(self, size):
+        with pytest.raises(ValueError, match="positive"):
+            make_case("add", size)
+
+    @pytest.mark.parametrize(("op", "size"), [("matmul", (1, 2, 3, 4)), ("transpose", (1, 2, 3))])
+    def test_too_many_dimensions(self, op, size):
+        with pytest.raises(ValueError, match=op):
+            make_case(op, size)
+
+    def test_names_that_are_not_there(self):
+        with pytest.raises(ValueError, match="there are add, sum, matmul, transpose"):
+            gpukern.compare("divide")
+        with pytest.raises(ValueError, match="there are float32"):
+            gpukern.compare("add", dtype="float8")
+        with pytest.raises(ValueError, match="matmul does not take int32"):
+            gpukern.compare("matmul", dtype="int32")
+        with pytest.raises(ValueError, match="there are numpy, torch"):
+            gpukern.compare("add", contenders=["matlab"])
+
+    def test_defaults_suit_the_device(self):
+        plan = comparison.plan()
+        assert {case.op for case in plan} == {"matmul", "add", "sum"}
+        if _core.backend() == "sim":
+            assert max(case.count for case in plan) <= 2**20
+        else:
+            assert make_case("matmul", 4096) in plan
+            assert len([case for case in plan if case.op == "add"]) == 18
+            assert make_case("sum", 2**27 - 157) in plan
+        assert {case.op for case in comparison.plan("all")} == set(cases.OPERATIONS)
+
+
+class TestContenders:
+    def test_missing_peer_is_a_line(self):
+        peer = Peer("x", "Xyz", "nowhere:x", "no_such_module", "pip install xyz", needs_gpu=False)
+        result = gpukern.compare("add", [8], None, [peer, "numpy"], rounds=1)
+        assert "Xyz: not installed: pip install xyz" in str(result)
+        assert not result.wrong
+
+    def test_missing_peer_is_one_line_however_many_cases(self):
+        peer = Peer("x", "Xyz", "nowhere:x", "no_such_module", "pip install xyz", needs_gpu=False)
+        result = gpukern.compare(["add", "sum"], [8, 9], None, [peer, "numpy"], rounds=1)
+        assert str(result).count("Xyz") == 1
+
+    def test_broken_import_is_a_line_with_its_error(self):
+        peer = Peer("x", "Xyz", "gpukern.no_such_adapter:x", needs_gpu=False)
+        text = str(gpukern.compare("add", [8], None, [peer, "numpy"], rounds=1))
+        assert "Xyz: broken: ModuleNotFoundError" in text
+        assert "np.add" in text
+
+    def test_peers_without_a_gpu(self):
+        if _core.backend() != "sim":
+            pytest.skip("there is a GPU")
+        text = str(gpukern.compare("add", [8], rounds=1))
+        for name in ("PyTorch", "CuPy", "Numba"):
+            assert f"{name}: needs a GPU" in text
+
+    def test_one_variant(self):
+        result = gpukern.compare("matmul", [16], None, ["gpukern:tiled"], rounds=1)
+        assert [row.variant for row in result.rows] == ["tiled"]
+        (absent,) = gather(select(["gpukern"])[0][0], "no_such", "add", "float32")
+        assert isinstance(absent, Absent)
+
+    def test_a_variant_that_does_not_run_is_a_line(self, monkeypatch):
+        rows = [{**row, "runs": False, "why": "because"} for row in _core.rows()]
+        monkeypatch.setattr(_core, "rows", lambda: rows)
+        result = gpukern.compare("matmul", [16], None, ["gpukern"], rounds=1)
+        assert {row.status for row in result.rows} == {"absent"}
+        assert "gpukern matmul tiled: because" in str(result)
+
+    def test_every_peer_has_its_adapter(self):
+        assert [peer.key for peer in PEERS] == ["numpy", "torch", "cupy", "numba", "gpukern"]
+        assert all(isinstance(peer.offer, str) for peer in PEERS)
+
+
+class TestResult:
+    def result(self) -> comparison.Comparison:
+        wrong = planted(lambda a, b: np.full_like(a, np.nan))
+        return gpukern.compare("add", [8, 9], None, ["numpy", "gpukern", wrong], rounds=1)
+
+    def test_json(self, tmp_path):
+        result = self.result()
+        path = tmp_path / "result.json"
+        text = result.to_json(path)
+        assert path.read_text() == text
+        whole = json.loads(text)
+        assert whole["seed"] == result.seed
+        assert whole["machine"]["backend"] == _core.backend()
+        assert whole["machine"]["versions"]["numpy"] == np.__version__
+        assert len(whole["rows"]) == len(result.rows)
+        assert {row["error"] for row in whole["rows"] if row["status"] == "WRONG"} == {"nan"}
+
+    def test_dicts(self):
+        rows = self.result().to_dicts()
+        assert {row["size"] for row in rows} == {"8x8", "9x9"}
+        assert all(row["end_to_end"] > 0 for row in rows if row["status"] == "right")
+
+    def test_simulated_times_say_so(self):
+        result = self.result()
+        simulated = _core.backend() == "sim"
+        assert result.simulated is simulated
+        assert ("a CPU's simulated figures, never a GPU's" in str(result)) is simulated
+        marks = {row.simulated for row in result.rows if row.contender == "gpukern"}
+        assert marks == {simulated}
+        assert not any(row.simulated for row in result.rows if row.contender == "NumPy")
+
+    @pytest.mark.parametrize("width", [100, 140])
+    def test_tables_are_not_cut(self, width):
+        import io
+
+        from rich.console import Console
+
+        stream = io.StringIO()
+        console = Console(file=stream, width=width)
+        for part in gpukern.compare("all", [33], rounds=1).renderables():
+            console.print(part)
+        text = stream.getvalue()
+        assert "…" not in text
+        for row in comparison.plan("all"):
+            assert row.op in text
+
+    def test_progress_counts_every_row(self):
+        seen: list[tuple[str, int, int]] = []
+        result = comparison.Comparison(1, comparison.describe_machine())
+        plan = comparison.plan(["add", "sum"], [9], "float32")
+        comparison.fill(result, plan, select(["numpy", "gpukern"]), 1, lambda *x: seen.append(x))
+        *_, (last, done, total) = seen
+        assert last == "done"
+        assert done == total == len(result.rows)
+        assert any("gpukern f32x4" in doing for doing, _, _ in seen)
+
+
+class TestTiming:
+    def test_exactly_so_many_rounds(self):
+        calls: list[int] = []
+        timing.end_to_end(lambda: calls.append(1), timing.Effort(rounds=7))
+        assert len(calls) == 7
+
+    def test_at_least_three_and_then_the_budget(self):
+        effort = timing.Effort(seconds=0.5, least=3)
+        assert not effort.enough(2, 100.0)
+        assert not effort.enough(3, 0.4)
+        assert effort.enough(3, 0.6)
+        assert effort.enough(10**6, 0.0)
+
+    def test_a_median_of_what_the_call_takes(self):
+        import time
+
+        spent = timing.end_to_end(lambda: time.sleep(0.01), timing.Effort(rounds=3))
+        assert 0.01 <= spent < 0.1
+
+    def test_the_device_clock_sees_the_work(self):
+        a = _core.to_device(np.ones((64, 64), np.float32))
+        out = _core.empty((64, 64))
+        spent = timing.on_device(lambda: _core.add(a, a, out=out), timing.Effort(rounds=3))
+        assert 0 < spent < 1
+
+    def test_garbage_collection_is_left_as_it_was(self):
+        import gc
+
+        assert gc.isenabled()
+        with pytest.raises(ZeroDivisionError):
+            timing.end_to_end(lambda: 1 / 0, timing.Effort())
+        assert gc.isenabled()
+
+
+def test_offers_may_be_functions_or_names():
+    def offer(op: str, dtype: str) -> Iterable[Contender]:
+        return [Contender("a", op, np.add)]
+
+    assert gather(Peer("a", "A", offer, needs_gpu=False), None, "add", "float32")
+    assert gather(PEERS[0], None, "add", "float32")

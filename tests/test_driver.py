@@ -1,0 +1,434 @@
+"""What gpukern says when the driver is missing, broken, too old, or loses its device.
+
+A fake libcuda.so.1, compiled from fake_driver.c, stands first in the loader's search.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).with_name("fake_driver.c")
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="the fake driver needs a C compiler")
+
+
+def compiled(folder: Path, *flags: str) -> Path:
+    library = folder / "libcuda.so.1"
+    command = [COMPILER, "-shared", "-fPIC", "-O1", *flags, str(SOURCE), "-o", str(library)]
+    subprocess.run([*command, "-lpthread"], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory):
+    return compiled(tmp_path_factory.mktemp("fake"))
+
+
+def search_path(folder: Path) -> str:
+    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
+
+
+@pytest.fixture
+def on_fake(script, fake):
+    """Run code on the fake driver: on_fake(code, FAKE_INIT=100, ...)."""
+
+    def run(code, folder=fake, device="cuda", **settings):
+        changes = {name: str(value) for name, value in settings.items()}
+        changes.setdefault("CUDA_VISIBLE_DEVICES", None)
+        return script(
+            PREAMBLE + code,
+            LD_LIBRARY_PATH=search_path(folder),
+            GPUKERN_DEVICE=device,
+            **changes,
+        )
+
+    return run
+
+
+PREAMBLE = """
+import json, os, sys, warnings
+import gpukern as gk, numpy as np
+from gpukern import _core
+a = np.arange(12, dtype=np.float32).reshape(3, 4)
+def failure(call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except Exception as error:
+        return [type(error).__name__, str(error)]
+    return ["none", ""]
+def fails(*calls):
+    print(json.dumps([failure(*call) for call in calls]))
+"""
+
+
+def answers(run):
+    """What the script printed as JSON, a line each; one answer is given bare."""
+    assert run.returncode == 0, run.stderr
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    return lines[0] if len(lines) == 1 else lines
+
+
+# What is wrong, as the environment of the fake, and words of the sentence that follows.
+BROKEN = {
+    "no device": ({"FAKE_INIT": 100}, ("no GPU", "CUDA_ERROR_NO_DEVICE")),
+    "hidden devices": (
+        {"FAKE_INIT": 100, "CUDA_VISIBLE_DEVICES": ""},
+        ("CUDA_VISIBLE_DEVICES", "CUDA_ERROR_NO_DEVICE"),
+    ),
+    "a hidden device": (
+        {"FAKE_INIT": 100, "CUDA_VISIBLE_DEVICES": "7"},
+        ("CUDA_VISIBLE_DEVICES", '"7"'),
+    ),
+    "a mismatch of library and module": (
+        {"FAKE_INIT": 803},
+        ("cuInit", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
+    ),
+    "a system that is not ready": ({"FAKE_INIT": 802}, ("CUDA_ERROR_SYSTEM_NOT_READY",)),
+    "anything else": ({"FAKE_INIT": 999}, ("CUDA_ERROR_UNKNOWN",)),
+    "an error without a name": ({"FAKE_INIT": 12345}, ("cuInit",)),
+    "a stub for linking": ({"FAKE_VERSION_FAILS": 34}, ("CUDA_ERROR_STUB_LIBRARY", "stub")),
+    "an old driver": ({"FAKE_VERSION": 12000}, ("CUDA 12.0", "13.0", "r580")),
+    "a driver a little too old": ({"FAKE_VERSION": 12090}, ("CUDA 12.9", "13.0", "r580")),
+    "no devices": ({"FAKE_DEVICES": 0}, ("no GPU", "CUDA_VISIBLE_DEVICES")),
+    "an old GPU": ({"FAKE_CAPABILITY": 70}, ("7.0", "7.5")),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_driver_is_an_error_where_a_gpu_was_asked_for(case, on_fake):
+    settings, words = BROKEN[case]
+    code = "fails((gk.add, a, a), (gk.empty, 3), (_core.backend,), (gk.add, a, a))"
+    for name, sentence in answers(on_fake(code, **settings)):
+        assert name == "CudaError"
+        for word in words:
+            assert word in sentence
+    assert sentence.startswith("add: ")
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_driver_means_the_simulator_where_nobody_asked(case, on_fake):
+    settings, words = BROKEN[case]
+    code = """
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    right = [bool((gk.add(a, a) == a + a).all()) for _ in range(3)]
+print(json.dumps([right, [[w.category.__name__, str(w.message)] for w in caught],
+                  _core.backend(), _core.simulator_reason()]))
+"""
+    right, caught, backend, reason = answers(on_fake(code, device=None, **settings))
+    assert right == [True] * 3
+    assert backend == "sim"
+    assert len(caught) == 1
+    category, sentence = caught[0]
+    assert category == "SimulatorWarning"
+    assert reason in sentence
+    for word in (*words, "simulator", "GPUKERN_DEVICE"):
+        assert word in sentence
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_the_report_never_raises(case, on_fake, fake):
+    settings, words = BROKEN[case]
+    report = answers(on_fake("print(json.dumps(_core.driver_report()))", **settings))
+    assert set(report) == {"library", "version", "status", "devices", "problem"}
+    assert report["library"] == str(fake / "libcuda.so.1")
+    if "FAKE_VERSION_FAILS" not in settings:
+        assert report["version"] == settings.get("FAKE_VERSION", 13000)
+    for word in words:
+        assert word in report["problem"]
+
+
+def test_the_report_on_a_driver_that_works(on_fake, fake):
+    report = answers(on_fake("print(json.dumps(_core.driver_report()))", FAKE_DEVICES=3))
+    assert report == {
+        "library": str(fake / "libcuda.so.1"),
+        "version": 13000,
+        "status": "CUDA_SUCCESS",
+        "devices": 3,
+        "problem": None,
+    }
+
+
+@pytest.mark.parametrize("symbol", ["cuMemPoolCreate", "cuEventElapsedTime_v2", "cuInit"])
+def test_a_library_without_a_function(symbol, on_fake, tmp_path):
+    folder = compiled(tmp_path, f"-D{symbol}=absent")
+    run = on_fake("fails((gk.add, a, a))\nprint(json.dumps(_core.driver_report()))", folder)
+    [[name, sentence]], report = answers(run)
+    assert name == "CudaError"
+    for word in ("add: ", symbol, "r580", str(tmp_path)):
+        assert word in sentence
+    assert symbol in report["problem"]
+
+
+@pytest.mark.parametrize("device", ["cuda", None])
+def test_a_library_that_cannot_be_loaded(device, on_fake, tmp_path):
+    (tmp_path / "libcuda.so.1").write_bytes(b"\x7fELF is all that is left of it")
+    code = """
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    name, sentence = failure(gk.add, a, a)
+print(json.dumps([name, sentence or str(caught[0].message), _core.driver_report()["problem"]]))
+"""
+    name, sentence, problem = answers(on_fake(code, tmp_path, device))
+    assert name == ("none" if device is None else "CudaError")
+    for word in ("no NVIDIA driver", "libcuda.so.1", "r580"):
+        assert word in sentence
+        assert word in problem
+
+
+def has_libcuda() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(has_libcuda(), reason="this machine has a driver")
+def test_no_driver_at_all(script):
+    code = PREAMBLE + "fails((gk.add, a, a))\nprint(json.dumps(_core.driver_report()))"
+    [[name, sentence]], report = answers(script(code, GPUKERN_DEVICE="cuda"))
+    assert name == "CudaError"
+    for word in ("add: ", "no NVIDIA driver", "libcuda.so.1", "r580"):
+        assert word in sentence
+    assert (report["library"], report["version"], report["devices"]) == (None, None, 0)
+
+
+# --- a driver that works until it does not ----------------------------------------------------
+
+
+def test_memory_goes_there_and_back_on_the_fake(on_fake):
+    code = """
+device = gk.to_device(a)
+assert (device.to_host() == a).all()
+assert (gk.to_device(device).to_host() == a).all()
+gk.add(device, device)  # the fake's kernels do nothing
+assert _core.backend() == "cuda"
+assert _core.devices()[0]["name"] == "Fake GPU 0"
+assert _core.devices()[0]["capability"] == 90
+live = _core.live_bytes()
+del device
+print(json.dumps(live - _core.live_bytes()))
+"""
+    assert answers(on_fake(code)) == 48
+
+
+def test_a_fault_in_a_kernel_names_it_and_stays(on_fake):
+    code = """
+device = gk.to_device(a)
+gk.add(device, device, out=device)  # nobody has waited for it yet
+fails((gk.synchronize,), (gk.add, device, device), (gk.to_device, a), (device.to_host,),
+      (gk.empty, 3), (gk.sum, a), (repr, device))
+del device
+"""
+    for name, sentence in answers(on_fake(code, FAKE_FAULT=700)):
+        assert name == "DeviceLostError"
+        assert "CUDA_ERROR_ILLEGAL_ADDRESS" in sentence
+        assert "gk_add_f32x4" in sentence
+
+
+@pytest.mark.parametrize("code_of_fault", [700, 719])
+def test_a_call_on_host_arrays_meets_the_fault_itself(on_fake, code_of_fault):
+    code = "before = a.copy()\nfails((gk.matmul, a, a.T))\nassert (a == before).all()"
+    [[name, sentence]] = answers(on_fake(code, FAKE_FAULT=code_of_fault))
+    assert name == "DeviceLostError"
+    assert sentence.startswith("matmul: ")
+    assert "gk_matmul" in sentence or "cublas" in sentence.lower()
+
+
+def test_strict_blames_the_call(on_fake):
+    code = """
+device = gk.to_device(a)
+with gk.strict():
+    fails((gk.add, device, device))
+"""
+    [[name, sentence]] = answers(on_fake(code, FAKE_FAULT=700))
+    assert name == "DeviceLostError"
+    assert sentence.startswith("add: ")
+    assert "gk_add_f32x4" in sentence
+
+
+def test_a_launch_that_meets_the_fault_of_the_kernel_before(on_fake):
+    code = """
+device = gk.to_device(a)
+gk.add(device, device)
+os.environ["FAKE_LAUNCH"] = "700"
+fails((gk.transpose, device))
+os.environ["FAKE_LAUNCH"] = "0"
+fails((gk.add, device, device))
+"""
+    (first,), (second,) = answers(on_fake(code))
+    assert [first[0], second[0]] == ["DeviceLostError"] * 2
+    assert "gk_add_f32x4" in first[1]
+
+
+def test_the_very_first_launch_meets_a_fault(on_fake):
+    [[name, sentence]] = answers(on_fake("fails((gk.add, a, a))", FAKE_LAUNCH=700))
+    assert name == "DeviceLostError"
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in sentence
+    assert "another library" in sentence, "no kernel of ours can have been it"
+    assert "gpukern launched" not in sentence
+
+
+def test_a_launch_that_fails_loses_nothing(on_fake):
+    code = """
+device = gk.to_device(a)
+live = _core.live_bytes()
+os.environ["FAKE_LAUNCH"] = "701"
+fails((gk.add, a, a), (gk.add, device, device))
+os.environ["FAKE_LAUNCH"] = "0"
+gk.add(device, device)
+assert (device.to_host() == a).all()
+assert _core.live_bytes() == live, (_core.live_bytes(), live)
+"""
+    for name, sentence in answers(on_fake(code)):
+        assert name == "CudaError"
+        for word in ("add: ", "gk_add_f32x4", "grid", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"):
+            assert word in sentence
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (209, ("9.0", "GPUKERN_ARCHS=90")),
+        (222, ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION",)),
+    ],
+)
+def test_kernels_that_cannot_be_loaded(on_fake, status, words):
+    code = """
+fails((gk.add, a, a))
+os.environ["FAKE_MODULE"] = "0"
+gk.add(a, a)
+"""
+    [[name, sentence]] = answers(on_fake(code, FAKE_MODULE=status))
+    assert name == "CudaError"
+    assert sentence.startswith("add: ")
+    for word in words:
+        assert word in sentence
+
+
+def test_a_device_that_is_too_small(on_fake):
+    code = """
+b = np.ones(200, np.float32)
+fails((gk.empty, 300), (gk.to_device, np.ones(300, np.float32)), (gk.add, b, b))
+assert _core.live_bytes() == 0
+assert (gk.to_device(b).to_host() == b).all()
+"""
+    failures = answers(on_fake(code, FAKE_MEMORY=1000))
+    for (name, sentence), operation in zip(failures, ("empty", "to_device", "add"), strict=True):
+        assert name == "MemoryError"
+        assert sentence.startswith(f"{operation}: ")
+        assert "1000" in sentence, "what there is"
+    assert "1200" in failures[0][1], "what was asked"
+
+
+def test_every_device_is_described(on_fake):
+    devices = answers(on_fake("print(json.dumps(_core.devices()))", FAKE_DEVICES=2))
+    assert [device["name"] for device in devices] == ["Fake GPU 0", "Fake GPU 1"]
+    assert [device["ordinal"] for device in devices] == [0, 1]
+    assert len({device["uuid"] for device in devices}) == 2
+    for device in devices:
+        assert device["memory_total"] == 1 << 30
+        assert device["attributes"]["WARP_SIZE"] == 32
+        assert device["attributes"]["MULTIPROCESSOR_COUNT"] == 4
+        assert len(device["attributes"]) > 100
+
+
+def test_without_cublas_everything_else_works(on_fake):
+    """cuBLAS itself, where it is installed, does not start on the fake driver either."""
+    code = """
+gk.add(a, a)
+report = _core.cublas_report()
+assert set(report) == {"library", "version", "problem"}
+row = next(r for r in _core.rows() if r["variant"] == "cublas")
+failed = failure(gk.matmul, a, a.T.copy(), variant="cublas")
+print(json.dumps([report["problem"], row["runs"], row["why"], failed]))
+"""
+    problem, runs, why, (name, sentence) = answers(on_fake(code))
+    assert problem
+    assert not runs
+    assert why
+    assert name in ("ValueError", "CudaError")
+    assert sentence.startswith("matmul: ")
+    if "could not be" in problem or "not found" in problem:
+        assert "pip install" in sentence
+
+
+# --- importing --------------------------------------------------------------------------------
+
+
+def test_importing_maps_no_library_of_cuda(script):
+    code = """
+import gpukern, gpukern._core
+mapped = open("/proc/self/maps").read()
+print([name for name in ("libcuda.", "libcublas", "libnvrtc", "libcudart", "libnvidia")
+       if name in mapped])
+"""
+    run = script(code, GPUKERN_DEVICE=None)
+    assert (run.returncode, run.stdout.strip()) == (0, "[]"), run.stderr
+
+
+def test_the_simulator_never_opens_the_driver(on_fake):
+    code = """
+gk.add(a, a); gk.variants(); _core.devices(); _core.rows(); _core.cublas_report()
+print(json.dumps("libcuda." in open("/proc/self/maps").read()))
+"""
+    assert answers(on_fake(code, device="sim")) is False
+
+
+@pytest.mark.parametrize("value", ["nonsense", "CUDA", "0", "cuda:0"])
+def test_a_device_that_there_is_not(script, value):
+    code = PREAMBLE + "fails((gk.add, a, a), (gk.empty, 3), (gk.add, a, a))"
+    for name, sentence in answers(script(code, GPUKERN_DEVICE=value)):
+        assert name == "ValueError"
+        for word in ("GPUKERN_DEVICE", f'"{value}"', '"cuda"', '"sim"'):
+            assert word in sentence
+
+
+WARNINGS = """
+import warnings, json
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import gpukern as gk, numpy as np
+    from gpukern import _core
+    imported = len(caught)
+    a = np.ones(3, np.float32)
+    for _ in range(3):
+        gk.add(a, a); gk.to_device(a) + a; gk.sum(a)
+names, files = [w.category.__name__ for w in caught], [w.filename for w in caught]
+print(json.dumps([imported, names, files]))
+"""
+
+
+def test_the_warning_comes_once_and_from_the_callers_line(script, on_fake):
+    assert answers(script(WARNINGS, GPUKERN_DEVICE="sim")) == [0, [], []]
+    run = on_fake(WARNINGS, device=None, FAKE_INIT=100)
+    assert answers(run) == [0, ["SimulatorWarning"], ["<string>"]]
+
+
+def test_a_warning_that_is_an_error_stops_the_call_and_nothing_else(on_fake):
+    code = """
+warnings.simplefilter("error")
+fails((gk.add, a, a), (gk.add, a, a))
+"""
+    first, second = answers(on_fake(code, device=None, FAKE_INIT=100))
+    assert first[0] == "SimulatorWarning"
+    assert second[0] == "none"
+
+
+@pytest.mark.parametrize("name", ["GPUKERN_SIM_SEED", "GPUKERN_SIM_THREADS"])
+@pytest.mark.parametrize("value", ["x", "-1", "1.5"])
+def test_settings_of_the_simulator_that_are_no_numbers(script, name, value):
+    code = PREAMBLE + "fails((gk.add, a, a))"
+    [[kind, sentence]] = answers(script(code, GPUKERN_DEVICE="sim", **{name: value}))
+    assert kind == "ValueError"
+    for word in ("add: ", name, value):
+        assert word in sentence

@@ -8,7 +8,8 @@
 typedef struct gk_device_array {
     PyObject_HEAD gk_array array;
     gk_stream stream; /* what orders its memory: allocated, written and freed on it */
-    gk_state *state;  /* alive as long as the type is, which every instance keeps */
+    gk_state *state;
+    PyObject *module; /* keeps the state: a collection at exit may clear the type first */
     PyObject *weak_references;
 } gk_device_array;
 

@@ -3,8 +3,10 @@
 #include "args.h"
 
 typedef struct event_object {
-    PyObject_HEAD gk_state *state;
-    gk_event *event; /* NULL until first recorded */
+    PyObject ob_base;
+    gk_state *state;
+    PyObject *module; /* keeps the state: a collection at exit may clear the type first */
+    gk_event *event;  /* NULL until first recorded */
 } event_object;
 
 static PyObject *event_new(PyTypeObject *type, PyObject *positional, PyObject *named) {

@@ -11,6 +11,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,34 @@ class Expected:
     bound: Array | None
     serial_bound: Array | None = None
 
+    @cached_property
+    def ulp(self) -> Array:
+        """One unit in the last place of each element.
+
+        Where cancellation has left an element smaller than the root mean square of all, it is the
+        unit of that: the accuracy of sums of products is a matter of the terms, not of what is left.
+        """
+        exact = self.exact.astype(np.float64, copy=False)
+        typical = math.sqrt(float(np.mean(np.square(exact)))) if exact.size else 0.0
+        _, exponent = np.frexp(np.maximum(np.abs(exact), typical))
+        bits = bounds.SIGNIFICAND[dtype_name(self.nearest.dtype)]
+        return np.asarray(np.ldexp(1.0, exponent - bits))
+
+    def distance(self, got: Array) -> tuple[float, float]:
+        """The largest error of a result, absolute and in ulps."""
+        if got is self.exact or not got.size:
+            return 0.0, 0.0
+        if not bounds.is_float(self.nearest.dtype):
+            return float(np.max(_difference(got, self.exact))), 0.0
+        difference = _difference(got, self.exact)
+        with np.errstate(invalid="ignore"):
+            return float(np.max(difference)), float(np.max(difference / self.ulp))
+
+    @cached_property
+    def nearest_distance(self) -> tuple[float, float]:
+        """The same of the correctly rounded result, which most contenders return."""
+        return self.distance(self.nearest)
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -114,10 +143,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Verdict:
-    """``error`` is the largest absolute error; ``detail`` says what is wrong, or is empty."""
+    """``error`` is the largest absolute error, ``ulps`` the largest in units in the last place.
+
+    ``detail`` says what is wrong, or is empty.
+    """
 
     error: float
     detail: str = ""
+    ulps: float = 0.0
 
     @property
     def right(self) -> bool:
@@ -288,7 +321,8 @@ def check(got: Any, expected: Expected, serial: bool = False) -> Verdict:
         wanted = f"{nearest.dtype} of shape {nearest.shape}"
         return Verdict(math.nan, f"{array.dtype} of shape {array.shape} in place of {wanted}")
     if np.array_equal(array, nearest):
-        return Verdict(_largest_difference(nearest, expected.exact))
+        error, ulps = expected.nearest_distance
+        return Verdict(error, ulps=ulps)
     bound = expected.serial_bound if serial else expected.bound
     return _measured(array, expected, bound)
 
@@ -296,24 +330,26 @@ def check(got: Any, expected: Expected, serial: bool = False) -> Verdict:
 def _difference(got: Array, exact: Array) -> Array:
     # NaN and infinity are legitimate here: they are what a wrong result may hold.
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.abs(got.astype(np.float64) - exact.astype(np.float64))
+        return np.abs(got.astype(np.float64) - exact.astype(np.float64, copy=False))
 
 
-def _largest_difference(got: Array, exact: Array) -> float:
-    return 0.0 if got is exact or not got.size else float(np.max(_difference(got, exact)))
+def is_wrong(got: Array, expected: Expected, bound: Array | None) -> Any:
+    """For each element whether it is out of its bound."""
+    if bound is None:
+        return got != expected.nearest
+    return ~(_difference(got, expected.exact) <= bound)
 
 
 def _measured(got: Array, expected: Expected, bound: Array | None) -> Verdict:
-    difference = _difference(got, expected.exact)
-    wrong = got != expected.nearest if bound is None else ~(difference <= bound)
-    error = float(np.max(difference))
+    wrong = is_wrong(got, expected, bound)
+    error, ulps = expected.distance(got)
     count = int(np.count_nonzero(wrong))
     if not count:
-        return Verdict(error)
+        return Verdict(error, ulps=ulps)
     at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
     where = f" at [{', '.join(str(int(i)) for i in at)}]" if wrong.ndim else ""
     allowed = (
         "" if bound is None else f" within {float(np.broadcast_to(bound, wrong.shape)[at]):.2g}"
     )
     share = f"{count} of {wrong.size} elements, the first" if wrong.ndim else "the sum"
-    return Verdict(error, f"{share}{where}: {got[at]} in place of {expected.nearest[at]}{allowed}")
+    return Verdict(error, f"{share}{where}: {got[at]} in place of {expected.nearest[at]}{allowed}", ulps)

@@ -352,4 +352,6 @@ def _measured(got: Array, expected: Expected, bound: Array | None) -> Verdict:
         "" if bound is None else f" within {float(np.broadcast_to(bound, wrong.shape)[at]):.2g}"
     )
     share = f"{count} of {wrong.size} elements, the first" if wrong.ndim else "the sum"
-    return Verdict(error, f"{share}{where}: {got[at]} in place of {expected.nearest[at]}{allowed}", ulps)
+    return Verdict(
+        error, f"{share}{where}: {got[at]} in place of {expected.nearest[at]}{allowed}", ulps
+    )

@@ -35,7 +35,9 @@ class Stage:
         self.out = Region(case.result_shape, case.result_dtype)
         self._poison = self.out.image(poison(case))
         self._images: list[tuple[Image, ...]] = [
-            tuple(region.image(array) for region, array in zip(self.inputs, one.inputs, strict=True))
+            tuple(
+                region.image(array) for region, array in zip(self.inputs, one.inputs, strict=True)
+            )
             for one in trials
         ]
 

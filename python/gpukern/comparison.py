@@ -144,7 +144,9 @@ Entrants = list[tuple[Peer, str | None]]
 class _Offers:
     """The contenders of each operation and dtype, loaded once."""
 
-    found: dict[tuple[str, str], list[tuple[Peer, Contender | Absent]]] = field(default_factory=dict)
+    found: dict[tuple[str, str], list[tuple[Peer, Contender | Absent]]] = field(
+        default_factory=dict
+    )
 
     def load(self, cases: Sequence[Case], entrants: Entrants, progress: Progress | None) -> None:
         for op, dtype in dict.fromkeys((case.op, case.dtype) for case in cases):

@@ -117,7 +117,11 @@ REGISTERED: dict[str, Peer] = {}
 
 
 def contender(
-    op: str, name: str | None = None, *, device: bool = False, wrap: Callable[[Any], Any] | None = None
+    op: str,
+    name: str | None = None,
+    *,
+    device: bool = False,
+    wrap: Callable[[Any], Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Let a function take part in every comparison of ``op`` from here on::
 
@@ -134,7 +138,7 @@ def contender(
         raise ValueError(f"unknown operation {op!r}; there are {', '.join(OPERATIONS)}")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        title = name or getattr(function, "__name__", "contender")
+        title = name or str(getattr(function, "__name__", "contender"))
         REGISTERED[title] = own_peer(title, function, op, device, wrap)
         return function
 

@@ -1,6 +1,7 @@
 """What is wrong with a wrong result, by name: what the usual ways to look fast leave behind."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,8 @@ def _precisions(dtype: str) -> Iterator[tuple[str, Callable[[Array], Array]]]:
         yield "float32", _single
     if dtype in ("float32", "float64"):
         for name, bits in _NARROWER.items():
-            yield name, lambda values, bits=bits: _rounded(values, bits)
-            yield name, lambda values, bits=bits: _truncated(values, bits)
+            yield name, partial(_rounded, bits=bits)
+            yield name, partial(_truncated, bits=bits)
         yield "float16", _half
 
 

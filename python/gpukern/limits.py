@@ -7,7 +7,17 @@ from gpukern.devices import Device, device_info
 
 # Floating point operations of one multiprocessor a clock with dense operands in its tensor cores,
 # or in its float64 units, by compute capability: from NVIDIA's white papers.
-_HALF = {75: 1024, 80: 2048, 86: 1024, 87: 1024, 89: 1024, 90: 4096, 100: 8192, 103: 8192, 120: 1024}
+_HALF = {
+    75: 1024,
+    80: 2048,
+    86: 1024,
+    87: 1024,
+    89: 1024,
+    90: 4096,
+    100: 8192,
+    103: 8192,
+    120: 1024,
+}
 _DOUBLE = {75: 4, 80: 128, 86: 4, 87: 4, 89: 4, 90: 256, 100: 256, 103: 256, 120: 4}
 
 # Reading alone is a little faster than copying, and the copy's own figure is off by some percent.

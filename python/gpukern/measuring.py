@@ -93,7 +93,7 @@ class Round:
             self._freshen()
             call = entry.contender.end_to_end
             host = self.stage.host
-            entry.add("end_to_end", timing.wall(lambda: call(*host)))
+            entry.add("end_to_end", timing.end_to_end(lambda: call(*host)))
 
     def _on_device(self, entry: Entry, pace: Pace) -> None:
         for _ in range(2):

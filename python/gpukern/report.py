@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from gpukern import conditions
-from gpukern.comparison import Comparison
 from gpukern.intervals import CONFIDENCE, Figure
 from gpukern.rows import ABSENT, BROKEN, RIGHT, WRONG, Row
 from gpukern.units import bandwidth, seconds, throughput
@@ -22,17 +21,22 @@ from gpukern.units import bandwidth, seconds, throughput
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from gpukern.comparison import Comparison
+
 _SIMULATED = "gpukern's times are a CPU's simulated figures, never a GPU's"
 _HIDDEN = "gpukern ran on the CPU simulator: right results, and no times, which would mean nothing"
 _DEVICE = (
-    "on the device: operands there already, nothing in the L2 cache; warm: with what the call before "
-    "left in it; overhead: the host's time to start a call; limit: share of the measured copy "
+    "on the device: operands there already, nothing in the L2 cache; warm: with what the call "
+    "before left in it; overhead: the host's time to start a call; limit: share of the measured copy "
     "bandwidth, or of the peak."
 )
 _END = (
     "end to end: NumPy arrays in, a NumPy array out; first call: with compilation and start-up; "
     "in, compute, out: the library's own copies and its kernel, each alone."
 )
+
+
+_WHO = ("size", "contender", "variant", "max error", "ulps")
 
 
 @dataclass(frozen=True)
@@ -53,15 +57,26 @@ class Sheet:
     left: int = 3
 
 
-def sheets(comparison: Comparison) -> Iterator[Sheet]:
+def sheets(comparison: "Comparison") -> Iterator[Sheet]:
     """All tables."""
     shown = [row for row in comparison.rows if _has_line(row)]
     for (op, dtype), rows in groupby(shown, key=lambda row: (row.op, row.dtype)):
         group = list(rows)
-        if comparison.mode != "end-to-end":
-            yield _device_sheet(comparison, f"{op} {dtype}", group)
+        timed = any(row.on_device for row in group)
+        if comparison.mode == "device" or (timed and comparison.mode == "both"):
+            yield _compact(_device_sheet(comparison, f"{op} {dtype}", group))
         if comparison.mode != "device":
-            yield _end_sheet(comparison, f"{op} {dtype}", group)
+            yield _compact(_end_sheet(comparison, f"{op} {dtype}", group))
+
+
+def _compact(sheet: Sheet) -> Sheet:
+    """Without the columns that are empty from top to bottom."""
+    lines = [line for block in sheet.blocks for line in block]
+    kept = [
+        i for i in range(len(sheet.head)) if i < 5 or any(line[i].text not in "-" for line in lines)
+    ]
+    blocks = tuple(tuple(tuple(line[i] for i in kept) for line in b) for b in sheet.blocks)
+    return Sheet(sheet.title, tuple(sheet.head[i] for i in kept), blocks, sheet.left)
 
 
 def _has_line(row: Row) -> bool:
@@ -69,7 +84,7 @@ def _has_line(row: Row) -> bool:
     return row.status in (RIGHT, WRONG) or (row.status == BROKEN and bool(row.variant))
 
 
-def _title(comparison: Comparison, what: str) -> str:
+def _title(comparison: "Comparison", what: str) -> str:
     where = "the simulator" if comparison.simulated else str(comparison.machine["device"])
     title = f"{what} on {where}, seed {comparison.seed}"
     if comparison.simulated:
@@ -78,9 +93,8 @@ def _title(comparison: Comparison, what: str) -> str:
     return title
 
 
-def _device_sheet(comparison: Comparison, what: str, rows: list[Row]) -> Sheet:
-    head = ("size", "contender", "variant", "max error", "ulps", "on device", "±", "warm")
-    head += ("overhead", "rate", "limit", "ratio")
+def _device_sheet(comparison: "Comparison", what: str, rows: list[Row]) -> Sheet:
+    head = (*_WHO, "on device", "±", "warm", "overhead", "rate", "limit", "ratio")
     extra = _protocol_names(rows, "leetcuda")
     blocks = []
     for size, group in groupby(rows, key=lambda row: row.size):
@@ -91,7 +105,9 @@ def _device_sheet(comparison: Comparison, what: str, rows: list[Row]) -> Sheet:
     return Sheet(_title(comparison, f"{what}, device"), head + extra, tuple(blocks))
 
 
-def _device_line(size: str, row: Row, best: float | None, extra: tuple[str, ...]) -> tuple[Cell, ...]:
+def _device_line(
+    size: str, row: Row, best: float | None, extra: tuple[str, ...]
+) -> tuple[Cell, ...]:
     return (
         *_who(size, row),
         _time(row.on_device, best),
@@ -105,9 +121,8 @@ def _device_line(size: str, row: Row, best: float | None, extra: tuple[str, ...]
     )
 
 
-def _end_sheet(comparison: Comparison, what: str, rows: list[Row]) -> Sheet:
-    head = ("size", "contender", "variant", "max error", "ulps", "end to end", "±", "first call")
-    head += ("in", "compute", "out", "ratio")
+def _end_sheet(comparison: "Comparison", what: str, rows: list[Row]) -> Sheet:
+    head = (*_WHO, "end to end", "±", "first call", "in", "compute", "out", "ratio")
     extra = _protocol_names(rows, "notes")
     blocks = []
     for size, group in groupby(rows, key=lambda row: row.size):
@@ -183,9 +198,14 @@ def _ratio(ratio: Figure | None, time: Figure | None) -> Cell:
         return Cell("base" if time else "", "dim")
     if ratio.rounds > 1 and ratio.same:
         return Cell("same", "dim")
-    digits = 2 if ratio.value < 100 else 0
-    interval = f" {ratio.low:.{digits}f}..{ratio.high:.{digits}f}" if ratio.rounds > 1 else ""
-    return Cell(f"{ratio.value:.{digits}f}x{interval}")
+    interval = f" {_short(ratio.low)}..{_short(ratio.high)}" if ratio.rounds > 1 else ""
+    return Cell(f"{_short(ratio.value)}x{interval}")
+
+
+def _short(value: float) -> str:
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def _protocol_names(rows: list[Row], name: str) -> tuple[str, ...]:
@@ -196,7 +216,7 @@ def _protocols(row: Row, names: tuple[str, ...]) -> Iterator[Cell]:
     return (_plain(row.protocols.get(name)) for name in names)
 
 
-def remarks(comparison: Comparison) -> Iterator[Cell]:
+def remarks(comparison: "Comparison") -> Iterator[Cell]:
     """A line for each thing to know, said once however many tables it concerns."""
     styles = {WRONG: "bold red", BROKEN: "red", ABSENT: "dim"}
     for status, style in styles.items():
@@ -233,8 +253,8 @@ def _flagged(rows: list[Row]) -> Iterator[str]:
         yield f"{flag}: {'; '.join(names)}"
 
 
-def _caption(comparison: Comparison) -> str:
-    parts = ["max error, ulps: the largest, against float64"]
+def _caption(comparison: "Comparison") -> str:
+    parts = ["max error, ulps: the largest, against float64;"]
     if comparison.mode != "end-to-end":
         parts.append(_DEVICE)
     if comparison.mode != "device":
@@ -246,7 +266,7 @@ def _caption(comparison: Comparison) -> str:
     return " ".join(parts)
 
 
-def renderables(comparison: Comparison) -> Iterator["RenderableType"]:
+def renderables(comparison: "Comparison") -> Iterator["RenderableType"]:
     """Tables, then remarks on what is missing, broken or wrong."""
     for sheet in sheets(comparison):
         yield _table(sheet)
@@ -266,7 +286,7 @@ def _table(sheet: Sheet) -> Table:
     return table
 
 
-def markdown(comparison: Comparison) -> str:
+def markdown(comparison: "Comparison") -> str:
     """Tables and remarks as Markdown."""
     parts = []
     for sheet in sheets(comparison):
@@ -294,7 +314,7 @@ _CSS = {
 }
 
 
-def html(comparison: Comparison) -> str:
+def html(comparison: "Comparison") -> str:
     """Tables and remarks as HTML without any script."""
     parts = []
     for sheet in sheets(comparison):

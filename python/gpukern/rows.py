@@ -72,7 +72,9 @@ class Row:
     @property
     def throughput(self) -> float | None:
         """FLOP/s on the device, for operations that are measured by it."""
-        return self.operations / self.on_device.value if self.on_device and self.operations else None
+        return (
+            self.operations / self.on_device.value if self.on_device and self.operations else None
+        )
 
     def phases(self) -> dict[str, float]:
         """What an end-to-end call consists of, in seconds; empty where it is not known."""

@@ -31,6 +31,7 @@ _LONGEST_DELAY = 0.2
 _SHORTEST = 0.3e-6
 # What may be left on the device after the last event before another stream is suspected.
 _LEFTOVER = 30e-6
+_SHORT_CALL = 1e-3
 _BLOCKER_SIZE = 512
 _COPY_BYTES = 2**28
 
@@ -76,6 +77,14 @@ def wall(call: Callable[[], object]) -> float:
     return spent
 
 
+def end_to_end(call: Callable[[], object]) -> float:
+    """One round of a call from NumPy array to NumPy array: of a short one, the median of a few."""
+    first = wall(call)
+    if first > _SHORT_CALL:
+        return first
+    return statistics.median([first, *(wall(call) for _ in range(4))])
+
+
 def wall_synchronized(call: Callable[[], object]) -> float:
     """Seconds of a call until the device has done all of its work."""
     _core.synchronize()
@@ -118,7 +127,9 @@ class Pace:
         """What a reader has to know of the figure."""
         if self.own_stream:
             return "works on a stream of its own: timed by the wall clock"
-        return "" if self.blocked else "waits for the device in its call: gaps between launches count"
+        return (
+            "" if self.blocked else "waits for the device in its call: gaps between launches count"
+        )
 
 
 @dataclass(frozen=True)
@@ -155,7 +166,7 @@ class Blocker:
 
 
 class Flusher:
-    """Empties the L2 cache by reading through three times its size: nothing dirty is left behind."""
+    """Empties the L2 cache by reading three times its size: nothing dirty is left behind."""
 
     def __init__(self) -> None:
         cache = dict(_core.devices()[0]["attributes"]).get("L2_CACHE_SIZE", 0)
@@ -338,7 +349,7 @@ def leetcuda(work: Work) -> float:
 
 
 def notes(call: Callable[[], object]) -> float:
-    """The protocol of a lecture's notebook: the mean of ten wall-clock times, the first included."""
+    """The protocol of a lecture's notebook: the mean of ten wall-clock times, warm-up included."""
     return statistics.fmean(wall(call) for _ in range(10))
 
 

@@ -25,7 +25,10 @@ from gpukern.contenders import Absent, Contender, DeviceSide
 Array = npt.NDArray[Any]
 
 _C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
-_GEMM = {"float32": ("cublasSgemm_v2", ctypes.c_float), "float64": ("cublasDgemm_v2", ctypes.c_double)}
+_GEMM = {
+    "float32": ("cublasSgemm_v2", ctypes.c_float),
+    "float64": ("cublasDgemm_v2", ctypes.c_double),
+}
 _THREADS = 256
 
 _SOURCE = """

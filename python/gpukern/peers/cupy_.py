@@ -23,8 +23,7 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
     calculate, into = _OPERATIONS[op]
     yield _contender(f"cupy.{op}", calculate, into)
     if op == "add":
-        kernel = _elementwise()
-        yield _contender("ElementwiseKernel", kernel, lambda a, b, out: kernel(a, b, out))
+        yield _contender("ElementwiseKernel", _elementwise(), _elementwise_into)
 
 
 def _contender(
@@ -44,6 +43,10 @@ def _contender(
 @cache
 def _elementwise() -> Any:
     return cupy.ElementwiseKernel("T a, T b", "T out", "out = a + b", "gpukern_peer_add")
+
+
+def _elementwise_into(a: Any, b: Any, out: Any) -> None:
+    _elementwise()(a, b, out)
 
 
 def fetch(array: Any) -> Array:

@@ -167,7 +167,7 @@ def _zero_kernel() -> Any:
 @cache
 def _sum_kernel(kind: Any) -> Any:
     def block_sums(out: Any, a: Any) -> None:
-        """Each thread adds up a part, a tree in shared memory joins a block, an atomic the blocks."""
+        """A thread adds up a part, a tree in shared memory joins a block, atomics the blocks."""
         shared = cuda.shared.array(_THREADS, kind)
         thread = cuda.threadIdx.x
         total = kind(0)

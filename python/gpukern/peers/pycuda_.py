@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pycuda.autoprimaryctx  # shares the device's primary context with everybody else
-import pycuda.driver as driver
-from pycuda import gpuarray
+from pycuda import driver, gpuarray
 from pycuda.compiler import SourceModule
 from pycuda.tools import DeviceMemoryPool
 

@@ -45,7 +45,7 @@ def _contender(
     return Contender("Triton", variant, end_to_end, DeviceSide(load, run, fetch, wrap))
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def add_kernel(out, a, b, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
     """A block of elements a program."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -57,8 +57,8 @@ def _add(out: Any, a: Any, b: Any) -> None:
     add_kernel[(triton.cdiv(out.numel(), _BLOCK),)](out, a, b, out.numel(), BLOCK=_BLOCK)
 
 
-@triton.jit
-def matmul_kernel(out, a, b, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, PLR0913
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def matmul_kernel(out, a, b, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, PLR0913, PLR0917
     """A tile of the product a program, in full float32 for float32."""
     rows = tl.program_id(0) * M + tl.arange(0, M)
     columns = tl.program_id(1) * N + tl.arange(0, N)

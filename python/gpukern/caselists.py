@@ -36,7 +36,7 @@ def names() -> list[str]:
 
 
 def read(name: str) -> CaseList:
-    """The list of that name, or of a path that ends in .toml. Raises ValueError with what is wrong."""
+    """The list of that name, or of a path that ends in .toml. Raises ValueError for a bad one."""
     path = Path(name)
     if path.suffix != ".toml":
         found = folder()

@@ -108,7 +108,7 @@ class Expected:
         """One unit in the last place of each element.
 
         Where cancellation has left an element smaller than the root mean square of all, it is the
-        unit of that: the accuracy of sums of products is a matter of the terms, not of what is left.
+        unit of that: how accurate a sum is depends on its terms, not on what is left of them.
         """
         exact = self.exact.astype(np.float64, copy=False)
         typical = math.sqrt(float(np.mean(np.square(exact)))) if exact.size else 0.0

@@ -1,8 +1,8 @@
 """The examination of a contender, before its timing and again after it.
 
 Everybody works on the same buffers, on the host and on the device. Between two trials the contents
-of these buffers change but the buffers do not, so that a result kept from before is a wrong one. The
-output is poisoned before each run and lies between guards.
+of these buffers change but the buffers do not, so that a result kept from before is a wrong one.
+The output is poisoned before each run and lies between guards.
 """
 
 import time

@@ -350,7 +350,7 @@ def prepare(
     return plan(op, sizes, dtype), entrants
 
 
-def compare(
+def compare(  # noqa: PLR0913
     op: str | Sequence[str] | None = None,
     sizes: Sequence[Size] | None = None,
     dtype: npt.DTypeLike | None = None,

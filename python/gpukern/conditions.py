@@ -1,4 +1,4 @@
-"""Under which conditions was measured: machine, versions, commit, clocks, heat, and who else was on.
+"""The conditions of a measurement: machine, versions, commit, clocks, heat, and who else was on.
 
 The clocks come from NVML by way of the optional package nvidia-ml-py.
 """
@@ -42,7 +42,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of the source tree that the package runs from; None where it is installed apart."""
+    """The commit of the source tree that the package runs from; GPUKERN_COMMIT where it is apart."""
     here = Path(__file__).resolve().parent
     command = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"]
     tracked = ["git", "-C", str(here), "ls-files", "--error-unmatch", "conditions.py"]
@@ -66,7 +66,7 @@ class Watch:
                 self._open()
 
     def _open(self) -> None:
-        import pynvml
+        import pynvml  # type: ignore[import-not-found, unused-ignore]
 
         pynvml.nvmlInit()
         uuid = _core.devices()[0]["uuid"]
@@ -82,7 +82,7 @@ class Watch:
     def _reading(self) -> dict[str, Any]:
         nvml, handle = self._nvml, self._handle
         processes = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
-        reading = {
+        return {
             "sm_mhz": nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
             "memory_mhz": nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
             "celsius": nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
@@ -91,7 +91,6 @@ class Watch:
             # In a container the numbers of processes are those outside: only the count tells.
             "others": max(len(processes) - 1, 0),
         }
-        return reading
 
     def summary(self) -> dict[str, Any]:
         """Ranges over all looks; says so where nothing could be seen."""

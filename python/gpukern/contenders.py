@@ -19,10 +19,10 @@ Array = npt.NDArray[Any]
 class DeviceSide:
     """How to run a contender on arrays that are on the device already.
 
-    ``run(inputs, out)`` writes into ``out``, or returns its result. It starts the work, if it can on
-    the legacy default stream, and need not wait for it: the harness does. ``load`` and ``fetch``
+    ``run(inputs, out)`` writes into ``out``, or returns its result. It starts the work, if it can
+    on the legacy default stream, and need not wait for it: the harness does. ``load`` and ``fetch``
     copy an array to the device and back. ``wrap`` makes the library's own array of device memory
-    with ``__cuda_array_interface__``, without a copy; where it is None, the arrays are the ones that
+    with ``__cuda_array_interface__``, without a copy; where it is None, the arrays are what
     ``load`` returns. ``wait`` waits for what ``run`` has returned, where a library hands work over
     from threads of its own.
     """
@@ -67,7 +67,7 @@ class Peer:
     """A library to compare with. ``offer`` is "module:function", or the function itself.
 
     The function takes an operation and a dtype, and yields contenders. ``requires`` is the module
-    that has to be importable, ``install`` what brings it, ``package`` the name of the version to show.
+    that has to be importable, ``install`` what brings it, ``package`` whose version is shown.
     """
 
     key: str
@@ -130,9 +130,10 @@ def contender(
             return numpy.dot(a, b)
 
     It takes NumPy arrays and returns one. With ``device=True`` it takes the inputs and then ``out``
-    as arrays on the device, and writes the result there on the legacy default stream; ``wrap`` makes
-    these arrays, for example ``cupy.asarray``, of objects with ``__cuda_array_interface__``. A second
-    function of the same name takes the place of the first.
+    as arrays on the device, and writes the result there on the legacy default stream; ``wrap``
+    makes these arrays, for example ``cupy.asarray``, of objects with ``__cuda_array_interface__``.
+    A second function of the same name takes the place of the first. Raises ValueError for an
+    unknown operation.
     """
     if op not in OPERATIONS:
         raise ValueError(f"unknown operation {op!r}; there are {', '.join(OPERATIONS)}")

@@ -26,7 +26,7 @@ _TOLERANCE = 1.10
 
 @dataclass(frozen=True)
 class Limits:
-    """Bytes/s that a large copy reads and writes together, and FLOP/s by dtype; empty if unknown."""
+    """Bytes/s that a large copy reads and writes together, and FLOP/s by dtype where known."""
 
     copy_bandwidth: float | None
     peak_bandwidth: float | None

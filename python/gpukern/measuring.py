@@ -1,9 +1,9 @@
-"""A case from beginning to end: examine everybody, time the right ones in turn, examine them again."""
+"""A case from beginning to end: examine everybody, time the right ones, examine them again."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class Settings:
 
     mode: str = "both"
     protocol: str = "default"
-    effort: Effort = Effort()
+    effort: Effort = field(default_factory=Effort)
     simulated: bool = False
 
     @property

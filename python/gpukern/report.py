@@ -27,8 +27,8 @@ _SIMULATED = "gpukern's times are a CPU's simulated figures, never a GPU's"
 _HIDDEN = "gpukern ran on the CPU simulator: right results, and no times, which would mean nothing"
 _DEVICE = (
     "on the device: operands there already, nothing in the L2 cache; warm: with what the call "
-    "before left in it; overhead: the host's time to start a call; limit: share of the measured copy "
-    "bandwidth, or of the peak."
+    "before left in it; overhead: the host's time to start a call; limit: share of the measured "
+    "copy bandwidth, or of the peak."
 )
 _END = (
     "end to end: NumPy arrays in, a NumPy array out; first call: with compilation and start-up; "

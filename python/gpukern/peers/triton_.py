@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy.typing as npt
 import torch
-import triton
-import triton.language as tl
+import triton  # type: ignore[import-untyped, unused-ignore]
+import triton.language as tl  # type: ignore[import-untyped, unused-ignore]
 
 from gpukern.contenders import Absent, Contender, DeviceSide
 from gpukern.peers.torch_ import fetch, load, wrap

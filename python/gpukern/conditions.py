@@ -42,7 +42,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of the source tree that the package runs from; GPUKERN_COMMIT where it is apart."""
+    """The commit of the source tree the package runs from; where it is apart, GPUKERN_COMMIT."""
     here = Path(__file__).resolve().parent
     command = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"]
     tracked = ["git", "-C", str(here), "ls-files", "--error-unmatch", "conditions.py"]

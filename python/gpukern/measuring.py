@@ -157,10 +157,11 @@ def measure(
     tick: Tick,
 ) -> None:
     """Fill in the entries; those that are not ``finished`` at the end were interrupted."""
-    stage = Stage(case, trials)
+    stage, order = Stage(case, trials), range(len(trials))[::-1]
     for entry in entries:
         tick(f"checking {entry.contender.name} {entry.contender.variant}")
-        _examine(entry, stage, range(len(trials)))
+        # The exact inputs first: they tell best what is wrong.
+        _examine(entry, stage, order)
         entry.examined = True
     stage.show(0)
     timed = [e for e in entries if e.right and (settings.simulated or not is_simulated(e))]
@@ -177,7 +178,7 @@ def measure(
                 rounds.protocols(entry)
     for entry in entries:
         if entry.right:
-            _examine(entry, stage, (len(trials) - 1, 0), "after the timing, ")
+            _examine(entry, stage, order, "after the timing, ")
         entry.finished = True
 
 

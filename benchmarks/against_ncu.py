@@ -82,7 +82,7 @@ def by_cuda_bench(index: int) -> list[float]:
 
 def register(index: int) -> None:
     """Hand the kernel to cuda-bench, on the stream that it offers."""
-    import cuda.bench as bench
+    from cuda import bench
 
     op, size, variant = KERNELS[index]
     shapes = (size[:2], size[1:]) if op == "matmul" else (size, size)

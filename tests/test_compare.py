@@ -425,10 +425,9 @@ class TestTiming:
         import gc
 
         assert gc.isenabled()
-        with pytest.raises(ZeroDivisionError):
-            with timing.no_collection():
-                assert not gc.isenabled()
-                _ = 1 / 0
+        with pytest.raises(ZeroDivisionError), timing.no_collection():
+            assert not gc.isenabled()
+            _ = 1 / 0
         assert gc.isenabled()
 
 

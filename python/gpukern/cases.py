@@ -320,7 +320,9 @@ def check(got: Any, expected: Expected, serial: bool = False) -> Verdict:
     if array.shape != nearest.shape or array.dtype != nearest.dtype:
         wanted = f"{nearest.dtype} of shape {nearest.shape}"
         return Verdict(math.nan, f"{array.dtype} of shape {array.shape} in place of {wanted}")
-    if np.array_equal(array, nearest):
+    with np.errstate(invalid="ignore"):
+        equal = np.array_equal(array, nearest)
+    if equal:
         error, ulps = expected.nearest_distance
         return Verdict(error, ulps=ulps)
     bound = expected.serial_bound if serial else expected.bound
@@ -336,7 +338,8 @@ def _difference(got: Array, exact: Array) -> Array:
 def is_wrong(got: Array, expected: Expected, bound: Array | None) -> Any:
     """For each element whether it is out of its bound."""
     if bound is None:
-        return got != expected.nearest
+        with np.errstate(invalid="ignore"):
+            return got != expected.nearest
     return ~(_difference(got, expected.exact) <= bound)
 
 

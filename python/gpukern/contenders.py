@@ -229,13 +229,16 @@ def gather(peer: Peer, variant: str | None, op: str, dtype: str) -> list[Contend
         return [Absent(peer.name, "", "needs a GPU")]
     if peer.requires and not installed(peer.requires):
         return [Absent(peer.name, "", f"not installed: {peer.install}")]
+    offered: list[Contender | Absent] = []
     try:
-        offered = list(_offer(peer)(op, dtype))
+        # One by one: what comes before a broken one can take part.
+        for one in _offer(peer)(op, dtype):
+            offered.append(one)
     except Exception as error:
-        return [Absent(peer.name, "", one_line(error), broken=True)]
+        offered.append(Absent(peer.name, "", one_line(error), broken=True))
     if variant is None:
         return offered
-    kept = [one for one in offered if one.variant == variant]
+    kept = [one for one in offered if one.variant in (variant, "")]
     return kept or [Absent(peer.name, variant, f"no such variant of {op} for {dtype}")]
 
 

@@ -42,6 +42,7 @@ def name_fault(case: Case, trial: Trial, before: Trial | None, got: Any) -> str:
 
 def _same(a: Array, b: Array) -> bool:
     if bounds.is_float(a.dtype):
+        a, b = a.astype(np.float64), b.astype(np.float64)
         return bool(np.all((a == b) | (np.isnan(a) & np.isnan(b))))
     return bool(np.array_equal(a, b))
 

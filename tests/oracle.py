@@ -1,5 +1,4 @@
-"""What each operation has to give, and how far import math
-from it the variant's own accumulation may end.
+"""What each operation has to give, and how far from it the variant's own accumulation may end.
 
 Sums and products are compared with NumPy in wider arithmetic; the bound is the forward error bound
 of N. Higham, "Accuracy and Stability of Numerical Algorithms" (2002), chapters 3 and 4, for the
@@ -8,6 +7,7 @@ number of roundings that an element goes through in the variant at hand.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes

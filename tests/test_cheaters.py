@@ -167,6 +167,24 @@ class TestLowerPrecision:
         assert_named(row, "tf32 in place of float32")
 
 
+def test_a_narrow_accumulator_that_is_declared_is_shown_and_judged_by_its_own_bound():
+    def halves(a: np.ndarray) -> np.float16:
+        parts = np.pad(a.reshape(-1), (0, -a.size % 8)).reshape(8, -1)
+        total = np.zeros(8, np.float16)
+        for column in parts.T:
+            total += column
+        return total.sum(dtype=np.float16)
+
+    def offer(op: str, dtype: str, carried: str) -> Iterator[Contender]:
+        yield Contender("halves", "v", halves, carried=carried)
+
+    for carried, status in (("float16", rows.RIGHT), ("", rows.WRONG)):
+        peer = Peer("h", "h", lambda o, d, c=carried: offer(o, d, c), needs_gpu=False)
+        result = gpukern.compare("sum", [2000], "float16", [peer], seed=SEED, rounds=1)
+        assert result.rows[0].status == status, result.rows[0]
+        assert ("carried in float16" in str(result)) is (carried != "")
+
+
 class TestNoSynchronization:
     def test_a_lazy_result_is_made_real_in_the_time(self):
         class Lazy:

@@ -95,13 +95,14 @@ class Case:
 class Expected:
     """The right answer, and how far from it a result may be.
 
-    ``bound`` None asks for ``nearest`` itself, bit for bit.
+    ``bound`` None asks for ``nearest`` itself, bit for bit. ``sum_of`` has the terms of a sum.
     """
 
     exact: Array
     nearest: Array
     bound: Array | None
     serial_bound: Array | None = None
+    sum_of: Array | None = None
 
     @cached_property
     def ulp(self) -> Array:
@@ -115,6 +116,16 @@ class Expected:
         _, exponent = np.frexp(np.maximum(np.abs(exact), typical))
         bits = bounds.SIGNIFICAND[dtype_name(self.nearest.dtype)]
         return np.asarray(np.ldexp(1.0, exponent - bits))
+
+    def bound_in(self, carried: str) -> Array | None:
+        """The bound of a sum that is carried in a narrower dtype than the usual one."""
+        if self.sum_of is None:
+            return self.bound
+        terms = self.sum_of
+        absolute = _absolute_sum(terms)
+        name = dtype_name(self.nearest.dtype)
+        bound = bounds.sum_bound(absolute, float(self.exact), terms.size, name, carried=carried)
+        return np.asarray(bound)
 
     def distance(self, got: Array) -> tuple[float, float]:
         """The largest error of a result, absolute and in ulps."""
@@ -280,7 +291,8 @@ def _trial(case: Case, name: str, inputs: tuple[Array, ...]) -> Trial:
     with np.errstate(over="ignore"):
         nearest = exact.astype(numpy_dtype(case.result_dtype))
     if name == "exact" or case.op == "add":
-        return Trial(name, inputs, Expected(exact, nearest, None))
+        terms = inputs[0] if case.op == "sum" else None
+        return Trial(name, inputs, Expected(exact, nearest, None, sum_of=terms))
     return Trial(name, inputs, _bounded(case, inputs, exact, nearest))
 
 
@@ -299,7 +311,7 @@ def _bounded(case: Case, inputs: tuple[Array, ...], exact: Array, nearest: Array
             np.asarray(bounds.sum_bound(absolute, float(exact), case.count, case.dtype, serial))
             for serial in (False, True)
         )
-        return Expected(exact, nearest, tree, serial)
+        return Expected(exact, nearest, tree, serial, inputs[0])
     a, b = (np.abs(x.astype(np.float64)) for x in inputs)
     bound = bounds.matmul_bound(a @ b, exact, a.shape[1], case.dtype)
     return Expected(exact, nearest, bound)
@@ -313,8 +325,12 @@ def _absolute_sum(values: Array) -> float:
     return float(sum(np.sum(np.abs(flat[i : i + step]), dtype=np.float64) for i in pieces))
 
 
-def check(got: Any, expected: Expected, serial: bool = False) -> Verdict:
-    """Whether a result is right; ``serial`` allows a sum for any order of its additions."""
+def check(got: Any, expected: Expected, serial: bool = False, carried: str = "") -> Verdict:
+    """Whether a result is right.
+
+    ``serial`` allows a sum for any order of its additions, ``carried`` for an accumulator of that
+    dtype.
+    """
     array = np.asarray(got)
     nearest = expected.nearest
     if array.shape != nearest.shape or array.dtype != nearest.dtype:
@@ -326,6 +342,8 @@ def check(got: Any, expected: Expected, serial: bool = False) -> Verdict:
         error, ulps = expected.nearest_distance
         return Verdict(error, ulps=ulps)
     bound = expected.serial_bound if serial else expected.bound
+    if carried:
+        bound = expected.bound_in(carried)
     return _measured(array, expected, bound)
 
 

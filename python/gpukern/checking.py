@@ -170,7 +170,7 @@ def lend(entry: Entry, side: DeviceSide, stage: Stage) -> None:
 
 def _judged(entry: Entry, stage: Stage, got: Any, where: str, when: str) -> Verdict:
     trial = stage.trial
-    verdict = check(got, trial.expected, entry.contender.serial)
+    verdict = check(got, trial.expected, entry.contender.serial, entry.contender.carried)
     if verdict.right:
         return verdict
     fault = name_fault(stage.case, trial, stage.before, got)

@@ -287,6 +287,8 @@ def _measured(
     figures = {name: figure(values) for name, values in entry.samples.items()}
     device = figures.get("cold") or figures.get("warm")
     flags = list(dict.fromkeys(entry.flags))
+    if entry.contender.carried:
+        flags.append(f"sums are carried in {entry.contender.carried}, and judged by that")
     share = None
     if device and not is_simulated(entry):
         share = limits.share(case.bytes_moved, case.operations, case.dtype, device.value)

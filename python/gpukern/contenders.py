@@ -39,7 +39,8 @@ class Contender:
     """One way to do one operation on one dtype.
 
     ``end_to_end`` takes NumPy arrays and returns one. ``serial`` tells that its sums are added one
-    element after another, for which a wider error bound holds.
+    element after another, for which a wider error bound holds; ``carried`` names the dtype in which
+    its sums are carried, where that is not float32 for the half types and their own for the others.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Contender:
     end_to_end: Callable[..., Any]
     device: DeviceSide | None = None
     serial: bool = False
+    carried: str = ""
 
 
 @dataclass(frozen=True)

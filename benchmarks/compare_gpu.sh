@@ -36,12 +36,12 @@ if [ "${BUILD:-yes}" = yes ]; then
 fi
 PATH="$(python -c "import sysconfig; print(sysconfig.get_path('scripts'))"):$PATH"
 export PATH
-step 230 compare gpukern compare all --seed 1 --json "$results/compare.json" \
+step 200 compare gpukern compare all --seed 1 --json "$results/compare.json" \
     --markdown "$results/compare.md" --plot "$results/compare.png"
 step 60 ncu python benchmarks/against_ncu.py "$results/ncu.json"
 step 60 cheaters python -m pytest -q -p no:cacheprovider tests/test_compare.py tests/test_cheaters.py
 step 60 notebooks python notebooks/execute.py --output "$results/notebooks" notebooks/*.ipynb
-step 230 again gpukern compare all --seed 1 --save "$results/again.json" \
+step 200 again gpukern compare all --seed 1 --save "$results/again.json" \
     --against "$results/compare.json"
 step 30 agree python benchmarks/agree.py "$results/compare.json" "$results/again.json"
 echo "==== summary"

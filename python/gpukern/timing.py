@@ -263,6 +263,7 @@ class DeviceClock:
         if pace.blocked and spent > delay:
             self._adapt(pace, spent)
             return None
+        pace.late = 0
         warm = marks[0][1].seconds_since(marks[0][0]) / pace.calls
         colds = [after.seconds_since(before) for before, after in marks[1:]]
         return Sample(warm, statistics.median(colds), issued / pace.calls)

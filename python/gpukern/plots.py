@@ -12,6 +12,7 @@ from gpukern.units import seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 KINDS = ("time", "ratio", "split", "roofline")
@@ -70,10 +71,11 @@ def _count(row: Row) -> int:
     return prod(row.shapes[0])
 
 
-def _styles(labels: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """A colour for each library, a marker for each of its variants."""
+def _styles(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Any]]:
+    """A colour for each library, a marker for each of its variants: the same in every panel."""
     from matplotlib import colormaps
 
+    labels = list(dict.fromkeys((row.contender, row.variant) for row in rows))
     names = list(dict.fromkeys(name for name, _ in labels))
     styles = {}
     for name, variant in labels:
@@ -85,8 +87,19 @@ def _styles(labels: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[str
     return styles
 
 
-def _labels(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    return list(dict.fromkeys((row.contender, row.variant) for row in rows))
+def _legend(panel: "Axes", **more: Any) -> None:
+    """Under the panel, where it hides nothing."""
+    panel.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.1), frameon=False, **more)
+
+
+def _plain_numbers(axis: "Axis") -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if axis.get_view_interval()[1] > 10 * axis.get_view_interval()[0]:
+        axis.set_minor_formatter(NullFormatter())
+    else:
+        axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _time(panel: "Axes", comparison: Comparison, rows: Sequence[Row]) -> None:
@@ -95,7 +108,7 @@ def _time(panel: "Axes", comparison: Comparison, rows: Sequence[Row]) -> None:
     if not shown:
         _nothing(panel, "no times were taken")
         return
-    for label, style in _styles(_labels(shown)).items():
+    for label, style in _styles(rows).items():
         mine = [row for row in shown if (row.contender, row.variant) == label]
         for name, line in (("on_device", "-"), ("end_to_end", "--")):
             points = sorted((_count(r), getattr(r, name).value) for r in mine if getattr(r, name))
@@ -104,7 +117,7 @@ def _time(panel: "Axes", comparison: Comparison, rows: Sequence[Row]) -> None:
                 panel.plot(*zip(*points, strict=True), line, label=text, lw=1.2, ms=5, **style)
     panel.set(xscale="log", yscale="log", xlabel="elements of the first operand", ylabel="seconds")
     panel.grid(alpha=0.3, which="both")
-    panel.legend(fontsize=7, ncols=2, title="solid: on the device, dashed: end to end")
+    _legend(panel, ncols=3, title="solid: on the device, dashed: end to end")
 
 
 def _largest(rows: Sequence[Row]) -> list[Row]:
@@ -127,17 +140,26 @@ def _ratio(panel: "Axes", comparison: Comparison, rows: Sequence[Row]) -> None:
     figures = [getattr(row, name) for row in shown]
     values = [one.value for one in figures]
     errors = [[o.value - o.low for o in figures], [o.high - o.value for o in figures]]
-    styles = _styles(_labels(shown))
+    styles = _styles(rows)
     colors = [styles[row.contender, row.variant]["color"] for row in shown]
     panel.barh([row.label for row in shown], values, xerr=errors, color=colors, capsize=2)
     for index, value in enumerate(values):
         panel.annotate(f" {value:.2f}x", (figures[index].high, index), va="center", fontsize=8)
     panel.axvline(1, color="black", lw=1)
     where = "on the device" if name == "device_ratio" else "end to end"
-    panel.set_xlabel(f"times as fast as the baseline, {where}, size {shown[0].size}")
+    base = _baseline(_largest(rows), name)
+    panel.set_xlabel(f"times as fast as {base}, {where}, size {shown[0].size}")
     panel.set_xscale("log")
     panel.margins(x=0.15)
+    _plain_numbers(panel.xaxis)
     panel.tick_params(axis="y", labelsize=8)
+
+
+def _baseline(rows: Sequence[Row], name: str) -> str:
+    """The row that was timed and has no ratio."""
+    time = "on_device" if name == "device_ratio" else "end_to_end"
+    found = [row.label for row in rows if getattr(row, time) and not getattr(row, name)]
+    return found[0] if found else "the baseline"
 
 
 def _split(panel: "Axes", comparison: Comparison, rows: Sequence[Row]) -> None:
@@ -160,7 +182,7 @@ def _split(panel: "Axes", comparison: Comparison, rows: Sequence[Row]) -> None:
     panel.set_xlabel(f"milliseconds, size {shown[0].size}")
     panel.margins(x=0.12)
     panel.tick_params(axis="y", labelsize=8)
-    panel.legend(fontsize=8, loc="lower right")
+    _legend(panel, ncols=4)
 
 
 def _roofline(panel: "Axes", comparison: Comparison, rows: Sequence[Row]) -> None:
@@ -170,17 +192,18 @@ def _roofline(panel: "Axes", comparison: Comparison, rows: Sequence[Row]) -> Non
     if not shown or not limits.get("copy_bandwidth"):
         _nothing(panel, "no roofline: no times of a GPU")
         return
-    for label, style in _styles(_labels(shown)).items():
+    for label, style in _styles(rows).items():
         mine = [row for row in shown if (row.contender, row.variant) == label]
         points = [
             (_intensity(row), _work(row) / row.on_device.value) for row in mine if row.on_device
         ]
-        panel.plot(*zip(*points, strict=True), ls="", ms=6, label=" ".join(label), **style)
+        if points:
+            panel.plot(*zip(*points, strict=True), ls="", ms=6, label=" ".join(label), **style)
     peak = limits["peak_operations"].get(shown[0].dtype)
     bandwidth = limits["copy_bandwidth"]
-    low = min(_intensity(row) for row in shown) / 4
-    high = max(max(_intensity(row) for row in shown) * 4, 2 * peak / bandwidth if peak else 0)
-    corners = [low, peak / bandwidth, high] if peak else [low, high]
+    ridge = peak / bandwidth if peak else 0.0
+    low, high = (f(_intensity(row) for row in shown) for f in (min, max))
+    corners = [min(low, ridge or low) / 4, ridge, max(high, ridge) * 4] if peak else [low, high]
     roof = [min(x * bandwidth, peak or x * bandwidth) for x in corners]
     text = f"copy {bandwidth / 1e9:.0f} GB/s" + (
         f", peak {peak / 1e12:.0f} TFLOP/s" if peak else ""
@@ -188,7 +211,7 @@ def _roofline(panel: "Axes", comparison: Comparison, rows: Sequence[Row]) -> Non
     panel.plot(corners, roof, color="black", lw=1.5, label=text)
     panel.set(xscale="log", yscale="log", xlabel="operations per byte", ylabel="operations/s")
     panel.grid(alpha=0.3, which="both")
-    panel.legend(fontsize=7, ncols=2, loc="lower right")
+    _legend(panel, ncols=3)
 
 
 def _work(row: Row) -> int:

@@ -50,7 +50,7 @@ def commit() -> str | None:
         for step in (tracked, command):
             done = subprocess.run(step, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
-        return os.environ.get("GPUKERN_COMMIT")
+        return os.environ.get("GPUKERN_COMMIT") or None
     return done.stdout.strip()
 
 

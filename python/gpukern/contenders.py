@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -254,5 +255,6 @@ def _offer(peer: Peer) -> Offer:
 
 def one_line(error: BaseException) -> str:
     """An error as one line: its type and the first line of what it says."""
-    text = str(error).strip()
+    # Compilers colour what they say.
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
     return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__

@@ -1,5 +1,6 @@
 """What is wrong with a wrong result, by name: what the usual ways to look fast leave behind."""
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -77,8 +78,15 @@ def _missing_terms(trial: Trial, got: Array) -> str:
 
 
 def _rounded(values: Array, bits: int) -> Array:
-    """float32 without its last ``bits``, rounded to nearest."""
+    """float32 without its last ``bits``, rounded to nearest, half way away from zero."""
     kept = values.astype(np.float32).view(np.uint32) + np.uint32(1 << (bits - 1))
+    return (kept & np.uint32(0xFFFFFFFF << bits & 0xFFFFFFFF)).view(np.float32)
+
+
+def _rounded_to_even(values: Array, bits: int) -> Array:
+    """The same where a number half way between two goes to the even one."""
+    kept = values.astype(np.float32).view(np.uint32)
+    kept = kept + np.uint32((1 << (bits - 1)) - 1) + (kept >> np.uint32(bits) & np.uint32(1))
     return (kept & np.uint32(0xFFFFFFFF << bits & 0xFFFFFFFF)).view(np.float32)
 
 
@@ -101,8 +109,8 @@ def _precisions(dtype: str) -> Iterator[tuple[str, Callable[[Array], Array]]]:
         yield "float32", _single
     if dtype in ("float32", "float64"):
         for name, bits in _NARROWER.items():
-            yield name, partial(_rounded, bits=bits)
-            yield name, partial(_truncated, bits=bits)
+            for narrow in (_rounded, _rounded_to_even, _truncated):
+                yield name, partial(narrow, bits=bits)
         yield "float16", _half
 
 
@@ -148,6 +156,8 @@ def _accumulates_narrowly(case: Case, trial: Trial, got: Array) -> str:
     if case.op not in ("sum", "matmul") or not bounds.is_float(case.dtype):
         return ""
     scale = _rms(trial.expected.exact, np.zeros(1))
-    if not _rms(got, trial.expected.exact) < 2.0**-5 * scale:
+    error = _rms(got, trial.expected.exact)
+    if not 0 < error < 2.0**-5 * scale:
         return ""
-    return f"lower precision than {bounds.accumulator(case.dtype)} somewhere on the way"
+    about = f"about {-math.log2(error / scale):.0f} bits are right"
+    return f"lower precision than {bounds.accumulator(case.dtype)} somewhere on the way, {about}"

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -80,8 +81,10 @@ class Round:
         loads = [
             timing.wall_synchronized(lambda: [side.load(array) for array in host]) for _ in range(3)
         ]
-        loaded = side.load(np.array(self.stage.trial.expected.nearest, order="C"))
-        fetches = [timing.wall_synchronized(lambda: side.fetch(loaded)) for _ in range(3)]
+        result = np.array(self.stage.trial.expected.nearest, order="C")
+        # A new array each time, since a library may keep what it has fetched once.
+        loaded = [side.load(result) for _ in range(3)]
+        fetches = [timing.wall_synchronized(partial(side.fetch, one)) for one in loaded]
         entry.split = {"host to device": min(loads), "device to host": min(fetches)}
 
     def take(self, entry: Entry) -> None:

@@ -218,7 +218,8 @@ def _protocols(row: Row, names: tuple[str, ...]) -> Iterator[Cell]:
 
 def remarks(comparison: "Comparison") -> Iterator[Cell]:
     """A line for each thing to know, said once however many tables it concerns."""
-    styles = {WRONG: "bold red", BROKEN: "red", ABSENT: "dim"}
+    styles = {WRONG: "bold red", ABSENT: "dim"}
+    yield from (Cell(line, "red") for line in _broken(comparison.rows))
     for status, style in styles.items():
         concerned = [row for row in comparison.rows if row.status == status]
         for line in dict.fromkeys(_remark(row) for row in concerned):
@@ -240,6 +241,21 @@ def _remark(row: Row) -> str:
     return f"{row.contender}{case}: {row.status}: {row.detail}"
 
 
+def _broken(rows: list[Row]) -> Iterator[str]:
+    """One line for each way in which a contender fails, with the cases."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.status == BROKEN:
+            cases = found.setdefault(f"{row.label}: {row.status}: {row.detail}", [])
+            cases += [f"{row.op} {row.size} {row.dtype}"] if row.variant else []
+    for line, cases in found.items():
+        yield line + (f" ({_some(cases)})" if cases else "")
+
+
+def _some(cases: list[str]) -> str:
+    return ", ".join(cases[:2]) + (", ..." if len(cases) > 2 else "")
+
+
 def _flagged(rows: list[Row]) -> Iterator[str]:
     """One line for each flag, with the rows that it concerns."""
     concerned: dict[str, dict[str, list[str]]] = {}
@@ -248,8 +264,7 @@ def _flagged(rows: list[Row]) -> Iterator[str]:
             mine = concerned.setdefault(flag, {}).setdefault(row.label, [])
             mine.append(f"{row.op} {row.size} {row.dtype}")
     for flag, labels in concerned.items():
-        names = (f"{label} ({', '.join(cases[:2])}{', ...' if len(cases) > 2 else ''})"
-                 for label, cases in labels.items())  # fmt: skip
+        names = (f"{label} ({_some(cases)})" for label, cases in labels.items())
         yield f"{flag}: {'; '.join(names)}"
 
 

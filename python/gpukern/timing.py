@@ -246,7 +246,8 @@ class DeviceClock:
         if pace.blocked:
             self._blocker.start(delay)
         begin = time.perf_counter()
-        start()  # brings the operands into the cache, as far as they fit
+        if pace.calls > 1:
+            start()  # brings the operands into the cache, as far as they fit
         marks[0][0].record()
         issued = time.perf_counter()
         for _ in range(pace.calls):

@@ -28,6 +28,7 @@ for _config in ("numba.core.config", "numba.cuda.core.config"):
 
 Array = npt.NDArray[Any]
 _TILE = 16
+_WIDE = 2 * _TILE
 _THREADS = 256
 _VECTORIZED = ("float32", "float64", "int32", "int64")
 _SUPPORTED = {
@@ -231,10 +232,10 @@ def _matmul_tiled(kind: Any) -> Any:
     """Two rows and two columns a thread: each value from shared memory is used twice."""
 
     def matmul(out: Any, a: Any, b: Any) -> None:
-        tile_a = cuda.shared.array((2 * _TILE, _TILE), kind)
-        tile_b = cuda.shared.array((_TILE, 2 * _TILE), kind)
+        tile_a = cuda.shared.array((_WIDE, _TILE), kind)
+        tile_b = cuda.shared.array((_TILE, _WIDE), kind)
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        row, column = cuda.blockIdx.y * 2 * _TILE + y, cuda.blockIdx.x * 2 * _TILE + x
+        row, column = cuda.blockIdx.y * _WIDE + y, cuda.blockIdx.x * _WIDE + x
         t00, t01, t10, t11 = kind(0), kind(0), kind(0), kind(0)
         for step in range(0, a.shape[1], _TILE):
             for half in range(2):
@@ -281,7 +282,7 @@ def _matmul(dtype: str) -> Iterator[Starter]:
 
     def tiled(out: Any, a: Any, b: Any) -> None:
         rows, columns = out.shape
-        grid = (_blocks(columns, 2 * _TILE), _blocks(rows, 2 * _TILE))
+        grid = (_blocks(columns, _WIDE), _blocks(rows, _WIDE))
         _matmul_tiled(kind)[grid, (_TILE, _TILE)](out, a, b)
 
     def shape(a: Array, b: Array) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """PyCUDA: its array class, and CUDA C through SourceModule with In and Out arguments."""
 
+import atexit
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
@@ -49,6 +50,7 @@ __global__ void transpose(T *out, const T *a, int rows, int columns) {
 
 def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
     """What takes part in a comparison of ``op`` on ``dtype``."""
+    _context()
     if dtype not in _C_TYPES:
         yield Absent("PyCUDA", "", f"no {op} for {dtype} here")
         return
@@ -56,6 +58,17 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
         yield _array_contender(_ARRAY_OPERATIONS[op])
     if op != "sum":
         yield _source_contender(op, dtype)
+
+
+@cache
+def _context() -> Any:
+    """The device's primary context, which everybody shares, as PyCUDA's own for this thread."""
+    driver.init()
+    context = driver.Device(0).retain_primary_context()
+    context.push()
+    # PyCUDA aborts the process where its stack is not empty at the end.
+    atexit.register(driver.Context.pop)
+    return context
 
 
 @cache

@@ -1,5 +1,6 @@
 """PyTorch, eager and compiled, in full float32 and with float32 accumulation of the half types."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +12,9 @@ from gpukern.cases import numpy_dtype
 from gpukern.contenders import Absent, Contender, DeviceSide
 
 Array = npt.NDArray[Any]
+
+# It advises to use the lower precision that is ruled out here.
+warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
 
 
 def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:

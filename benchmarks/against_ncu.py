@@ -7,8 +7,8 @@ and its clocks left alone, as `gpukern compare` has them. Where the package cuda
 its cold times stand beside. Exit status 1 if any differs from ncu's by more than 3 %.
 
 Two events around a kernel see some 2 microseconds more than the kernel's own duration: the launch
-itself, which every call pays and ncu leaves out. So the three kernels that are judged are longer than
-a hundred microseconds; a fourth and shorter one shows the constant, and is not judged.
+itself, which every call pays and ncu leaves out. So the three kernels that are judged are longer
+than a hundred microseconds; a fourth and shorter one shows the constant, and is not judged.
 """
 
 import csv
@@ -26,7 +26,7 @@ import numpy as np
 import gpukern
 from gpukern import _core
 
-# Operation, size, variant: from 0.2 to some milliseconds on a large GPU, and one of 50 microseconds.
+# Operation, size, variant: 0.2 to some milliseconds on a large GPU, and one of 50 microseconds.
 KERNELS = (
     ("add", (8192, 8192), "f32x4"),
     ("matmul", (1024, 1024, 1024), "tiled"),

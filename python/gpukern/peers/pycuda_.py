@@ -66,9 +66,15 @@ def _context() -> Any:
     driver.init()
     context = driver.Device(0).retain_primary_context()
     context.push()
-    # PyCUDA aborts the process where its stack is not empty at the end.
-    atexit.register(driver.Context.pop)
+    atexit.register(_leave)
     return context
+
+
+def _leave() -> None:
+    """PyCUDA aborts the process where its stack of contexts is not empty at the end."""
+    _kernel.cache_clear()
+    _pool.cache_clear()
+    driver.Context.pop()
 
 
 @cache

@@ -3,6 +3,7 @@
 #include <numpy/arrayobject.h>
 #include <string.h>
 
+#include "cuda_interface.h"
 #include "device_array.h"
 
 int gk_args_init(void) {
@@ -51,6 +52,29 @@ int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize
         return -1;
     }
     return 0;
+}
+
+/* Put the operation's name before what NumPy or Python raised, in the built-in exception that it is
+   a kind of; always returns -1. */
+static int name_failure(const char *operation) {
+    PyObject *const kinds[] = {PyExc_MemoryError, PyExc_OverflowError, PyExc_TypeError,
+                               PyExc_ValueError};
+    PyObject *type, *value, *traceback, *kind = NULL;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && !kind; i++)
+        kind = PyErr_GivenExceptionMatches(type, kinds[i]) ? kinds[i] : NULL;
+    PyObject *text = kind && value ? PyObject_Str(value) : NULL;
+    if (!text) {
+        PyErr_Restore(type, value, traceback);
+        return -1;
+    }
+    PyErr_Format(kind, "%s: %U", operation, text);
+    Py_DECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return -1;
 }
 
 int gk_stream_from_object(const char *function, PyObject *object, gk_stream *stream) {
@@ -134,8 +158,6 @@ PyObject *gk_dtype_object(gk_state *state, gk_dtype dtype) {
     return (PyObject *)new_descr(state, dtype);
 }
 
-#define GK_DTYPE_LIST "float32, float64, float16, bfloat16, int32, int64, int8 and uint8"
-
 int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object, gk_dtype *dtype) {
     if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "bfloat16") == 0) {
         *dtype = GK_bfloat16; /* NumPy knows the name only once ml_dtypes has been imported */
@@ -168,7 +190,7 @@ int gk_shape_from_object(const char *function, PyObject *object, gk_array *array
     npy_intp shape[GK_MAX_DIMENSIONS];
     int ndim = PyArray_IntpFromSequence(object, shape, GK_MAX_DIMENSIONS);
     if (ndim < 0)
-        return -1;
+        return name_failure(function);
     if (ndim > GK_MAX_DIMENSIONS) {
         PyErr_Format(PyExc_ValueError, "%s: %d dimensions, more than %d", function, ndim,
                      GK_MAX_DIMENSIONS);
@@ -205,9 +227,12 @@ PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like
     if (planted_host_fault(state, call) < 0)
         return NULL;
     PyArray_Descr *descr = new_descr(state, like->dtype);
-    return descr
-               ? PyArray_NewFromDescr(&PyArray_Type, descr, like->ndim, shape, NULL, NULL, 0, NULL)
-               : NULL;
+    PyObject *array =
+        descr ? PyArray_NewFromDescr(&PyArray_Type, descr, like->ndim, shape, NULL, NULL, 0, NULL)
+              : NULL;
+    if (!array)
+        name_failure(call->operation);
+    return array;
 }
 
 static void view_host(PyArrayObject *source, gk_dtype dtype, gk_array *array) {
@@ -238,121 +263,20 @@ static int take_host(gk_state *state, gk_call *call, const char *name, PyObject 
     if (PyArray_ISCARRAY_RO(source)) {
         operand->keeper = Py_NewRef(object);
     } else {
-        PyArray_Descr *descr = planted_host_fault(state, call) < 0 ? NULL : new_descr(state, dtype);
+        if (planted_host_fault(state, call) < 0)
+            return -1;
+        PyArray_Descr *descr = new_descr(state, dtype);
         operand->keeper =
             descr ? PyArray_FromArray(source, descr, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSUREARRAY)
                   : NULL;
     }
     if (!operand->keeper)
-        return -1;
+        return name_failure(call->operation);
     view_host((PyArrayObject *)operand->keeper, dtype, &operand->array);
     return 0;
 }
 
 /* device arrays -------------------------------------------------------------------------------- */
-
-static const struct {
-    const char *typestr;
-    gk_dtype dtype;
-} typestrs[] = {
-    {"<f4", GK_float32}, {"<f8", GK_float64}, {"<f2", GK_float16}, {"<V2", GK_bfloat16},
-    {"<i4", GK_int32},   {"<i8", GK_int64},   {"|i1", GK_int8},    {"|u1", GK_uint8},
-};
-
-enum { TYPESTRS = sizeof typestrs / sizeof typestrs[0] };
-
-PyObject *gk_cuda_interface(const gk_array *array, gk_stream stream) {
-    const char *typestr = "";
-    for (int i = 0; i < TYPESTRS; i++)
-        if (typestrs[i].dtype == array->dtype)
-            typestr = typestrs[i].typestr;
-    PyObject *shape = gk_shape_tuple(array);
-    if (!shape)
-        return NULL;
-    /* A stream of 0 is not allowed there; 1 names the legacy default stream. */
-    return Py_BuildValue(
-        "{s:N,s:s,s:(K,O),s:O,s:i,s:K}", "shape", shape, "typestr", typestr, "data",
-        (unsigned long long)(uintptr_t)(gk_count(array) ? array->data : NULL), Py_False, "strides",
-        Py_None, "version", 3, "stream", (unsigned long long)(stream ? stream : 1));
-}
-
-/* A key of the interface, or NULL: missing (nothing raised) or a failure (raised). Borrowed. */
-static PyObject *interface_item(PyObject *interface, const char *key) {
-    PyObject *item = PyDict_GetItemString(interface, key);
-    return item && !Py_IsNone(item) ? item : NULL;
-}
-
-static int bad_interface(const gk_call *call, const char *name, const char *what) {
-    if (!PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "%s: the __cuda_array_interface__ of %s %s", call->operation,
-                     name, what);
-    return -1;
-}
-
-static int read_lengths(PyObject *tuple, int expected, int64_t *lengths) {
-    if (!tuple || !PyTuple_Check(tuple) || PyTuple_Size(tuple) > GK_MAX_DIMENSIONS ||
-        (expected >= 0 && PyTuple_Size(tuple) != expected))
-        return -1;
-    int count = (int)PyTuple_Size(tuple);
-    for (int i = 0; i < count; i++) {
-        lengths[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
-        if (lengths[i] == -1 && PyErr_Occurred())
-            return -1;
-    }
-    return count;
-}
-
-static int read_typestr(const gk_call *call, const char *name, PyObject *typestr, gk_dtype *dtype) {
-    for (int i = 0; i < TYPESTRS && typestr && PyUnicode_Check(typestr); i++) {
-        if (PyUnicode_CompareWithASCIIString(typestr, typestrs[i].typestr) == 0) {
-            *dtype = typestrs[i].dtype;
-            return 0;
-        }
-    }
-    PyErr_Format(PyExc_TypeError,
-                 "%s: %s has the typestr %R, which is not supported; use " GK_DTYPE_LIST,
-                 call->operation, name, typestr ? typestr : Py_None);
-    return -1;
-}
-
-static int read_interface(const gk_call *call, const char *name, PyObject *interface,
-                          gk_array *array) {
-    memset(array, 0, sizeof *array);
-    array->place = GK_DEVICE;
-    if (!PyDict_Check(interface))
-        return bad_interface(call, name, "is not a dict");
-    PyObject *version = interface_item(interface, "version");
-    if (!version || !PyLong_Check(version) || PyLong_AsLong(version) < 2)
-        return bad_interface(call, name, "has no version, or one below 2");
-    if (interface_item(interface, "mask"))
-        return bad_interface(call, name, "has a mask; masked arrays are not supported");
-    array->ndim = read_lengths(interface_item(interface, "shape"), -1, array->shape);
-    if (array->ndim < 0)
-        return bad_interface(call, name, "has no shape that is a tuple of integers");
-    for (int i = 0; i < array->ndim; i++)
-        if (array->shape[i] < 0)
-            return bad_interface(call, name, "has a negative length in its shape");
-    if (read_typestr(call, name, interface_item(interface, "typestr"), &array->dtype) < 0)
-        return -1;
-    if (!gk_is_addressable(array))
-        return bad_interface(call, name, "has more bytes than an address counts");
-    PyObject *strides = interface_item(interface, "strides");
-    gk_make_contiguous(array);
-    if (strides && read_lengths(strides, array->ndim, array->strides) < 0)
-        return bad_interface(call, name, "has strides that do not fit its shape");
-    PyObject *data = interface_item(interface, "data");
-    if (!data || !PyTuple_Check(data) || PyTuple_Size(data) != 2)
-        return bad_interface(call, name, "has no data that is (pointer, readonly)");
-    array->data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
-    int readonly = PyObject_IsTrue(PyTuple_GetItem(data, 1));
-    if (PyErr_Occurred())
-        return -1;
-    array->readonly = readonly == 1;
-    PyObject *stream = interface_item(interface, "stream");
-    if (stream && PyLong_Check(stream) && PyLong_AsLongLong(stream) == 0)
-        return bad_interface(call, name, "has stream 0, which the interface forbids");
-    return gk_stream_from_object(call->operation, stream, &array->producer);
-}
 
 /* The pointer comes from another library: ask the driver before a kernel touches it. */
 static int check_owned(const gk_state *state, gk_call *call, const char *name,
@@ -360,8 +284,6 @@ static int check_owned(const gk_state *state, gk_call *call, const char *name,
     gk_status status = GK_OK;
     if (gk_count(array) == 0)
         return 0;
-    if (!array->data)
-        return bad_interface(call, name, "has a null pointer for an array that is not empty");
     Py_BEGIN_ALLOW_THREADS;
     status = call->backend->owns(call->backend, array->data, &call->error);
     Py_END_ALLOW_THREADS;
@@ -377,7 +299,7 @@ static int take_interface(gk_state *state, gk_call *call, const char *name, PyOb
     PyObject *interface = PyObject_GetAttrString(object, "__cuda_array_interface__");
     if (!interface)
         return -1;
-    int failed = read_interface(call, name, interface, &operand->array);
+    int failed = gk_read_cuda_interface(call, name, interface, &operand->array);
     Py_DECREF(interface);
     if (failed || check_owned(state, call, name, &operand->array) < 0)
         return -1;
@@ -392,9 +314,12 @@ static bool is_python_scalar(PyObject *object) {
            (PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object));
 }
 
-/* Class objects have the attribute too, as an unbound property: only instances count. */
+/* Whether the object's class promises the interface. Asking the object itself would run its code,
+   and what that raises is for take_interface to pass on. A class has the attribute too, unbound. */
 static bool has_interface(PyObject *object) {
-    return !PyType_Check(object) && PyObject_HasAttrString(object, "__cuda_array_interface__");
+    return !PyType_Check(object) &&
+           (PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__cuda_array_interface__") ||
+            PyObject_HasAttrString(object, "__cuda_array_interface__"));
 }
 
 bool gk_is_operand(const gk_state *state, PyObject *object) {
@@ -451,7 +376,7 @@ static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObjec
     PyArray_Descr *descr = new_descr(state, dtype);
     operand->keeper = descr ? PyArray_FromAny(object, descr, 0, 0, NPY_ARRAY_CARRAY, NULL) : NULL;
     if (!operand->keeper)
-        return -1;
+        return name_failure(call->operation);
     view_host((PyArrayObject *)operand->keeper, dtype, &operand->array);
     return 0;
 }
@@ -495,7 +420,23 @@ void gk_drop_operands(gk_operand *operands, int count) {
 
 /* results -------------------------------------------------------------------------------------- */
 
+/* An axis of stride 0 would have several results share one cell. */
+static bool repeats_cells(const gk_array *array) {
+    if (gk_count(array) == 0)
+        return false;
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] > 1 && array->strides[i] == 0)
+            return true;
+    return false;
+}
+
 static int check_output(const gk_call *call, const gk_array *out, const gk_array *expected) {
+    if (repeats_cells(out)) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: out is a broadcast view; several results would share one element",
+                     call->operation);
+        return -1;
+    }
     if (out->dtype != expected->dtype) {
         PyErr_Format(PyExc_TypeError, "%s: out has dtype %s, and the result is %s", call->operation,
                      gk_dtype_name(out->dtype), gk_dtype_name(expected->dtype));
@@ -511,14 +452,6 @@ static int check_output(const gk_call *call, const gk_array *out, const gk_array
         return -1;
     }
     return 0;
-}
-
-/* An axis of stride 0 would have several results share one cell. */
-static bool repeats_cells(const gk_array *array) {
-    for (int i = 0; i < array->ndim; i++)
-        if (array->shape[i] > 1 && array->strides[i] == 0)
-            return true;
-    return false;
 }
 
 static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
@@ -560,13 +493,6 @@ int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array
                      "%s: out has to be a NumPy array, a DeviceArray or an object with "
                      "__cuda_array_interface__, not %S",
                      call->operation, (PyObject *)Py_TYPE(out));
-        failed = -1;
-    }
-    if (!failed && repeats_cells(&output->array)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s: out is a broadcast view; several results would share "
-                     "one element",
-                     call->operation);
         failed = -1;
     }
     output->object = Py_NewRef(out);

@@ -7,6 +7,9 @@
 /* Load NumPy's C API; -1: raised. */
 int gk_args_init(void);
 
+/* For a sentence about what may be used. */
+#define GK_DTYPE_LIST "float32, float64, float16, bfloat16, int32, int64, int8 and uint8"
+
 /* How a function takes its arguments: the first `required` by position only, up to `positional` by
    position or name, the rest by name only. */
 typedef struct gk_signature {
@@ -64,7 +67,5 @@ PyObject *gk_dtype_object(gk_state *state, gk_dtype dtype); /* a new numpy.dtype
 int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object, gk_dtype *dtype);
 /* None or an integer handle. */
 int gk_stream_from_object(const char *function, PyObject *object, gk_stream *stream);
-/* The dict of __cuda_array_interface__, version 3. */
-PyObject *gk_cuda_interface(const gk_array *array, gk_stream stream);
 
 #endif

@@ -113,15 +113,23 @@ bool gk_overlaps(const gk_array *a, const gk_array *b) {
     return a_first < b_end && b_first < a_end;
 }
 
-gk_text gk_shape_text(const gk_array *array) {
+static gk_text shape_text(const gk_array *array, const char *comma) {
     gk_text shape = {"("};
     size_t used = 1;
     for (int i = 0; i < array->ndim && used < sizeof shape.text; i++) {
-        const char *separator = array->ndim == 1 ? "," : i + 1 < array->ndim ? ", " : "";
+        const char *separator = array->ndim == 1 ? "," : i + 1 < array->ndim ? comma : "";
         used += (size_t)snprintf(shape.text + used, sizeof shape.text - used, "%lld%s",
                                  (long long)array->shape[i], separator);
     }
     if (used < sizeof shape.text)
         snprintf(shape.text + used, sizeof shape.text - used, ")");
     return shape;
+}
+
+gk_text gk_shape_text(const gk_array *array) {
+    return shape_text(array, ", ");
+}
+
+gk_text gk_short_shape_text(const gk_array *array) {
+    return shape_text(array, ",");
 }

@@ -67,5 +67,6 @@ typedef struct gk_text {
     char text[256];
 } gk_text;
 gk_text gk_shape_text(const gk_array *array);
+gk_text gk_short_shape_text(const gk_array *array); /* "(3,4)": NumPy in its messages */
 
 #endif

@@ -24,7 +24,7 @@ static const struct {
 #undef GK_FAMILY
 };
 
-enum { FAMILIES = sizeof families / sizeof families[0], LEAST_CAPABILITY = 75 };
+enum { FAMILIES = sizeof families / sizeof families[0] };
 
 typedef struct gk_cuda {
     gk_backend base;
@@ -75,11 +75,11 @@ static gk_status lose(gk_cuda *cuda, CUresult result, gk_error *error) {
     if (!atomic_load(&cuda->is_lost)) {
         const gk_row *row = atomic_load(&cuda->last_launch);
         gk_fail(&cuda->lost, GK_DEVICE_LOST,
-                "the device was lost: %s after the kernel %s, the last one that gpukern launched; "
-                "no call can succeed in this process any more, so start a new one (with "
-                "gpukern.strict() a fault is blamed on its own call)",
+                "the device was lost: %s after %s%s; no call can succeed in this process any more, "
+                "so start a new one (with gpukern.strict() a fault is blamed on its own call)",
                 gk_driver_error_name(&cuda->driver, result),
-                row ? row->symbol : "of another library");
+                row ? "the last kernel that gpukern launched, " : "work of another library",
+                row ? row->symbol : "");
         atomic_store(&cuda->is_lost, true);
     }
     pthread_mutex_unlock(&cuda->lock);
@@ -503,30 +503,6 @@ static void cuda_close(gk_backend *base) {
     free(cuda);
 }
 
-static gk_status first_device(gk_cuda *cuda, gk_error *error) {
-    const gk_driver *driver = &cuda->driver;
-    int count = 0, major = 0, minor = 0;
-    CUresult result = driver->cuDeviceGetCount(&count);
-    if (result == CUDA_SUCCESS && count == 0)
-        return gk_fail(error, GK_CUDA_ERROR,
-                       "the driver works but shows no GPU; look at CUDA_VISIBLE_DEVICES");
-    if (result == CUDA_SUCCESS)
-        result = driver->cuDeviceGet(&cuda->device, 0);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                              cuda->device);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                                              cuda->device);
-    cuda->base.capability = 10 * major + minor;
-    if (result == CUDA_SUCCESS && cuda->base.capability < LEAST_CAPABILITY)
-        return gk_fail(error, GK_CUDA_ERROR,
-                       "the GPU has compute capability %d.%d and gpukern needs %d.%d (Turing) or "
-                       "newer",
-                       major, minor, LEAST_CAPABILITY / 10, LEAST_CAPABILITY % 10);
-    return check(cuda, result, "asking for the device", error);
-}
-
 /* A pool of our own that keeps what is freed: neither other libraries nor the system pay for it. */
 static CUresult make_pool(gk_cuda *cuda) {
     CUmemPoolProps properties = {
@@ -550,7 +526,7 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
     gk_status status = gk_driver_open(&cuda->driver, error);
     if (status == GK_OK)
-        status = first_device(cuda, error);
+        status = gk_driver_device(&cuda->driver, &cuda->device, &cuda->base.capability, error);
     if (status != GK_OK)
         return status;
     CUresult result = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);

@@ -107,44 +107,70 @@ static gk_status inside(sim_backend *sim, const void *pointer, size_t bytes, gk_
                    bytes, pointer);
 }
 
+/* Count `bytes` as used if there are that many; what was free before comes back in `left`. */
+static bool reserve(sim_backend *sim, size_t bytes, size_t *left) {
+    lock(sim);
+    *left = sim->total - sim->used;
+    bool fits = bytes <= *left;
+    sim->used += fits ? bytes : 0;
+    unlock(sim);
+    return fits;
+}
+
+/* Poisoned memory between its redzones; NULL: out of memory. */
+static allocation *fresh_allocation(size_t bytes, size_t extent) {
+    void *memory;
+    allocation *record = malloc(sizeof *record);
+    if (!record || posix_memalign(&memory, ALIGNMENT, extent + 2 * (size_t)REDZONE) != 0) {
+        free(record);
+        return NULL;
+    }
+    char *start = (char *)memory + REDZONE;
+    *record = (allocation){.start = start, .end = start + extent, .bytes = bytes};
+    memset(memory, CANARY, REDZONE);
+    memset(start, POISON, extent);
+    memset(record->end, CANARY, REDZONE);
+    return record;
+}
+
+/* Into the tree and the list, from where other threads see it. False: out of memory. */
+static bool publish(sim_backend *sim, allocation *record) {
+    lock(sim);
+    bool held = tsearch(record, &sim->tree, compare) != NULL;
+    if (held) {
+        record->next = sim->first;
+        record->link = &sim->first;
+        if (sim->first)
+            sim->first->link = &record->next;
+        sim->first = record;
+    }
+    unlock(sim);
+    return held;
+}
+
 static gk_status sim_allocate(gk_backend *backend, size_t bytes, gk_stream stream, void **device,
                               gk_error *error) {
     sim_backend *sim = (sim_backend *)backend;
     if (only_stream(stream, error))
         return error->status;
-    size_t extent = bytes ? bytes : 1;
-    void *memory = NULL;
-    allocation *record = malloc(sizeof *record);
-    lock(sim);
-    size_t free_bytes = sim->total - sim->used;
-    bool fits = record && extent <= free_bytes;
-    if (fits && posix_memalign(&memory, ALIGNMENT, extent + 2 * (size_t)REDZONE) != 0)
-        fits = false;
-    if (fits) {
-        *record = (allocation){.start = (char *)memory + REDZONE, .bytes = bytes};
-        record->end = record->start + extent;
-        fits = tsearch(record, &sim->tree, compare) != NULL;
+    size_t extent = bytes ? bytes : 1, left;
+    bool reserved = reserve(sim, extent, &left);
+    allocation *record = reserved ? fresh_allocation(bytes, extent) : NULL;
+    if (record && publish(sim, record)) {
+        *device = record->start;
+        return GK_OK;
     }
-    if (!fits) {
+    if (record)
+        free(record->start - REDZONE);
+    free(record);
+    if (reserved) {
+        lock(sim);
+        sim->used -= extent;
         unlock(sim);
-        free(memory);
-        free(record);
-        return gk_fail(error, GK_MEMORY_ERROR,
-                       "%zu bytes of device memory asked for, %zu of the simulator's %zu are free",
-                       bytes, free_bytes, sim->total);
     }
-    record->next = sim->first;
-    record->link = &sim->first;
-    if (sim->first)
-        sim->first->link = &record->next;
-    sim->first = record;
-    sim->used += extent;
-    unlock(sim);
-    memset(memory, CANARY, REDZONE);
-    memset(record->start, POISON, extent);
-    memset(record->end, CANARY, REDZONE);
-    *device = record->start;
-    return GK_OK;
+    return gk_fail(error, GK_MEMORY_ERROR,
+                   "%zu bytes of device memory asked for, %zu of the simulator's %zu are free",
+                   bytes, left, sim->total);
 }
 
 static void sim_release(gk_backend *backend, void *device, gk_stream stream) {

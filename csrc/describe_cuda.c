@@ -16,7 +16,12 @@ void gk_cuda_report(gk_driver_report *report) {
         return;
     snprintf(report->status, sizeof report->status, "%s",
              gk_driver_error_name(&driver, driver.status));
-    if (driver.status == CUDA_SUCCESS && driver.cuDeviceGetCount(&report->devices) != CUDA_SUCCESS)
+    if (driver.status != CUDA_SUCCESS)
+        return;
+    CUdevice device;
+    int capability;
+    gk_driver_device(&driver, &device, &capability, &report->problem);
+    if (driver.cuDeviceGetCount(&report->devices) != CUDA_SUCCESS)
         report->devices = 0;
 }
 

@@ -3,6 +3,7 @@
 #include <structmember.h>
 #include <stddef.h>
 
+#include "cuda_interface.h"
 #include "invoke.h"
 
 bool gk_is_device_array(const gk_state *state, PyObject *object) {

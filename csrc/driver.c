@@ -1,6 +1,7 @@
 #include "driver.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,9 @@ static gk_status load(gk_driver *driver, gk_error *error) {
             "there is no NVIDIA driver on this machine (libcuda.so.1 could not be loaded: %s); "
             "install driver r580 or newer",
             reason);
-    Dl_info where;
-    void *address = dlsym(driver->library, "cuInit");
-    if (address && dladdr(address, &where) && where.dli_fname)
-        snprintf(driver->path, sizeof driver->path, "%s", where.dli_fname);
+    struct link_map *loaded;
+    if (dlinfo(driver->library, RTLD_DI_LINKMAP, &loaded) == 0)
+        snprintf(driver->path, sizeof driver->path, "%s", loaded->l_name);
     return GK_OK;
 }
 
@@ -115,4 +115,31 @@ const char *gk_driver_error_name(const gk_driver *driver, CUresult result) {
     default:
         return "an unknown error";
     }
+}
+
+gk_status gk_driver_device(const gk_driver *driver, CUdevice *device, int *capability,
+                           gk_error *error) {
+    int count = 0, major = 0, minor = 0;
+    CUresult result = driver->cuDeviceGetCount(&count);
+    if (result == CUDA_SUCCESS && count == 0)
+        return gk_fail(error, GK_CUDA_ERROR,
+                       "the driver works but shows no GPU; look at CUDA_VISIBLE_DEVICES");
+    if (result == CUDA_SUCCESS)
+        result = driver->cuDeviceGet(device, 0);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                              *device);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                              *device);
+    if (result != CUDA_SUCCESS)
+        return gk_fail(error, GK_CUDA_ERROR, "the first GPU could not be asked what it is: %s",
+                       gk_driver_error_name(driver, result));
+    *capability = 10 * major + minor;
+    if (*capability < GK_LEAST_CAPABILITY)
+        return gk_fail(error, GK_CUDA_ERROR,
+                       "the GPU has compute capability %d.%d and gpukern needs %d.%d (Turing) or "
+                       "newer",
+                       major, minor, GK_LEAST_CAPABILITY / 10, GK_LEAST_CAPABILITY % 10);
+    return GK_OK;
 }

@@ -7,7 +7,8 @@
 #include "driver_functions.h"
 #include "error.h"
 
-#define GK_DRIVER_NEEDED 13000 /* the CUDA version of the fatbins: the driver has to know it */
+#define GK_LEAST_CAPABILITY 75
+#define GK_DRIVER_NEEDED    13000 /* the CUDA version of the fatbins: the driver has to know it */
 
 typedef struct gk_driver {
     void *library;
@@ -24,6 +25,10 @@ typedef struct gk_driver {
    is, and what was found out until then stays in `driver` for a report. The library is never
    unloaded: others in the process may be using it. */
 gk_status gk_driver_open(gk_driver *driver, gk_error *error);
+
+/* The first visible device, if there is one and it can run the kernels. */
+gk_status gk_driver_device(const gk_driver *driver, CUdevice *device, int *capability,
+                           gk_error *error);
 
 /* "CUDA_ERROR_NO_DEVICE", also where the library is too broken to say so itself. */
 const char *gk_driver_error_name(const gk_driver *driver, CUresult result);

@@ -61,7 +61,8 @@ static gk_status infer_broadcast(gk_call *call, const gk_array *operands, gk_arr
         if (of_a != of_b && of_a != 1 && of_b != 1)
             return gk_fail(&call->error, GK_VALUE_ERROR,
                            "%s: operands could not be broadcast together with shapes %s %s",
-                           call->operation, gk_shape_text(a).text, gk_shape_text(b).text);
+                           call->operation, gk_short_shape_text(a).text,
+                           gk_short_shape_text(b).text);
         result->shape[result->ndim - i] = of_a == 1 ? of_b : of_a;
     }
     return GK_OK;

@@ -30,7 +30,7 @@ static int show_simulator(gk_state *state) {
         return 0;
     state->simulator_shown = true;
     return PyErr_WarnFormat(
-        state->simulator_warning, 2,
+        state->simulator_warning, 1,
         "gpukern runs on its CPU simulator: results are right, times are not a GPU's. No GPU is "
         "used: %s. (GPUKERN_DEVICE=sim makes this line silent, =cuda makes it an error.)",
         state->engine.no_gpu.text);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -38,6 +39,11 @@ CANARY = 0xA5
 def on_gpu() -> bool:
     """Whether the suite runs on a real device, where larger sizes cost nothing."""
     return _core.backend() == "cuda"
+
+
+def sanitized() -> bool:
+    """Whether AddressSanitizer is loaded: slower, and what is freed stays with it for a while."""
+    return "libasan" in Path("/proc/self/maps").read_text()
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:

@@ -218,7 +218,7 @@ def test_misaligned_pointers_take_a_narrower_variant(dtype, wide, narrow):
 
 @pytest.mark.parametrize(("variant", "dtype"), ROWS)
 def test_a_large_array(variant, dtype):
-    count = (1 << 28) + 157 if on_gpu() else (1 << 18) + 157
+    count = (1 << 26) + 157 if on_gpu() else (1 << 18) + 157
     a = np.resize(random(1 << 16, DTYPES[dtype], 7), count)
     b = np.resize(random(12345, DTYPES[dtype], 8), count)
     oracle.assert_same(gk.add(a, b, variant=variant), oracle.add(a, b), "large")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
+import sys
+import types
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -12,7 +15,7 @@ import pytest
 import gpukern
 from gpukern import _core, bounds, cases, comparison, timing
 from gpukern.cases import check, make_case, make_trials
-from gpukern.contenders import PEERS, Absent, Contender, DeviceSide, Peer, gather, select
+from gpukern.contenders import PEERS, Absent, Contender, DeviceSide, Peer, gather, installed, select
 
 SEED = 20260101
 
@@ -403,6 +406,37 @@ class TestTiming:
         with pytest.raises(ZeroDivisionError):
             timing.end_to_end(lambda: 1 / 0, timing.Effort())
         assert gc.isenabled()
+
+
+class TestPeers:
+    """The adapters beside gpukern's own, on the operations and dtypes that they offer."""
+
+    @pytest.mark.parametrize("key", ["torch", "cupy", "numba"])
+    @pytest.mark.parametrize("op", cases.OPERATIONS)
+    def test_on_a_gpu(self, key, op):
+        (peer, _), *_ = select([key])
+        if _core.backend() == "sim":
+            pytest.skip("needs a GPU")
+        if not installed(peer.requires):
+            pytest.skip(f"not installed: {peer.install}")
+        for dtype in cases.DTYPES_OF[op]:
+            result = gpukern.compare(op, [65], dtype, [key], seed=SEED, rounds=1)
+            assert not [row for row in result.rows if row.status not in ("right", "absent")]
+
+    def test_cupy_is_called_as_numpy_is(self, monkeypatch):
+        names = ("add", "sum", "matmul", "asarray", "ascontiguousarray", "copyto")
+        fake = types.ModuleType("cupy")
+        vars(fake).update({name: getattr(np, name) for name in names})
+        vars(fake).update(asnumpy=np.array, asarray=np.array)
+        fake.cuda = types.SimpleNamespace(is_available=lambda: True)
+        monkeypatch.setitem(sys.modules, "cupy", fake)
+        monkeypatch.delitem(sys.modules, "gpukern.peers.cupy_", raising=False)
+        adapter = importlib.import_module("gpukern.peers.cupy_")
+        monkeypatch.delitem(sys.modules, "gpukern.peers.cupy_")
+        for op in cases.OPERATIONS:
+            peer = Peer("cupy", "CuPy", adapter.contenders, needs_gpu=False)
+            result = gpukern.compare(op, [9], None, [peer], seed=SEED, rounds=1)
+            assert [row.status for row in result.rows] == ["right"]
 
 
 def test_offers_may_be_functions_or_names():

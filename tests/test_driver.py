@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from gpukern import _core
+
 SOURCE = Path(__file__).with_name("fake_driver.c")
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 
@@ -360,6 +362,63 @@ print(json.dumps([report["problem"], row["runs"], row["why"], failed]))
     assert sentence.startswith("matmul: ")
     if "could not be" in problem or "not found" in problem:
         assert "pip install" in sentence
+
+
+# --- what this machine tells of itself --------------------------------------------------------
+
+ROW = {"op", "variant", "dtype", "symbol", "note", "minimum_capability", "threads", "tile"}
+ROW |= {"alignment", "runs", "why"}
+
+
+def test_the_rows_of_the_table():
+    rows = _core.rows()
+    assert {row["op"] for row in rows} >= {
+        "add",
+        "sum",
+        "sum_finish",
+        "matmul",
+        "transpose",
+        "copy",
+    }
+    names = [(row["op"], row["variant"], row["dtype"]) for row in rows]
+    assert len(set(names)) == len(names), "one row a variant"
+    symbols = [row["symbol"] for row in rows if row["symbol"]]
+    assert len(set(symbols)) == len(symbols), "one kernel a row"
+    for row in rows:
+        assert set(row) == ROW
+        assert row["note"]
+        assert row["minimum_capability"] >= 75
+        assert row["runs"] is (row["why"] is None)
+        assert (row["symbol"] is None) == (row["variant"] == "cublas")
+        if row["symbol"]:
+            assert row["threads"] % 32 == 0
+            assert 32 <= row["threads"] <= 1024
+            assert len(row["tile"]) == 2
+            assert min(row["tile"]) >= 1
+            assert row["alignment"] in (1, 2, 4, 8, 16)
+
+
+def test_the_devices_of_this_machine():
+    devices = _core.devices()
+    assert [device["ordinal"] for device in devices] == list(range(len(devices)))
+    for device in devices:
+        assert device["name"]
+        assert device["capability"] >= 75
+        assert 0 <= device["memory_free"] <= device["memory_total"]
+        assert device["memory_total"] > 0
+        assert device["attributes"]["WARP_SIZE"] == 32
+        assert device["attributes"]["MAX_THREADS_PER_BLOCK"] == 1024
+        major, minor = (device["attributes"][f"COMPUTE_CAPABILITY_{x}"] for x in ("MAJOR", "MINOR"))
+        assert device["capability"] == 10 * major + minor
+
+
+def test_the_build():
+    report = _core.build_report()
+    assert set(report) == {"architectures", "nvcc", "compiler", "families"}
+    assert {"add", "sum", "matmul", "transpose", "copy"} <= set(report["families"])
+    assert report["nvcc"].startswith("13.")
+    assert report["architectures"]
+    assert all(isinstance(name, str) for name in report["architectures"])
 
 
 # --- importing --------------------------------------------------------------------------------

@@ -5,10 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 __thread gk_sim_state gk_sim_now;
 
-enum { ATOMICS_BEFORE_A_YIELD = 4096 };
+#ifndef GK_SIM_SPIN_SECONDS
+#define GK_SIM_SPIN_SECONDS 30
+#endif
+enum { ATOMICS_BEFORE_A_YIELD = 4096, YIELDS_BEFORE_A_LOOK = 1024 };
 
 /* The finalizer of splitmix64. */
 uint64_t gk_sim_mix(uint64_t x) {
@@ -98,7 +102,7 @@ static gk_sim_fiber *free_fiber(gk_sim_worker *worker) {
     return worker->free[--worker->free_count];
 }
 
-/* The stacks and records of threads whose turn is near: they lie all over the second-level cache. */
+/* The stacks and records of threads whose turn is near lie all over the second-level cache. */
 static inline void prefetch(const gk_sim_worker *worker) {
     const gk_sim_thread *threads = worker->threads;
     unsigned far = (worker->ready_head + 6) % GK_SIM_MAX_THREADS;
@@ -157,13 +161,13 @@ static __attribute__((noinline)) void run_thread(gk_sim_worker *worker, unsigned
     worker->run(worker->arguments);
     worker->doing[number] = GK_SIM_RETURNED;
     worker->returned++;
+    worker->yields = 0;
 }
 
 /* Run threads one after another on this stack; a thread that has to wait keeps it. */
 static void run_threads(gk_sim_worker *worker) {
     for (;;) {
-        while (worker->started < worker->count &&
-               !(worker->ready_first && worker->ready_count))
+        while (worker->started < worker->count && !(worker->ready_first && worker->ready_count))
             run_thread(worker, start_next(worker));
         worker->free[worker->free_count++] = worker->running;
         leave(worker, &worker->running->context);
@@ -178,10 +182,13 @@ static void enter(void) {
 
 void gk_sim_fault(const char *file, int line, const char *format, ...) {
     gk_sim_worker *worker = gk_sim_now.worker;
-    const char *slash = strrchr(file, '/');
     gk_sim_index at = gk_sim_now.thread;
-    int used = snprintf(worker->problem, sizeof worker->problem, "thread (%u, %u, %u), %s:%d: ",
-                        at.x, at.y, at.z, slash ? slash + 1 : file, line);
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    char place[128] = "";
+    if (file)
+        snprintf(place, sizeof place, ", %.100s:%d", slash ? slash + 1 : file, line);
+    int used = snprintf(worker->problem, sizeof worker->problem, "thread (%u, %u, %u)%s: ", at.x,
+                        at.y, at.z, place);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(worker->problem + used, sizeof worker->problem - (size_t)used, format, arguments);
@@ -196,6 +203,17 @@ void gk_sim_fault(const char *file, int line, const char *format, ...) {
 void gk_sim_yield(void) {
     gk_sim_worker *worker = gk_sim_now.worker;
     gk_sim_now.atomics_left = ATOMICS_BEFORE_A_YIELD;
+    if (++worker->yields % YIELDS_BEFORE_A_LOOK == 0) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (worker->yields == YIELDS_BEFORE_A_LOOK)
+            worker->idle_since = now.tv_sec;
+        else if (now.tv_sec - worker->idle_since > GK_SIM_SPIN_SECONDS)
+            gk_sim_fault(NULL, 0,
+                         "it spins on an atomic, and no thread of its block has got any "
+                         "further for %d seconds",
+                         GK_SIM_SPIN_SECONDS);
+    }
     ready_one(worker, gk_sim_now.number);
     park(worker, gk_sim_now.number);
 }
@@ -226,7 +244,7 @@ int gk_sim_meet_block(gk_sim_meeting meeting, int predicate, const char *file, i
     worker->doing[number] = GK_SIM_WAITS_FOR_BLOCK;
     if (worker->arrived == worker->count && !worker->mixed) {
         worker->verdict = verdict(meeting, worker->nonzero, worker->count);
-        worker->arrived = 0;
+        worker->arrived = worker->yields = 0;
         memset(worker->doing, GK_SIM_RUNS, worker->count);
         ready_all(worker);
     }
@@ -281,6 +299,7 @@ static void settle(gk_sim_worker *worker, unsigned first_number, unsigned own, u
         if (mask >> i & 1)
             lanes[i].value = taken[i];
     worker->warp_waits[first_number / GK_SIM_WARP] &= ~mask;
+    worker->yields = 0;
     /* From the lane that came last, round the warp: the order differs from seed to seed. */
     for (unsigned i = 1; i < GK_SIM_WARP; i++) {
         unsigned lane = (own + i) % GK_SIM_WARP;
@@ -338,7 +357,7 @@ bool gk_sim_block_run(gk_sim_worker *worker, uint64_t number) {
     worker->ready_first = worker->random >> 63;
     worker->order_warp = worker->order.warp;
     worker->order_lane = 0;
-    worker->started = worker->returned = worker->arrived = 0;
+    worker->started = worker->returned = worker->arrived = worker->yields = 0;
     worker->ready_head = worker->ready_count = 0;
     worker->mixed = worker->faulted = false;
     memset(worker->doing, GK_SIM_RUNS, worker->count);

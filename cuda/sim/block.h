@@ -60,11 +60,13 @@ struct gk_sim_worker {
     unsigned order_warp, order_lane; /* how far the order has been started */
     unsigned started, returned;
     unsigned ready_head, ready_count;
-    unsigned arrived; /* at the block's barrier */
-    bool mixed;       /* not all of them at the same one */
-    unsigned first;   /* the thread that arrived first */
-    int nonzero;      /* predicates */
-    int verdict;      /* of the last barrier */
+    unsigned arrived;   /* at the block's barrier */
+    bool mixed;         /* not all of them at the same one */
+    unsigned first;     /* the thread that arrived first */
+    int nonzero;        /* predicates */
+    int verdict;        /* of the last barrier */
+    unsigned yields;    /* since a thread has last returned or met others */
+    int64_t idle_since; /* in seconds */
     bool faulted;
     char problem[GK_SIM_SENTENCE];
 
@@ -87,7 +89,8 @@ GK_SIM_HIDDEN gk_sim_worker *gk_sim_worker_new(void);
 GK_SIM_HIDDEN void gk_sim_worker_free(gk_sim_worker *worker);
 
 /* Take up a launch on the calling OS thread. */
-GK_SIM_HIDDEN void gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid, uint64_t seed);
+GK_SIM_HIDDEN void gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid,
+                                      uint64_t seed);
 
 /* Run block `number` (gk_sim_now.block is its index). False: worker->problem says why. */
 GK_SIM_HIDDEN bool gk_sim_block_run(gk_sim_worker *worker, uint64_t number);

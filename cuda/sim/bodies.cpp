@@ -3,12 +3,16 @@
 #include "device.cuh"
 #include "sim.h"
 
-// Two families may each have a helper of one name; without a namespace the linker would take one of
-// the two for both.
 #define GK_PASTE(a, b)  a##b
 #define GK_CONCAT(a, b) GK_PASTE(a, b)
-namespace GK_CONCAT(gk_family_, GK_FAMILY) {
+#define GK_NAMESPACE    GK_CONCAT(gk_family_, GK_FAMILY)
+#define GK_BODIES       GK_CONCAT(gk_sim_bodies_, GK_FAMILY)
+
+// Two families may each have a helper of one name; without a namespace the linker would take one of
+// the two for both. System headers come in through device.cuh, in front of it.
+namespace GK_NAMESPACE {
 #include GK_FAMILY_FILE
+}
 
 // Unpacks the arguments of a launch by the kernel's own parameter types.
 template <auto kernel> struct gk_sim_call;
@@ -17,9 +21,10 @@ template <typename... P, void (*kernel)(P...)> struct gk_sim_call<kernel> {
         (void)arguments;
         kernel(*static_cast<std::remove_reference_t<P> *>(arguments[i])...);
     }
-    static void run(void **arguments) { spread(arguments, std::index_sequence_for<P...>()); }
+    static void run(void **arguments) {
+        spread(arguments, std::index_sequence_for<P...>());
+    }
 };
-} // namespace
 
 // The rows once more, this time as entries of the table.
 #define GK_ROWS_ONLY
@@ -27,17 +32,15 @@ template <typename... P, void (*kernel)(P...)> struct gk_sim_call<kernel> {
 #undef GK_TILE
 #undef GK_ACCUMULATE
 #undef GK_LIBRARY
-#define GK_BODY(symbol)                                                                            \
-    {#symbol, &GK_CONCAT(gk_family_, GK_FAMILY)::gk_sim_call<                                      \
-                  &GK_CONCAT(gk_family_, GK_FAMILY)::symbol>::run},
+#define GK_BODY(symbol)                                {#symbol, gk_sim_call<&GK_NAMESPACE::symbol>::run},
 #define GK_ROW(op, variant, dtype, symbol, ...)        GK_BODY(symbol)
 #define GK_ACCUMULATE(op, variant, dtype, symbol, ...) GK_BODY(symbol)
 #define GK_TILE(op, variant, dtype, symbol, ...)       GK_BODY(symbol)
 #define GK_LIBRARY(...)
 
 extern "C" {
-extern const gk_sim_body GK_CONCAT(gk_sim_bodies_, GK_FAMILY)[] __attribute__((visibility("hidden")));
-const gk_sim_body GK_CONCAT(gk_sim_bodies_, GK_FAMILY)[] = {
+extern const gk_sim_body GK_BODIES[] __attribute__((visibility("hidden")));
+const gk_sim_body GK_BODIES[] = {
 #include GK_FAMILY_FILE
     {nullptr, nullptr}};
 }

@@ -46,7 +46,7 @@
 #define __noinline__    __attribute__((noinline))
 
 // One OS thread runs one block at a time: its copy is the block's. See shared.c.
-#define __shared__ static thread_local
+#define __shared__ static thread_local __attribute__((used))
 #define GK_DYNAMIC_SHARED(type, name)                                                              \
     type *const name = static_cast<type *>(gk_sim_dynamic_shared(__FILE__, __LINE__))
 

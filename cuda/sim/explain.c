@@ -50,9 +50,8 @@ static void explain_warp(gk_sim_worker *worker, unsigned number) {
         if (!(thread->mask >> lane & 1))
             continue;
         const gk_sim_thread *other = worker->threads + first + lane;
-        if (first + lane >= worker->count ||
-            worker->doing[first + lane] != GK_SIM_WAITS_FOR_WARP || other->mask != thread->mask ||
-            other->meeting != thread->meeting)
+        if (first + lane >= worker->count || worker->doing[first + lane] != GK_SIM_WAITS_FOR_WARP ||
+            other->mask != thread->mask || other->meeting != thread->meeting)
             break;
     }
     gk_sim_words name = thread_name(worker, number), waits = doing(worker, number);

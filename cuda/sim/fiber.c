@@ -86,7 +86,8 @@ void gk_sim_fiber_reset(gk_sim_fiber *fiber, void (*entry)(void)) {
     uintptr_t *words = (uintptr_t *)fiber->top - SWITCH_WORDS;
     memset(words, 0, SWITCH_WORDS * sizeof *words);
 #ifdef __x86_64__
-    words[6] = (uintptr_t)entry; /* popped by ret, which leaves the stack as a call does: 16 n + 8 */
+    /* Popped by ret, which leaves the stack as a call does: 16 n + 8. */
+    words[6] = (uintptr_t)entry;
 #else
     words[11] = (uintptr_t)entry; /* x30 */
 #endif

@@ -13,9 +13,9 @@
 #include "shared.h"
 
 enum {
-    MAX_WORKERS = 16,          /* each may map 2 x 1024 stacks and guards; a process has 65530 */
-    THREADS_ALONE = 4096,      /* smaller grids are done before another core has woken up */
-    MAX_BATCH = 64,            /* blocks taken at once */
+    MAX_WORKERS = 16,     /* each may map 2 x 1024 stacks and guards; a process has 65530 */
+    THREADS_ALONE = 4096, /* smaller grids are done before another core has woken up */
+    MAX_BATCH = 64,       /* blocks taken at once */
 };
 
 /* The blocks of one launch: batches in a permutation, the blocks of a batch one after another. */
@@ -82,9 +82,8 @@ static bool within_limits(const gk_sim_grid *grid, char *problem, size_t size) {
     }
     uint64_t threads = (uint64_t)b[0] * b[1] * b[2];
     if (threads > GK_SIM_MAX_THREADS)
-        return refuse(problem, size,
-                      "%s: a block of (%u, %u, %u) is %llu threads; the limit is %d", symbol, b[0],
-                      b[1], b[2], (unsigned long long)threads, GK_SIM_MAX_THREADS);
+        return refuse(problem, size, "%s: a block of (%u, %u, %u) is %llu threads; the limit is %d",
+                      symbol, b[0], b[1], b[2], (unsigned long long)threads, GK_SIM_MAX_THREADS);
     if (grid->shared_bytes > GK_SIM_MAX_SHARED)
         return refuse(problem, size,
                       "%s: %zu bytes of dynamic shared memory a block; the limit is %d", symbol,
@@ -152,7 +151,8 @@ static void run_job(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker) {
         uint64_t turn = atomic_fetch_add(&job->next, 1);
         if (turn >= job->batches)
             return;
-        uint64_t batch = (uint64_t)((job->first + (unsigned __int128)turn * job->step) % job->batches);
+        uint64_t batch =
+            (uint64_t)((job->first + (unsigned __int128)turn * job->step) % job->batches);
         uint64_t end = (batch + 1) * job->batch;
         for (uint64_t i = batch * job->batch; i < end && i < job->blocks; i++)
             if (atomic_load_explicit(&job->stop, memory_order_relaxed) ||

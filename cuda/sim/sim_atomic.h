@@ -10,8 +10,7 @@ static inline void gk_sim_atomic(void) {
 }
 
 // old = *at; *at = change(old); returns old. B is the unsigned integer of T's size.
-template <typename B, typename T, typename F>
-static inline T gk_sim_update(T *at, F change) {
+template <typename B, typename T, typename F> static inline T gk_sim_update(T *at, F change) {
     static_assert(sizeof(B) == sizeof(T), "");
     gk_sim_atomic();
     B *cell = reinterpret_cast<B *>(at), before = __atomic_load_n(cell, __ATOMIC_RELAXED), after;
@@ -29,15 +28,23 @@ static inline T gk_sim_update(T *at, F change) {
     static inline T name(T *at, T value) {                                                         \
         return gk_sim_update<B>(at, [value](T old) -> T { return expression; });                   \
     }                                                                                              \
-    static inline T name##_block(T *at, T value) { return name(at, value); }                       \
-    static inline T name##_system(T *at, T value) { return name(at, value); }
+    static inline T name##_block(T *at, T value) {                                                 \
+        return name(at, value);                                                                    \
+    }                                                                                              \
+    static inline T name##_system(T *at, T value) {                                                \
+        return name(at, value);                                                                    \
+    }
 #define GK_SIM_FETCH(name, T, operation)                                                           \
     static inline T name(T *at, T value) {                                                         \
         gk_sim_atomic();                                                                           \
         return __atomic_##operation(at, value, __ATOMIC_RELAXED);                                  \
     }                                                                                              \
-    static inline T name##_block(T *at, T value) { return name(at, value); }                       \
-    static inline T name##_system(T *at, T value) { return name(at, value); }
+    static inline T name##_block(T *at, T value) {                                                 \
+        return name(at, value);                                                                    \
+    }                                                                                              \
+    static inline T name##_system(T *at, T value) {                                                \
+        return name(at, value);                                                                    \
+    }
 
 GK_SIM_FETCH(atomicAdd, int, fetch_add)
 GK_SIM_FETCH(atomicAdd, unsigned, fetch_add)

@@ -3,6 +3,9 @@
 #ifndef GK_SIM_MATH_H
 #define GK_SIM_MATH_H
 
+// One line each, as a table.
+// clang-format off
+
 #define GK_SIM_LOAD(name)                                                                          \
     template <typename T> static inline T name(const T *from) { return *from; }
 GK_SIM_LOAD(__ldg)
@@ -101,5 +104,7 @@ max(A x, B y) {
     gk_sim_both<A, B> a = (gk_sim_both<A, B>)x, b = (gk_sim_both<A, B>)y;
     return b != b || a > b ? a : b;
 }
+
+// clang-format on
 
 #endif

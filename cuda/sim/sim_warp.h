@@ -41,10 +41,10 @@ template <typename T>
 using gk_sim_moved = std::conditional_t<std::is_integral<T>::value && (sizeof(T) < 4), int, T>;
 
 template <typename T> static inline uint64_t gk_sim_bits(T value) {
-    static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value,
+    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
                   "shuffles and matches take values of 2, 4 or 8 bytes");
     uint64_t bits = 0;
-    memcpy(&bits, &value, sizeof value);
+    memcpy(&bits, static_cast<const void *>(&value), sizeof value);
     return bits;
 }
 
@@ -52,8 +52,10 @@ template <typename T>
 static inline T gk_sim_shuffle(gk_sim_meeting meeting, unsigned mask, T value, int by, int width,
                                const char *file, int line) {
     if (width < 1 || width > GK_SIM_WARP_SIZE || (width & (width - 1)))
-        gk_sim_fault(file, line, "a shuffle of width %d, which is not a power of two up to 32", width);
-    int lane = (int)(gk_sim_now.number % GK_SIM_WARP_SIZE), first = lane & ~(width - 1), source = lane;
+        gk_sim_fault(file, line, "a shuffle of width %d, which is not a power of two up to 32",
+                     width);
+    int lane = (int)(gk_sim_now.number % GK_SIM_WARP_SIZE), first = lane & ~(width - 1),
+        source = lane;
     if (meeting == GK_SIM_SHFL)
         source = first | (by & (width - 1));
     else if (meeting == GK_SIM_SHFL_UP)
@@ -62,7 +64,8 @@ static inline T gk_sim_shuffle(gk_sim_meeting meeting, unsigned mask, T value, i
         source = (unsigned)by >= (unsigned)(first + width - lane) ? lane : lane + by;
     else if ((lane ^ by) >= 0 && (lane ^ by) < first + width)
         source = lane ^ by;
-    uint64_t bits = gk_sim_meet_warp(meeting, mask, gk_sim_bits(value), (unsigned)source, file, line);
+    uint64_t bits =
+        gk_sim_meet_warp(meeting, mask, gk_sim_bits(value), (unsigned)source, file, line);
     memcpy(static_cast<void *>(&value), &bits, sizeof value);
     return value;
 }

@@ -14,7 +14,7 @@ typedef struct gk_sim_index {
 #endif
 
 #define GK_SIM_WARP_SIZE 32
-#define GK_SIM_HIDDEN __attribute__((visibility("hidden")))
+#define GK_SIM_HIDDEN    __attribute__((visibility("hidden")))
 
 /* Where threads meet. The first four gather a block, the others the lanes of a mask. */
 #define GK_SIM_MEETINGS(X)                                                                         \
@@ -42,8 +42,9 @@ typedef struct gk_sim_worker gk_sim_worker;
 
 typedef struct gk_sim_state {
     gk_sim_index thread, block, block_dim, grid_dim;
-    unsigned number;       /* of the thread in its block */
-    unsigned atomics_left; /* before the thread lets others run: it may be spinning on one of them */
+    unsigned number; /* of the thread in its block */
+    unsigned
+        atomics_left; /* before the thread lets others run: it may be spinning on one of them */
     gk_sim_worker *worker;
 } gk_sim_state;
 
@@ -58,13 +59,14 @@ GK_SIM_HIDDEN int gk_sim_meet_block(gk_sim_meeting, int predicate, const char *f
 GK_SIM_HIDDEN uint64_t gk_sim_meet_warp(gk_sim_meeting, unsigned mask, uint64_t value,
                                         unsigned source, const char *file, int line);
 
-/* Let the other threads of the block run before this one goes on. */
+/* Let the other threads of the block run before this one goes on; a fault if for a long time none
+   of them has done anything but this. */
 GK_SIM_HIDDEN void gk_sim_yield(void);
 
 /* The block's dynamic shared memory. */
 GK_SIM_HIDDEN void *gk_sim_dynamic_shared(const char *file, int line);
 
-/* End the launch with a sentence; does not return. */
+/* End the launch with a sentence; does not return. `file` may be NULL. */
 GK_SIM_HIDDEN void gk_sim_fault(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 

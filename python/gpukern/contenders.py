@@ -78,7 +78,7 @@ PEERS = (
         "numba",
         "Numba",
         "gpukern.peers.numba_:contenders",
-        "numba.cuda",
+        "numba",
         'pip install "numba-cuda[cu13]"',
     ),
     Peer("gpukern", "gpukern", "gpukern.peers.gpukern_:contenders", needs_gpu=False),

@@ -1,0 +1,111 @@
+/* __cuda_array_interface__, version 3: how GPU libraries of Python hand arrays to one another. */
+#include "cuda_interface.h"
+
+#include <string.h>
+
+#include "args.h"
+
+static const struct {
+    const char *typestr;
+    gk_dtype dtype;
+} typestrs[] = {
+    {"<f4", GK_float32}, {"<f8", GK_float64}, {"<f2", GK_float16}, {"<V2", GK_bfloat16},
+    {"<i4", GK_int32},   {"<i8", GK_int64},   {"|i1", GK_int8},    {"|u1", GK_uint8},
+};
+
+enum { TYPESTRS = sizeof typestrs / sizeof typestrs[0] };
+
+PyObject *gk_cuda_interface(const gk_array *array, gk_stream stream) {
+    const char *typestr = "";
+    for (int i = 0; i < TYPESTRS; i++)
+        if (typestrs[i].dtype == array->dtype)
+            typestr = typestrs[i].typestr;
+    PyObject *shape = gk_shape_tuple(array);
+    if (!shape)
+        return NULL;
+    /* A stream of 0 is not allowed there; 1 names the legacy default stream. */
+    return Py_BuildValue(
+        "{s:N,s:s,s:(K,O),s:O,s:i,s:K}", "shape", shape, "typestr", typestr, "data",
+        (unsigned long long)(uintptr_t)(gk_count(array) ? array->data : NULL), Py_False, "strides",
+        Py_None, "version", 3, "stream", (unsigned long long)(stream ? stream : 1));
+}
+
+/* A key of the interface, or NULL: missing (nothing raised) or a failure (raised). Borrowed. */
+static PyObject *interface_item(PyObject *interface, const char *key) {
+    PyObject *item = PyDict_GetItemString(interface, key);
+    return item && !Py_IsNone(item) ? item : NULL;
+}
+
+static int bad_interface(const gk_call *call, const char *name, const char *what) {
+    PyErr_Clear(); /* what Python said of an item says less than this */
+    PyErr_Format(PyExc_ValueError, "%s: the __cuda_array_interface__ of %s %s", call->operation,
+                 name, what);
+    return -1;
+}
+
+static int read_lengths(PyObject *tuple, int expected, int64_t *lengths) {
+    if (!tuple || !PyTuple_Check(tuple) || PyTuple_Size(tuple) > GK_MAX_DIMENSIONS ||
+        (expected >= 0 && PyTuple_Size(tuple) != expected))
+        return -1;
+    int count = (int)PyTuple_Size(tuple);
+    for (int i = 0; i < count; i++) {
+        lengths[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+        if (lengths[i] == -1 && PyErr_Occurred())
+            return -1;
+    }
+    return count;
+}
+
+static int read_typestr(const gk_call *call, const char *name, PyObject *typestr, gk_dtype *dtype) {
+    for (int i = 0; i < TYPESTRS && typestr && PyUnicode_Check(typestr); i++) {
+        if (PyUnicode_CompareWithASCIIString(typestr, typestrs[i].typestr) == 0) {
+            *dtype = typestrs[i].dtype;
+            return 0;
+        }
+    }
+    PyErr_Format(PyExc_TypeError,
+                 "%s: %s has the typestr %R, which is not supported; use " GK_DTYPE_LIST,
+                 call->operation, name, typestr ? typestr : Py_None);
+    return -1;
+}
+
+int gk_read_cuda_interface(const gk_call *call, const char *name, PyObject *interface,
+                           gk_array *array) {
+    memset(array, 0, sizeof *array);
+    array->place = GK_DEVICE;
+    if (!PyDict_Check(interface))
+        return bad_interface(call, name, "is not a dict");
+    PyObject *version = interface_item(interface, "version");
+    if (!version || !PyLong_Check(version) || PyLong_AsLong(version) < 2)
+        return bad_interface(call, name, "has no version, or one below 2");
+    if (interface_item(interface, "mask"))
+        return bad_interface(call, name, "has a mask; masked arrays are not supported");
+    array->ndim = read_lengths(interface_item(interface, "shape"), -1, array->shape);
+    if (array->ndim < 0)
+        return bad_interface(call, name, "has no shape that is a tuple of integers");
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] < 0)
+            return bad_interface(call, name, "has a negative length in its shape");
+    if (read_typestr(call, name, interface_item(interface, "typestr"), &array->dtype) < 0)
+        return -1;
+    if (!gk_is_addressable(array))
+        return bad_interface(call, name, "has more bytes than an address counts");
+    PyObject *strides = interface_item(interface, "strides");
+    gk_make_contiguous(array);
+    if (strides && read_lengths(strides, array->ndim, array->strides) < 0)
+        return bad_interface(call, name, "has strides that do not fit its shape");
+    PyObject *data = interface_item(interface, "data");
+    if (!data || !PyTuple_Check(data) || PyTuple_Size(data) != 2)
+        return bad_interface(call, name, "has no data that is (pointer, readonly)");
+    array->data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
+    int readonly = PyObject_IsTrue(PyTuple_GetItem(data, 1));
+    if (PyErr_Occurred())
+        return bad_interface(call, name, "has no data that is (pointer, readonly)");
+    array->readonly = readonly == 1;
+    PyObject *stream = interface_item(interface, "stream");
+    if (stream && PyLong_Check(stream) && PyLong_AsLongLong(stream) == 0)
+        return bad_interface(call, name, "has stream 0, which the interface forbids");
+    if (!array->data && gk_count(array) > 0)
+        return bad_interface(call, name, "has a null pointer for an array that is not empty");
+    return gk_stream_from_object(call->operation, stream, &array->producer);
+}

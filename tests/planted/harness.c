@@ -1,0 +1,140 @@
+/* Launch a planted kernel on the simulator:
+     harness KERNEL [blocks] [threads] [dynamic shared bytes] [z of the block]
+   and say "right" if each block's elements came out reversed, "wrong: ..." or "error: ...".
+     harness threads | fork | after-a-fault
+   does the same from many threads at once, in the child of a fork, or after a failed launch. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend_sim.h"
+#include "registry.h"
+
+typedef struct launch_shape {
+    unsigned blocks, threads, z;
+    size_t shared;
+} launch_shape;
+
+static gk_backend *device;
+
+/* Memory out of the simulator, filled with 0, 1, 2... or with nothing. */
+static float *elements(size_t count, bool filled, gk_error *error) {
+    void *memory = NULL;
+    float *host = malloc(count * sizeof *host);
+    for (size_t i = 0; host && i < count; i++)
+        host[i] = (float)i;
+    if (!host || device->allocate(device, count * sizeof *host, 0, &memory, error) ||
+        (filled && device->copy_in(device, memory, host, count * sizeof *host, 0, error)))
+        fprintf(stderr, "no memory: %s\n", error->text);
+    free(host);
+    return memory;
+}
+
+/* One line about one launch. */
+static gk_status run(const char *name, launch_shape shape, char *line, size_t size) {
+    gk_error error = {0};
+    size_t count = (size_t)shape.blocks * shape.threads, bytes = count * sizeof(float);
+    float *in = elements(count, true, &error), *out = elements(count, false, &error);
+    gk_row row = {.op = "planted", .variant = name, .symbol = name};
+    void *arguments[] = {&out, &in, &count};
+    gk_launch launch = {
+        .row = &row,
+        .grid = {shape.blocks, 1, 1},
+        .block = {shape.threads, 1, shape.z},
+        .shared_bytes = shape.shared,
+        .arguments = arguments,
+    };
+    float *host = malloc(bytes + 1);
+    snprintf(line, size, "right");
+    if (device->launch(device, &launch, &error) ||
+        device->copy_out(device, host, out, bytes, 0, &error)) {
+        snprintf(line, size, "error: %s", error.text);
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            size_t t = i % shape.threads;
+            float expected = (float)(i - t + shape.threads - 1 - t);
+            if (host[i] != expected) {
+                snprintf(line, size, "wrong: out[%zu] is %g, not %g; out[0] is %g", i,
+                         (double)host[i], (double)expected, (double)host[0]);
+                break;
+            }
+        }
+    }
+    free(host);
+    device->release(device, in, 0);
+    device->release(device, out, 0);
+    return error.status;
+}
+
+static void *many(void *result) {
+    launch_shape shape = {40, 64, 1, 0};
+    char line[1200];
+    for (int i = 0; i < 100; i++) {
+        run(i % 10 == 3 ? "divergent" : "reverse", shape, line, sizeof line);
+        if (strncmp(line, i % 10 == 3 ? "error: divergent" : "right", 5) != 0)
+            *(const char **)result = strdup(line);
+    }
+    return NULL;
+}
+
+static const char *from_threads(void) {
+    pthread_t threads[8];
+    const char *results[8];
+    for (int i = 0; i < 8; i++) {
+        results[i] = "right";
+        pthread_create(threads + i, NULL, many, results + i);
+    }
+    const char *result = "right";
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], NULL);
+        if (strcmp(results[i], "right") != 0)
+            result = results[i];
+    }
+    return result;
+}
+
+static const char *in_a_child(void) {
+    launch_shape shape = {400, 64, 1, 0};
+    char line[1200];
+    run("reverse", shape, line, sizeof line); /* starts the helpers that the child will miss */
+    pid_t child = fork();
+    if (!child) {
+        alarm(60);
+        const char *again = "right";
+        many(&again);
+        run("reverse", shape, line, sizeof line);
+        device->close(device);
+        _exit(strcmp(line, "right") != 0 || strcmp(again, "right") != 0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    run("reverse", shape, line, sizeof line);
+    return status == 0 && strcmp(line, "right") == 0 ? "right" : "wrong";
+}
+
+int main(int count, char **arguments) {
+    gk_error error;
+    if (count < 2 || gk_backend_sim_open(&device, &error)) {
+        printf("error: %s\n", count < 2 ? "no kernel named" : error.text);
+        return 1;
+    }
+    launch_shape shape = {
+        .blocks = count > 2 ? (unsigned)strtoul(arguments[2], NULL, 10) : 4,
+        .threads = count > 3 ? (unsigned)strtoul(arguments[3], NULL, 10) : 64,
+        .shared = count > 4 ? strtoul(arguments[4], NULL, 10) : 0,
+        .z = count > 5 ? (unsigned)strtoul(arguments[5], NULL, 10) : 1,
+    };
+    char line[1200];
+    if (strcmp(arguments[1], "threads") == 0)
+        puts(from_threads());
+    else if (strcmp(arguments[1], "fork") == 0)
+        puts(in_a_child());
+    else if (run(arguments[1], shape, line, sizeof line), puts(line), count > 6)
+        run(arguments[6], (launch_shape){4, 64, 1, 0}, line, sizeof line), puts(line);
+    device->close(device);
+    return 0;
+}

@@ -13,18 +13,21 @@ bool gk_is_device_array(const gk_state *state, PyObject *object) {
 static void deallocate(PyObject *self) {
     gk_device_array *array = (gk_device_array *)self;
     PyTypeObject *type = Py_TYPE(self);
+    PyObject *module = array->module;
     PyObject_GC_UnTrack(self);
     if (array->weak_references)
         PyObject_ClearWeakRefs(self);
-    gk_backend *backend = array->state ? gk_engine_opened(&array->state->engine) : NULL;
+    gk_backend *backend = gk_engine_opened(&array->state->engine);
     if (backend)
         backend->release(backend, array->array.data, array->stream);
     PyObject_GC_Del(self);
     Py_DECREF(type);
+    Py_DECREF(module);
 }
 
 static int traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((gk_device_array *)self)->module);
     return 0;
 }
 
@@ -38,6 +41,7 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
     if (!made)
         return NULL;
     made->state = state;
+    made->module = Py_NewRef(state->module);
     made->stream = call->stream;
     made->weak_references = NULL;
     made->array = *like;

@@ -6,9 +6,11 @@
 #include "transfer.h"
 
 typedef struct gk_device_array {
-    PyObject_HEAD gk_array array;
+    PyObject ob_base;
+    gk_array array;
     gk_stream stream; /* what orders its memory: allocated, written and freed on it */
-    gk_state *state;  /* alive as long as the type is, which every instance keeps */
+    gk_state *state;
+    PyObject *module; /* keeps the state: a collection at exit may clear the type first */
     PyObject *weak_references;
 } gk_device_array;
 

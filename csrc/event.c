@@ -3,8 +3,10 @@
 #include "args.h"
 
 typedef struct event_object {
-    PyObject_HEAD gk_state *state;
-    gk_event *event; /* NULL until first recorded */
+    PyObject ob_base;
+    gk_state *state;
+    PyObject *module; /* keeps the state: a collection at exit may clear the type first */
+    gk_event *event;  /* NULL until first recorded */
 } event_object;
 
 static PyObject *event_new(PyTypeObject *type, PyObject *positional, PyObject *named) {
@@ -14,24 +16,29 @@ static PyObject *event_new(PyTypeObject *type, PyObject *positional, PyObject *n
     }
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     event_object *self = (event_object *)allocate(type, 0);
-    if (self)
+    if (self) {
         self->state = PyType_GetModuleState(type);
+        self->module = Py_NewRef(self->state->module);
+    }
     return (PyObject *)self;
 }
 
 static void event_deallocate(PyObject *object) {
     event_object *self = (event_object *)object;
     PyTypeObject *type = Py_TYPE(object);
+    PyObject *module = self->module;
     PyObject_GC_UnTrack(object);
-    gk_backend *backend = self->state ? gk_engine_opened(&self->state->engine) : NULL;
+    gk_backend *backend = gk_engine_opened(&self->state->engine);
     if (backend)
         backend->event_free(backend, self->event);
     PyObject_GC_Del(object);
     Py_DECREF(type);
+    Py_DECREF(module);
 }
 
 static int event_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(object));
+    Py_VISIT(((event_object *)object)->module);
     return 0;
 }
 

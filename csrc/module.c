@@ -382,6 +382,7 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
 
 static int module_exec(PyObject *module) {
     gk_state *state = state_of(module);
+    state->module = module;
     gk_engine_init(&state->engine, locate_cublas, NULL);
     if (gk_args_init() < 0 || add_exceptions(module, state) < 0)
         return -1;

@@ -8,6 +8,7 @@
 #include "engine.h"
 
 typedef struct gk_state {
+    PyObject *module; /* this module; not owned, and owned by every object that uses the state */
     gk_engine engine;
     PyObject *cuda_error;
     PyObject *device_lost_error;

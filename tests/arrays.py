@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -39,6 +40,12 @@ CANARY = 0xA5
 def on_gpu() -> bool:
     """Whether the suite runs on a real device, where larger sizes cost nothing."""
     return _core.backend() == "cuda"
+
+
+def settled() -> int:
+    """Bytes of device memory that live on once garbage is gone."""
+    gc.collect()
+    return _core.live_bytes()
 
 
 def sanitized() -> bool:

@@ -5,7 +5,6 @@ Without a GPU the simulator is chosen; GPUKERN_DEVICE=cuda or =sim from outside 
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterator
 import hypothesis
 import pytest
 
+from arrays import settled
 from gpukern import _core
 
 if "GPUKERN_DEVICE" not in os.environ and _core.driver_report()["problem"] is not None:
@@ -33,11 +33,9 @@ def pytest_report_header() -> str:
 @pytest.fixture
 def balanced() -> Iterator[None]:
     """The test leaves as many device bytes allocated as it has found."""
-    gc.collect()
-    before = _core.live_bytes()
+    before = settled()
     yield
-    gc.collect()
-    assert _core.live_bytes() == before
+    assert settled() == before
 
 
 @pytest.fixture

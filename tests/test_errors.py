@@ -13,6 +13,7 @@ from arrays import (
     DeviceView,
     places,
     random,
+    settled,
     variants,
 )
 from gpukern import _core
@@ -55,7 +56,7 @@ class Bench:
 
 def assert_fails(call, exception, *words):
     bench = Bench()
-    live = _core.live_bytes()
+    live = settled()
     with pytest.raises(exception) as raised:
         call(bench)
     assert type(raised.value) is exception or exception is MemoryError

@@ -33,13 +33,17 @@ class Planted:
 
 @pytest.fixture(autouse=True)
 def disarmed():
+    """No fault outlives its test, and nothing older than the test is collected within it."""
+    gc.collect()
+    gc.disable()
     yield
+    gc.enable()
     _core.fail_call(0)
 
 
 def attempt(planted: Planted, number: int) -> bool:
     """Make the call with its `number`th step failing; whether it came through without a fault."""
-    before, live = planted.memory(), settled()
+    before, live = planted.memory(), young()
     _core.fail_call(number)
     try:
         result = planted.call()
@@ -49,7 +53,7 @@ def attempt(planted: Planted, number: int) -> bool:
         assert "planted" in str(error)
         del error
         assert planted.memory() == before, f"step {number} changed something"
-        assert settled() == live, f"step {number} leaked"
+        assert young() == live, f"step {number} leaked"
         planted.check(planted.call())
         return False
     assert not _core.fail_call(0), f"the fault in step {number} was swallowed"
@@ -57,8 +61,8 @@ def attempt(planted: Planted, number: int) -> bool:
     return True
 
 
-def settled() -> int:
-    """Device bytes that live on when garbage is gone."""
+def young() -> int:
+    """Device bytes that live on when the garbage of this test is gone."""
     gc.collect(0)
     return _core.live_bytes()
 

@@ -162,13 +162,16 @@ def test_a_result_that_depends_on_the_order_differs_between_seeds(plain: Harness
     assert len({plain("last_writer", seed=5, cores=1) for _ in range(4)}) == 1
 
 
-# What the simulator itself catches: kernel, what the sentence says, where: (file, text of its line).
+# What the simulator itself catches: kernel, what the sentence says, where: (file, text of line).
 CAUGHT = {
     "divergent": (
         r"waits at __syncthreads\(\) in (\S+), which 32 of the block's 64 threads do not reach",
         ("waits.cu", "skipped by half"),
     ),
-    "returned": (r"in (\S+), which 1 of .* thread \(5, 0, 0\) has returned", ("waits.cu", "in the helper")),
+    "returned": (
+        r"in (\S+), which 1 of .* thread \(5, 0, 0\) has returned",
+        ("waits.cu", "in the helper"),
+    ),
     "two_barriers": (r"__syncthreads\(\) in (\S+), which 32 .* waits at", ("waits.cu", "the even")),
     "too_few_rounds": (r"thread \(9, 0, 0\) waits .* in (\S+), which 63", ("waits.cu", "unequal")),
     "exited_lane": (
@@ -238,7 +241,7 @@ def test_shown_by_ubsan_with_its_line(address: Harness, kernel: str) -> None:
 
 
 BEYOND = [
-    ("write_past", "WRITE of size 4", "past the end", []),
+    ("write_past", "WRITE of size 4", "= 0; // past the end", []),
     ("write_before", "WRITE of size 4", "before the start", []),
     ("read_past", "READ of size 4", "reads past", []),
     ("dynamic_past", "WRITE of size 4", "past dynamic", [4, 64, 256]),

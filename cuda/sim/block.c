@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* posix_memalign */
 #include "block.h"
+#include "race.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -148,6 +149,8 @@ static inline void park(gk_sim_worker *worker, unsigned number) {
     gk_sim_thread *thread = worker->threads + number;
     thread->fiber = worker->running;
     leave(worker, &thread->context);
+    gk_sim_race_thread(worker, number);
+    worker->doing[number] = GK_SIM_RUNS;
     gk_sim_now.thread = thread->index;
     gk_sim_now.number = number;
 }
@@ -158,7 +161,9 @@ static __attribute__((noinline)) void run_thread(gk_sim_worker *worker, unsigned
     gk_sim_now.thread = worker->threads[number].index;
     gk_sim_now.number = number;
     gk_sim_now.atomics_left = ATOMICS_BEFORE_A_YIELD;
+    gk_sim_race_starts(worker, number);
     worker->run(worker->arguments);
+    gk_sim_race_returns(worker);
     worker->doing[number] = GK_SIM_RETURNED;
     worker->returned++;
     worker->yields = 0;
@@ -167,16 +172,22 @@ static __attribute__((noinline)) void run_thread(gk_sim_worker *worker, unsigned
 /* Run threads one after another on this stack; a thread that has to wait keeps it. */
 static void run_threads(gk_sim_worker *worker) {
     for (;;) {
-        while (worker->started < worker->count && !(worker->ready_first && worker->ready_count))
+        while (worker->started < worker->count && !(worker->ready_first && worker->ready_count)) {
             run_thread(worker, start_next(worker));
-        worker->free[worker->free_count++] = worker->running;
+            if (GK_SIM_STACK_A_THREAD)
+                break;
+        }
+        if (!GK_SIM_STACK_A_THREAD)
+            worker->free[worker->free_count++] = worker->running;
         leave(worker, &worker->running->context);
+        gk_sim_race_scheduler(worker);
     }
 }
 
 static void enter(void) {
     gk_sim_worker *worker = gk_sim_now.worker;
     gk_sim_fiber_entered(worker->left);
+    gk_sim_race_scheduler(worker);
     run_threads(worker);
 }
 
@@ -242,13 +253,15 @@ int gk_sim_meet_block(gk_sim_meeting meeting, int predicate, const char *file, i
         worker->mixed = true;
     worker->nonzero += predicate != 0;
     worker->doing[number] = GK_SIM_WAITS_FOR_BLOCK;
+    unsigned barrier = gk_sim_race_arrives(worker);
     if (worker->arrived == worker->count && !worker->mixed) {
         worker->verdict = verdict(meeting, worker->nonzero, worker->count);
         worker->arrived = worker->yields = 0;
-        memset(worker->doing, GK_SIM_RUNS, worker->count);
         ready_all(worker);
+        gk_sim_race_all_arrived(worker);
     }
     park(worker, number);
+    gk_sim_race_passes(worker, barrier);
     return worker->verdict;
 }
 
@@ -303,10 +316,8 @@ static void settle(gk_sim_worker *worker, unsigned first_number, unsigned own, u
     /* From the lane that came last, round the warp: the order differs from seed to seed. */
     for (unsigned i = 1; i < GK_SIM_WARP; i++) {
         unsigned lane = (own + i) % GK_SIM_WARP;
-        if (mask >> lane & 1) {
-            worker->doing[first_number + lane] = GK_SIM_RUNS;
+        if (mask >> lane & 1)
             ready_one(worker, first_number + lane);
-        }
     }
 }
 
@@ -325,12 +336,18 @@ uint64_t gk_sim_meet_warp(gk_sim_meeting meeting, unsigned mask, uint64_t value,
     thread->source = (uint8_t)source;
     unsigned *waiting = worker->warp_waits + number / GK_SIM_WARP;
     *waiting |= 1u << lane;
+    if (meeting == GK_SIM_SYNCWARP)
+        gk_sim_race_syncwarp_arrives(worker, number);
     if (complete(thread - lane, *waiting, thread)) {
+        if (meeting == GK_SIM_SYNCWARP)
+            gk_sim_race_syncwarp(worker, number - lane, mask);
         settle(worker, number - lane, lane, mask);
     } else {
         worker->doing[number] = GK_SIM_WAITS_FOR_WARP;
         park(worker, number);
     }
+    if (meeting == GK_SIM_SYNCWARP)
+        gk_sim_race_syncwarp_passes(worker, number);
     return thread->value;
 }
 
@@ -363,7 +380,11 @@ bool gk_sim_block_run(gk_sim_worker *worker, uint64_t number) {
     memset(worker->doing, GK_SIM_RUNS, worker->count);
     memset(worker->warp_waits, 0, sizeof worker->warp_waits);
     worker->running = &worker->main;
+    gk_sim_race_block_starts(worker);
     leave(worker, &worker->main.context);
+    gk_sim_race_block_ends(worker);
+    if (GK_SIM_STACK_A_THREAD)
+        reset_fibers(worker);
     if (!worker->faulted && worker->returned == worker->count)
         return true;
     if (!worker->faulted)
@@ -372,7 +393,7 @@ bool gk_sim_block_run(gk_sim_worker *worker, uint64_t number) {
     return false;
 }
 
-void gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid, uint64_t seed) {
+bool gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid, uint64_t seed) {
     const unsigned *block = grid->block;
     worker->run = grid->body->run;
     worker->arguments = grid->arguments;
@@ -394,6 +415,7 @@ void gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid, uint64_t
     if (worker->owner != &gk_sim_now)
         reset_fibers(worker);
     worker->owner = &gk_sim_now;
+    return gk_sim_race_take(worker);
 }
 
 gk_sim_worker *gk_sim_worker_new(void) {
@@ -410,6 +432,7 @@ void gk_sim_worker_free(gk_sim_worker *worker) {
         gk_sim_slab_unmap(worker->fibers[slab]);
         free(worker->fibers[slab]);
     }
+    gk_sim_race_free(worker);
     free(worker->dynamic_shared);
     free(worker);
 }

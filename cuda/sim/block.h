@@ -71,8 +71,9 @@ struct gk_sim_worker {
     char problem[GK_SIM_SENTENCE];
 
     /* Fibers. */
-    gk_sim_state *owner; /* the OS thread that the fibers were last run by */
-    gk_sim_fiber main;   /* the OS thread's own stack */
+    struct gk_sim_race *race; /* see race.h */
+    gk_sim_state *owner;      /* the OS thread that the fibers were last run by */
+    gk_sim_fiber main;        /* the OS thread's own stack */
     gk_sim_fiber *running, *left;
     gk_sim_fiber *fibers[GK_SIM_SLABS];
     unsigned slabs, free_count;
@@ -88,8 +89,8 @@ struct gk_sim_worker {
 GK_SIM_HIDDEN gk_sim_worker *gk_sim_worker_new(void);
 GK_SIM_HIDDEN void gk_sim_worker_free(gk_sim_worker *worker);
 
-/* Take up a launch on the calling OS thread. */
-GK_SIM_HIDDEN void gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid,
+/* Take up a launch on the calling OS thread. False: out of memory. */
+GK_SIM_HIDDEN bool gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid,
                                       uint64_t seed);
 
 /* Run block `number` (gk_sim_now.block is its index). False: worker->problem says why. */

@@ -142,9 +142,9 @@ static bool run_block(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker, uint6
 /* Blocks until there are none left; every core's thread runs this. */
 static void run_job(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker) {
     gk_sim_touched touched = GK_SIM_UNTOUCHED;
-    gk_sim_worker_take(worker, job->grid, sim->seed);
-    if (!gk_sim_dynamic_take(worker, job->grid->shared_bytes)) {
-        fail_job(job, "out of memory for its dynamic shared memory");
+    if (!gk_sim_worker_take(worker, job->grid, sim->seed) ||
+        !gk_sim_dynamic_take(worker, job->grid->shared_bytes)) {
+        fail_job(job, "out of memory for the simulator");
         return;
     }
     for (;;) {

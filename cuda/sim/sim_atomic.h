@@ -3,8 +3,21 @@
 #ifndef GK_SIM_ATOMIC_H
 #define GK_SIM_ATOMIC_H
 
-// A thread that spins on an atomic waits for a thread that has to get its turn.
-static inline void gk_sim_atomic(void) {
+// A GPU's atomics order nothing without a fence. ThreadSanitizer has no notion of fences, so for it
+// the atomics order what the fences round them would.
+#ifdef __SANITIZE_THREAD__
+#define GK_SIM_ORDER      __ATOMIC_ACQ_REL
+#define GK_SIM_LOAD_ORDER __ATOMIC_ACQUIRE
+#define GK_SIM_FENCE()    ((void)0)
+#else
+#define GK_SIM_ORDER      __ATOMIC_RELAXED
+#define GK_SIM_LOAD_ORDER __ATOMIC_RELAXED
+#define GK_SIM_FENCE()    __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
+
+// A thread that spins on an atomic waits for a thread that has to get its turn. The count is the
+// scheduler's, no business of ThreadSanitizer's.
+__attribute__((no_sanitize("thread"))) static inline void gk_sim_atomic(void) {
     if (--gk_sim_now.atomics_left == 0)
         gk_sim_yield();
 }
@@ -13,14 +26,14 @@ static inline void gk_sim_atomic(void) {
 template <typename B, typename T, typename F> static inline T gk_sim_update(T *at, F change) {
     static_assert(sizeof(B) == sizeof(T), "");
     gk_sim_atomic();
-    B *cell = reinterpret_cast<B *>(at), before = __atomic_load_n(cell, __ATOMIC_RELAXED), after;
+    B *cell = reinterpret_cast<B *>(at), before = __atomic_load_n(cell, GK_SIM_LOAD_ORDER), after;
     T old;
     do {
         memcpy(static_cast<void *>(&old), &before, sizeof old);
         T next = change(old);
         memcpy(&after, static_cast<const void *>(&next), sizeof after);
-    } while (!__atomic_compare_exchange_n(cell, &before, after, true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
+    } while (
+        !__atomic_compare_exchange_n(cell, &before, after, true, GK_SIM_ORDER, GK_SIM_LOAD_ORDER));
     return old;
 }
 
@@ -37,7 +50,7 @@ template <typename B, typename T, typename F> static inline T gk_sim_update(T *a
 #define GK_SIM_FETCH(name, T, operation)                                                           \
     static inline T name(T *at, T value) {                                                         \
         gk_sim_atomic();                                                                           \
-        return __atomic_##operation(at, value, __ATOMIC_RELAXED);                                  \
+        return __atomic_##operation(at, value, GK_SIM_ORDER);                                      \
     }                                                                                              \
     static inline T name##_block(T *at, T value) {                                                 \
         return name(at, value);                                                                    \
@@ -85,8 +98,7 @@ GK_SIM_ATOMIC(atomicExch, float, uint32_t, ((void)old, value))
 #define GK_SIM_CAS(T)                                                                              \
     static inline T atomicCAS(T *at, T compare, T value) {                                         \
         gk_sim_atomic();                                                                           \
-        __atomic_compare_exchange_n(at, &compare, value, false, __ATOMIC_RELAXED,                  \
-                                    __ATOMIC_RELAXED);                                             \
+        __atomic_compare_exchange_n(at, &compare, value, false, GK_SIM_ORDER, GK_SIM_LOAD_ORDER);  \
         return compare;                                                                            \
     }
 GK_SIM_CAS(int)
@@ -100,13 +112,13 @@ GK_SIM_CAS(unsigned short)
 #undef GK_SIM_CAS
 
 static inline void __threadfence(void) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    GK_SIM_FENCE();
 }
 static inline void __threadfence_block(void) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    GK_SIM_FENCE();
 }
 static inline void __threadfence_system(void) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    GK_SIM_FENCE();
 }
 static inline void __nanosleep(unsigned) {
     gk_sim_yield();

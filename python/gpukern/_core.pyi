@@ -1,6 +1,5 @@
 from collections.abc import Sequence
-from types import CapsuleType
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt

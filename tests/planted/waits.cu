@@ -10,7 +10,7 @@ GK_ROW(planted, spin, float32, spin, 1, 64, 4, 75, "clean: a thread spins until 
 GK_ROW(planted, divergent, float32, divergent, 1, 64, 4, 75, "a barrier that half of the block skips")
 GK_ROW(planted, returned, float32, returned, 1, 64, 4, 75, "a thread has returned before the barrier")
 GK_ROW(planted, two_barriers, float32, two_barriers, 1, 64, 4, 75, "odd and even threads at different barriers")
-GK_ROW(planted, too_few_rounds, float32, too_few_rounds, 1, 64, 4, 75, "threads loop over a barrier unequally often")
+GK_ROW(planted, too_few_rounds, float32, too_few_rounds, 1, 64, 4, 75, "one thread loops over a barrier once more")
 GK_ROW(planted, exited_lane, float32, exited_lane, 1, 64, 4, 75, "a shuffle names a lane that has returned")
 GK_ROW(planted, lane_at_barrier, float32, lane_at_barrier, 1, 64, 4, 75, "a shuffle names a lane that waits at a barrier")
 GK_ROW(planted, masks_differ, float32, masks_differ, 1, 64, 4, 75, "lanes of one shuffle pass different masks")

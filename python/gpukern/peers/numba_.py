@@ -1,5 +1,7 @@
 """Numba: CUDA kernels as a Python programmer writes them, and its own reduction."""
 
+import contextlib
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -13,11 +15,15 @@ if not hasattr(np, "row_stack"):
     # NumPy 2.5 took this name away, and Numba still looks it up when it is imported.
     np.row_stack = np.vstack  # type: ignore[attr-defined, unused-ignore]  # noqa: NPY201
 
-import numba
-from numba import cuda
+# Numba carries types for a part of itself only, so it is taken as a whole without.
+numba: Any = importlib.import_module("numba")
+cuda: Any = importlib.import_module("numba.cuda")
 
-# A small grid is what is compared, not a mistake to be told of.
-numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+# A small grid is what is compared, not a mistake to be told of. Numba has one switch, and the
+# package numba-cuda, which replaces its CUDA part, another.
+for _config in ("numba.core.config", "numba.cuda.core.config"):
+    with contextlib.suppress(ImportError):
+        importlib.import_module(_config).__dict__["CUDA_LOW_OCCUPANCY_WARNINGS"] = 0
 
 Array = npt.NDArray[Any]
 _TILE = 16

@@ -462,10 +462,10 @@ static gk_status cuda_owns(gk_backend *base, const void *pointer, gk_error *erro
         return status;
     if (kind != CU_MEMORYTYPE_DEVICE && kind != CU_MEMORYTYPE_UNIFIED)
         return gk_fail(error, GK_VALUE_ERROR, "%p is not device memory", pointer);
-    if (ordinal != (int)cuda->device)
+    if (ordinal != cuda->base.ordinal)
         return gk_fail(error, GK_VALUE_ERROR,
                        "%p is memory of device %d, and this call runs on device %d", pointer,
-                       ordinal, (int)cuda->device);
+                       ordinal, cuda->base.ordinal);
     return GK_OK;
 }
 
@@ -526,7 +526,8 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
     gk_status status = gk_driver_open(&cuda->driver, error);
     if (status == GK_OK)
-        status = gk_driver_device(&cuda->driver, &cuda->device, &cuda->base.capability, error);
+        status = gk_driver_device(&cuda->driver, cuda->base.ordinal, &cuda->device,
+                                  &cuda->base.capability, error);
     if (status != GK_OK)
         return status;
     CUresult result = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);
@@ -565,12 +566,13 @@ static const gk_backend functions = {
     .close = cuda_close,
 };
 
-gk_status gk_backend_cuda_open(gk_backend **backend, gk_locator locate, void *context,
+gk_status gk_backend_cuda_open(gk_backend **backend, int ordinal, gk_locator locate, void *context,
                                gk_error *error) {
     gk_cuda *cuda = calloc(1, sizeof *cuda);
     if (!cuda)
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
     cuda->base = functions;
+    cuda->base.ordinal = ordinal;
     cuda->locate = locate;
     cuda->locate_context = context;
     pthread_mutex_init(&cuda->lock, NULL);

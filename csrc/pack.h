@@ -1,4 +1,5 @@
-/* Stretches of a strided host array, element by element in C order, to contiguous memory and back. */
+/* Stretches of a strided host array, element by element in C order, to contiguous memory and back.
+ */
 #ifndef GK_PACK_H
 #define GK_PACK_H
 

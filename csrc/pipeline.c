@@ -10,9 +10,10 @@
 #include "trace.h"
 
 enum {
-    SLOTS = 3,  /* chunks a lane has under way: one packed, one on the bus, one coming back */
+    SLOTS = 3, /* chunks a lane has under way: one packed, one on the bus, one coming back */
     BUFFERS = GK_PIPELINE_OPERANDS + 1,
     RESULT = GK_PIPELINE_OPERANDS, /* the buffer of the result */
+    LEAST_CHUNK = 32768,           /* elements */
 };
 
 /* A chunk under way. */
@@ -40,6 +41,7 @@ struct gk_pipeline {
     lane *lanes;
     char *pinned;
     void *device;
+    gk_pipeline_streams streams;
     gk_event *started; /* what the lanes wait for before they touch a caller's device memory */
 };
 
@@ -51,6 +53,7 @@ typedef struct passage {
     gk_trace *trace;
     size_t chunk, chunks;
     bool direct[BUFFERS]; /* the array is pinned memory itself: no staging */
+    bool settles;         /* the caller's host memory is in use until the last chunk is through */
     atomic_size_t next;
     atomic_bool failed;
     pthread_mutex_t lock; /* guards the error: the first one stays */
@@ -81,6 +84,9 @@ static void free_lanes(gk_pipeline *pipeline, gk_backend *backend) {
             backend->event_free(backend, pipeline->lanes[i].slots[j].done);
         backend->stream_free(backend, pipeline->lanes[i].stream);
     }
+    for (int i = 0; i < GK_PIPELINE_STREAMS; i++)
+        backend->stream_free(backend, pipeline->streams.all[i]);
+    memset(&pipeline->streams, 0, sizeof pipeline->streams);
     backend->event_free(backend, pipeline->started);
     backend->release(backend, pipeline->device, 0);
     if (pipeline->pinned)
@@ -132,6 +138,8 @@ static gk_status need_lanes(gk_pipeline *pipeline, gk_backend *backend, gk_error
         status = backend->synchronize(backend, 0, error); /* its stream has it; now all have */
     if (status == GK_OK)
         status = backend->event_new(backend, &pipeline->started, error);
+    for (int i = 0; i < GK_PIPELINE_STREAMS && status == GK_OK; i++)
+        status = backend->stream_new(backend, &pipeline->streams.all[i], error);
     for (int i = 0; i < pipeline->count && status == GK_OK; i++)
         status = fill_lane(pipeline, backend, i, error);
     if (status != GK_OK)
@@ -182,10 +190,10 @@ static gk_status bring_in(passage *run, lane *on, slot *at, int number, size_t f
         from = (const char *)operand->data + first * size;
     else
         gk_pack(at->pinned[number], operand, first, count);
-    gk_trace_start(run->trace, on->stream, GK_TRACE_IN);
-    gk_status status =
-        run->backend->start_copy_in(run->backend, view->data, from, count * size, on->stream, error);
-    gk_trace_end(run->trace, on->stream, GK_TRACE_IN);
+    size_t step = gk_trace_start(run->trace, on->stream, GK_TRACE_IN);
+    gk_status status = run->backend->start_copy_in(run->backend, view->data, from, count * size,
+                                                   on->stream, error);
+    gk_trace_end(run->trace, on->stream, step);
     return status;
 }
 
@@ -194,10 +202,10 @@ static gk_status send_out(passage *run, lane *on, slot *at, const gk_array *view
     const gk_array *result = &run->flow->result;
     size_t size = gk_dtype_size(result->dtype);
     char *to = run->direct[RESULT] ? (char *)result->data + first * size : at->pinned[RESULT];
-    gk_trace_start(run->trace, on->stream, GK_TRACE_OUT);
+    size_t step = gk_trace_start(run->trace, on->stream, GK_TRACE_OUT);
     gk_status status =
         run->backend->start_copy_out(run->backend, to, view->data, count * size, on->stream, error);
-    gk_trace_end(run->trace, on->stream, GK_TRACE_OUT);
+    gk_trace_end(run->trace, on->stream, step);
     if (status == GK_OK && !run->direct[RESULT]) {
         at->first = first;
         at->unpacked = count;
@@ -214,15 +222,15 @@ static gk_status feed(passage *run, lane *on, slot *at, size_t number, gk_error 
     if (flow->has_result) {
         char *source = (char *)(uintptr_t)flow->source;
         size_t size = gk_dtype_size(flow->result.dtype);
-        result = chunk_view(&flow->result, source ? source + first * size : at->device[RESULT],
-                            count);
+        result =
+            chunk_view(&flow->result, source ? source + first * size : at->device[RESULT], count);
     }
     for (int i = 0; i < flow->operand_count && status == GK_OK; i++)
         status = bring_in(run, on, at, i, first, count, &operands[i], error);
     if (status == GK_OK && flow->work) {
-        gk_trace_start(run->trace, on->stream, GK_TRACE_KERNEL);
+        size_t step = gk_trace_start(run->trace, on->stream, GK_TRACE_KERNEL);
         status = flow->work(flow->context, on->stream, operands, &result, first, error);
-        gk_trace_end(run->trace, on->stream, GK_TRACE_KERNEL);
+        gk_trace_end(run->trace, on->stream, step);
     }
     if (status == GK_OK && flow->has_result)
         status = send_out(run, on, at, &result, first, count, error);
@@ -238,7 +246,6 @@ static gk_status feed(passage *run, lane *on, slot *at, size_t number, gk_error 
 static void drive(void *context, int worker) {
     passage *run = context;
     lane *own = &run->pipeline->lanes[worker];
-    bool delivers = run->flow->has_result;
     gk_error error = {0};
     gk_status status = GK_OK;
     while (status == GK_OK && !atomic_load(&run->failed)) {
@@ -250,7 +257,7 @@ static void drive(void *context, int worker) {
         if (status == GK_OK)
             status = feed(run, own, at, number, &error);
     }
-    for (int i = 0; i < SLOTS && delivers; i++) {
+    for (int i = 0; i < SLOTS && run->settles; i++) {
         slot *at = &own->slots[own->turn++ % SLOTS];
         gk_status settled = settle(run, at, status == GK_OK ? &error : &(gk_error){0});
         status = status == GK_OK ? settled : status;
@@ -272,13 +279,20 @@ static void drain(passage *run) {
 
 /* flows ---------------------------------------------------------------------------------------- */
 
-static size_t chunk_elements(const gk_flow *flow) {
+/* Elements a chunk: as much as a buffer takes, but no less than two chunks a lane where the arrays
+   are short. It depends on the arrays alone, and is a multiple of what any reduction's block takes,
+   so that a sum in chunks has the partition, and the bits, of the whole one. */
+static size_t chunk_elements(const gk_pipeline *pipeline, const gk_flow *flow) {
     size_t size = flow->has_result ? gk_dtype_size(flow->result.dtype) : 1;
     for (int i = 0; i < flow->operand_count; i++) {
         size_t other = gk_dtype_size(flow->operands[i].dtype);
         size = other > size ? other : size;
     }
-    return GK_PIPELINE_CHUNK / size;
+    size_t most = GK_PIPELINE_CHUNK / size;
+    size_t share = flow->count / ((size_t)pipeline->count * 2);
+    share = (share + LEAST_CHUNK - 1) / LEAST_CHUNK * LEAST_CHUNK;
+    share = share < LEAST_CHUNK ? LEAST_CHUNK : share;
+    return share < most ? share : most;
 }
 
 static bool is_direct(gk_pool *pool, const gk_array *array) {
@@ -296,8 +310,7 @@ static gk_status start_after(passage *run, gk_error *error) {
     foreign |= flow->work != NULL;
     if (!foreign)
         return GK_OK;
-    gk_status status =
-        run->backend->record(run->backend, pipeline->started, flow->after, error);
+    gk_status status = run->backend->record(run->backend, pipeline->started, flow->after, error);
     for (int i = 0; i < pipeline->count && status == GK_OK; i++)
         status = run->backend->wait_event(run->backend, pipeline->lanes[i].stream,
                                           pipeline->started, error);
@@ -332,20 +345,35 @@ static gk_status pass(passage *run, gk_error *error) {
     return status;
 }
 
-gk_status gk_pipeline_run(gk_pipeline *pipeline, gk_backend *backend, const gk_flow *flow,
-                          gk_error *error) {
-    passage run = {.pipeline = pipeline, .backend = backend, .flow = flow};
-    run.chunk = chunk_elements(flow);
-    run.chunks = (flow->count + run.chunk - 1) / run.chunk;
-    for (int i = 0; i < flow->operand_count; i++)
-        run.direct[i] = is_direct(pipeline->pool, &flow->operands[i]);
-    run.direct[RESULT] = flow->has_result && is_direct(pipeline->pool, &flow->result);
-    if (pipeline->owner != getpid()) { /* a child of a fork: the lock may be another thread's */
+/* One at a time; the lock may be another thread's in the child of a fork. */
+static void take_turn(gk_pipeline *pipeline) {
+    if (pipeline->owner != getpid()) {
         pthread_mutex_init(&pipeline->turn, NULL);
         pipeline->owner = getpid();
     }
-    pthread_mutex_init(&run.lock, NULL);
     pthread_mutex_lock(&pipeline->turn);
+}
+
+gk_status gk_pipeline_get_streams(gk_pipeline *pipeline, gk_backend *backend,
+                                  gk_pipeline_streams *streams, gk_error *error) {
+    take_turn(pipeline);
+    gk_status status = need_lanes(pipeline, backend, error);
+    *streams = pipeline->streams;
+    pthread_mutex_unlock(&pipeline->turn);
+    return status;
+}
+
+gk_status gk_pipeline_run(gk_pipeline *pipeline, gk_backend *backend, const gk_flow *flow,
+                          gk_error *error) {
+    passage run = {.pipeline = pipeline, .backend = backend, .flow = flow};
+    run.chunk = chunk_elements(pipeline, flow);
+    run.chunks = (flow->count + run.chunk - 1) / run.chunk;
+    run.settles = flow->has_result;
+    for (int i = 0; i < flow->operand_count; i++)
+        run.settles |= run.direct[i] = is_direct(pipeline->pool, &flow->operands[i]);
+    run.direct[RESULT] = flow->has_result && is_direct(pipeline->pool, &flow->result);
+    pthread_mutex_init(&run.lock, NULL);
+    take_turn(pipeline);
     gk_status status = need_lanes(pipeline, backend, error);
     if (status == GK_OK && flow->busy)
         status = gk_trace_new(backend, pipeline->lanes[0].stream,

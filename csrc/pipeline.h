@@ -30,8 +30,8 @@ typedef struct gk_flow {
     size_t count;
     int operand_count;
     gk_array operands[GK_PIPELINE_OPERANDS]; /* on the host */
-    void *landing[GK_PIPELINE_OPERANDS]; /* device memory for all of an operand, or NULL */
-    gk_chunk_work work;                  /* or NULL */
+    void *landing[GK_PIPELINE_OPERANDS];     /* device memory for all of an operand, or NULL */
+    gk_chunk_work work;                      /* or NULL */
     void *context;
     bool has_result;
     gk_array result;    /* on the host, contiguous */
@@ -49,6 +49,17 @@ void gk_pipeline_free(gk_pipeline *pipeline, gk_backend *backend);
    touched, where there is no room for the buffers. One flow at a time: other callers wait. */
 gk_status gk_pipeline_run(gk_pipeline *pipeline, gk_backend *backend, const gk_flow *flow,
                           gk_error *error);
+
+/* Three more streams for work that is not cut into chunks, such as a product by panels. */
+enum { GK_PIPELINE_STREAMS = 3 };
+typedef union gk_pipeline_streams {
+    struct {
+        gk_stream gate, compute, out;
+    };
+    gk_stream all[GK_PIPELINE_STREAMS];
+} gk_pipeline_streams;
+gk_status gk_pipeline_get_streams(gk_pipeline *pipeline, gk_backend *backend,
+                                  gk_pipeline_streams *streams, gk_error *error);
 
 /* Device memory that the lanes hold. */
 size_t gk_pipeline_bytes(gk_pipeline *pipeline);

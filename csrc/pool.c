@@ -242,7 +242,10 @@ void gk_pool_close(gk_pool *pool) {
     lock(pool);
     pool->closed = true;
     discard_unused(pool, 0);
-    /* What is still in use stays pinned until the context goes: the memory itself stays valid. */
+    for (size_t i = 0; i < pool->count; i++) { /* in use: ordinary memory from now on */
+        pool->backend->unpin(pool->backend, pool->blocks[i].start);
+        pool->blocks[i].pinned = false;
+    }
     pool->backend = NULL;
     pool->workers = NULL;
     bool last = pool->used == 0;

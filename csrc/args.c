@@ -54,9 +54,7 @@ int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize
     return 0;
 }
 
-/* Put the operation's name before what NumPy or Python raised, in the built-in exception that it is
-   a kind of; always returns -1. */
-static int name_failure(const char *operation) {
+int gk_name_failure(const char *operation) {
     PyObject *const kinds[] = {PyExc_MemoryError, PyExc_OverflowError, PyExc_TypeError,
                                PyExc_ValueError};
     PyObject *type, *value, *traceback, *kind = NULL;
@@ -190,7 +188,7 @@ int gk_shape_from_object(const char *function, PyObject *object, gk_array *array
     npy_intp shape[GK_MAX_DIMENSIONS];
     int ndim = PyArray_IntpFromSequence(object, shape, GK_MAX_DIMENSIONS);
     if (ndim < 0)
-        return name_failure(function);
+        return gk_name_failure(function);
     if (ndim > GK_MAX_DIMENSIONS) {
         PyErr_Format(PyExc_ValueError, "%s: %d dimensions, more than %d", function, ndim,
                      GK_MAX_DIMENSIONS);
@@ -231,7 +229,7 @@ PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like
         descr ? PyArray_NewFromDescr(&PyArray_Type, descr, like->ndim, shape, NULL, NULL, 0, NULL)
               : NULL;
     if (!array)
-        name_failure(call->operation);
+        gk_name_failure(call->operation);
     return array;
 }
 
@@ -248,11 +246,22 @@ static void view_host(PyArrayObject *source, gk_dtype dtype, gk_array *array) {
     }
 }
 
+/* To take a masked array as its data would give what its mask hides. */
+static int refuse_masked(const gk_call *call, const char *name, PyObject *object) {
+    if (PyArray_CheckExact(object) || !PyObject_HasAttrString(object, "mask"))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%s: %s is a masked array; use .filled(...) or .compressed()",
+                 call->operation, name);
+    return -1;
+}
+
 /* Contiguous, aligned and in native byte order: as it is, or as a copy. */
 static int take_host(gk_state *state, gk_call *call, const char *name, PyObject *object,
                      gk_operand *operand) {
     PyArrayObject *source = (PyArrayObject *)object;
     gk_dtype dtype;
+    if (refuse_masked(call, name, object) < 0)
+        return -1;
     if (!dtype_of(PyArray_DESCR(source), &dtype)) {
         PyErr_Format(PyExc_TypeError,
                      "%s: %s has dtype %S, which is not supported; use " GK_DTYPE_LIST
@@ -271,7 +280,7 @@ static int take_host(gk_state *state, gk_call *call, const char *name, PyObject 
                   : NULL;
     }
     if (!operand->keeper)
-        return name_failure(call->operation);
+        return gk_name_failure(call->operation);
     view_host((PyArrayObject *)operand->keeper, dtype, &operand->array);
     return 0;
 }
@@ -281,11 +290,18 @@ static int take_host(gk_state *state, gk_call *call, const char *name, PyObject 
 /* The pointer comes from another library: ask the driver before a kernel touches it. */
 static int check_owned(const gk_state *state, gk_call *call, const char *name,
                        const gk_array *array) {
-    gk_status status = GK_OK;
+    gk_status status;
+    uintptr_t first, end;
     if (gk_count(array) == 0)
         return 0;
+    if (!gk_extent(array, &first, &end)) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: the __cuda_array_interface__ of %s has strides that leave the memory",
+                     call->operation, name);
+        return -1;
+    }
     Py_BEGIN_ALLOW_THREADS;
-    status = call->backend->owns(call->backend, array->data, &call->error);
+    status = call->backend->owns(call->backend, (const void *)first, end - first, &call->error);
     Py_END_ALLOW_THREADS;
     if (status == GK_OK)
         return 0;
@@ -376,7 +392,7 @@ static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObjec
     PyArray_Descr *descr = new_descr(state, dtype);
     operand->keeper = descr ? PyArray_FromAny(object, descr, 0, 0, NPY_ARRAY_CARRAY, NULL) : NULL;
     if (!operand->keeper)
-        return name_failure(call->operation);
+        return gk_name_failure(call->operation);
     view_host((PyArrayObject *)operand->keeper, dtype, &operand->array);
     return 0;
 }
@@ -458,6 +474,8 @@ static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const
                             gk_output *output) {
     PyArrayObject *array = (PyArrayObject *)out;
     gk_dtype dtype;
+    if (refuse_masked(call, "out", out) < 0)
+        return -1;
     if (!dtype_of(PyArray_DESCR(array), &dtype)) {
         PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, and the result is %s", call->operation,
                      (PyObject *)PyArray_DESCR(array), gk_dtype_name(expected->dtype));

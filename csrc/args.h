@@ -19,6 +19,10 @@ typedef struct gk_signature {
     int positional;
 } gk_signature;
 
+/* Put the operation's name before what NumPy or Python raised, in the built-in exception that it is
+   a kind of; always returns -1. */
+int gk_name_failure(const char *operation);
+
 /* Sort the arguments of a fast call into `values` (borrowed; NULL where not given). */
 int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize_t count,
              PyObject *keywords, PyObject **values);

@@ -90,27 +90,25 @@ void gk_make_contiguous(gk_array *array) {
     }
 }
 
-/* The first byte of the view and the byte behind its last one. */
-static void extent(const gk_array *array, uintptr_t *first, uintptr_t *end) {
-    intptr_t low = 0, high = (intptr_t)gk_dtype_size(array->dtype);
+bool gk_extent(const gk_array *array, uintptr_t *first, uintptr_t *end) {
+    int64_t low = 0, high = (int64_t)gk_dtype_size(array->dtype), reach;
     for (int i = 0; i < array->ndim; i++) {
-        intptr_t reach = (intptr_t)((array->shape[i] - 1) * array->strides[i]);
-        if (reach < 0)
-            low += reach;
-        else
-            high += reach;
+        int64_t *side = array->strides[i] < 0 ? &low : &high;
+        if (__builtin_mul_overflow(array->shape[i] - 1, array->strides[i], &reach) ||
+            __builtin_add_overflow(*side, reach, side))
+            return false;
     }
-    *first = (uintptr_t)((intptr_t)array->data + low);
-    *end = (uintptr_t)((intptr_t)array->data + high);
+    *first = (uintptr_t)array->data + (uintptr_t)low;
+    *end = (uintptr_t)array->data + (uintptr_t)high;
+    return *first <= (uintptr_t)array->data && *end >= (uintptr_t)array->data;
 }
 
 bool gk_overlaps(const gk_array *a, const gk_array *b) {
+    uintptr_t a_first, a_end, b_first, b_end;
     if (a->place != b->place || gk_count(a) == 0 || gk_count(b) == 0)
         return false;
-    uintptr_t a_first, a_end, b_first, b_end;
-    extent(a, &a_first, &a_end);
-    extent(b, &b_first, &b_end);
-    return a_first < b_end && b_first < a_end;
+    return !gk_extent(a, &a_first, &a_end) || !gk_extent(b, &b_first, &b_end) ||
+           (a_first < b_end && b_first < a_end);
 }
 
 static gk_text shape_text(const gk_array *array, const char *comma) {

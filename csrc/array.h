@@ -60,6 +60,10 @@ bool gk_is_addressable(const gk_array *array); /* its size in bytes fits 63 bits
 bool gk_same_shape(const gk_array *a, const gk_array *b);
 void gk_make_contiguous(gk_array *array); /* C-order strides for its shape; data untouched */
 
+/* The first byte that the view can touch and the byte behind its last one; false where that is
+   more than an address counts, as the strides of another library may claim. */
+bool gk_extent(const gk_array *array, uintptr_t *first, uintptr_t *end);
+
 /* Whether the bytes that the two views can touch have any in common. */
 bool gk_overlaps(const gk_array *a, const gk_array *b);
 

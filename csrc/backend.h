@@ -77,8 +77,9 @@ struct gk_backend {
 
     /* Whether this backend holds the kernel or library that the row needs. */
     gk_status (*holds)(gk_backend *, const gk_row *, gk_error *);
-    /* Whether `pointer` is memory of this device, as an array handed over by others must be. */
-    gk_status (*owns)(gk_backend *, const void *pointer, gk_error *);
+    /* Whether the bytes are memory of this device, as an array handed over by others must be. A GPU
+       answers for the first and the last byte, the simulator for all. */
+    gk_status (*owns)(gk_backend *, const void *first, size_t bytes, gk_error *);
     size_t (*live_bytes)(gk_backend *); /* allocated and not yet released, the device idle */
     void (*close)(gk_backend *);
 };

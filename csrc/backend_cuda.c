@@ -447,8 +447,7 @@ static gk_status cuda_holds(gk_backend *base, const gk_row *row, gk_error *error
     return row->symbol ? GK_OK : need_cublas((gk_cuda *)base, error);
 }
 
-static gk_status cuda_owns(gk_backend *base, const void *pointer, gk_error *error) {
-    gk_cuda *cuda = (gk_cuda *)base;
+static gk_status owns_byte(gk_cuda *cuda, const void *pointer, gk_error *error) {
     unsigned kind = 0;
     int ordinal = -1;
     CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -467,6 +466,12 @@ static gk_status cuda_owns(gk_backend *base, const void *pointer, gk_error *erro
                        "%p is memory of device %d, and this call runs on device %d", pointer,
                        ordinal, cuda->base.ordinal);
     return GK_OK;
+}
+
+static gk_status cuda_owns(gk_backend *base, const void *first, size_t bytes, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    gk_status status = owns_byte(cuda, first, error);
+    return status == GK_OK ? owns_byte(cuda, (const char *)first + bytes - 1, error) : status;
 }
 
 static size_t cuda_live_bytes(gk_backend *base) {

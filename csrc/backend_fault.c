@@ -64,7 +64,8 @@ GK_FORWARD(wait, GK_CUDA_ERROR,
            producer)
 GK_FORWARD(synchronize, GK_CUDA_ERROR, (gk_backend * base, gk_stream stream, gk_error *error),
            stream)
-GK_FORWARD(owns, GK_CUDA_ERROR, (gk_backend * base, const void *pointer, gk_error *error), pointer)
+GK_FORWARD(owns, GK_CUDA_ERROR,
+           (gk_backend * base, const void *first, size_t bytes, gk_error *error), first, bytes)
 
 /* What gives back, or only answers, does not fail. */
 static void fault_release(gk_backend *base, void *device, gk_stream stream) {

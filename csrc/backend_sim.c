@@ -370,14 +370,15 @@ static gk_status sim_synchronize(gk_backend *backend, gk_stream stream, gk_error
     return only_stream(stream, error);
 }
 
-static gk_status sim_owns(gk_backend *backend, const void *pointer, gk_error *error) {
+static gk_status sim_owns(gk_backend *backend, const void *first, size_t bytes, gk_error *error) {
     sim_backend *sim = (sim_backend *)backend;
     lock(sim);
-    allocation *found = holder(sim, pointer, 0);
+    allocation *found = holder(sim, first, bytes);
     unlock(sim);
     if (found)
         return GK_OK;
-    return gk_fail(error, GK_VALUE_ERROR, "%p is not memory of the simulator", pointer);
+    return gk_fail(error, GK_VALUE_ERROR, "%zu bytes at %p are not memory of the simulator", bytes,
+                   first);
 }
 
 static size_t sim_live_bytes(gk_backend *backend) {
@@ -415,9 +416,16 @@ static gk_status number_from(const char *variable, uint64_t *number, gk_error *e
     return GK_OK;
 }
 
-/* Half of the machine's memory: the arrays on the host need the other half. */
+/* Half of the memory of the machine, or of the container: the arrays on the host need the rest. */
 static size_t device_memory(void) {
-    return (size_t)sysconf(_SC_PHYS_PAGES) / 2 * (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    unsigned long long limit;
+    FILE *file = fopen("/sys/fs/cgroup/memory.max", "r"); /* says "max" where there is none */
+    if (file && fscanf(file, "%llu", &limit) == 1 && limit < bytes)
+        bytes = (size_t)limit;
+    if (file)
+        fclose(file);
+    return bytes / 2;
 }
 
 static bool tabulate(sim_backend *sim) {

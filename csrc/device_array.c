@@ -218,6 +218,20 @@ static Py_ssize_t length(PyObject *self) {
     return -1;
 }
 
+static int truth(PyObject *self) {
+    gk_device_array *array = (gk_device_array *)self;
+    if (gk_count(&array->array) != 1) {
+        PyErr_Format(PyExc_ValueError,
+                     "the truth value of a DeviceArray of %zu elements is ambiguous",
+                     gk_count(&array->array));
+        return -1;
+    }
+    PyObject *host = copy_to_host(array, NULL);
+    int is_true = host ? PyObject_IsTrue(host) : -1;
+    Py_XDECREF(host);
+    return is_true;
+}
+
 /* repr ----------------------------------------------------------------------------------------- */
 
 enum { REPR_WHOLE = 1000, REPR_EDGE = 3 }; /* elements shown in full; at each end of a longer one */
@@ -369,6 +383,7 @@ static PyType_Slot slots[] = {
     {Py_tp_getset, attributes},
     {Py_tp_members, members},
     {Py_sq_length, length},
+    {Py_nb_bool, truth},
     {Py_nb_add, operator_add},
     {Py_nb_matrix_multiply, operator_matmul},
     {0, NULL},

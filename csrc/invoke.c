@@ -1,5 +1,7 @@
 #include "invoke.h"
 
+#include <string.h>
+
 #include "device_array.h"
 
 static bool given(PyObject *object) {
@@ -14,8 +16,12 @@ static int take_variant(gk_call *call, PyObject *variant) {
                      (PyObject *)Py_TYPE(variant));
         return -1;
     }
-    call->variant = PyUnicode_AsUTF8AndSize(variant, NULL);
-    return call->variant ? 0 : -1;
+    Py_ssize_t length;
+    call->variant = PyUnicode_AsUTF8AndSize(variant, &length);
+    if (call->variant && strlen(call->variant) == (size_t)length)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%s: unknown variant %A", call->operation, variant);
+    return -1;
 }
 
 /* The axes of a full reduction: None, or every axis once in any order. */
@@ -30,9 +36,16 @@ static int check_axis(const gk_call *call, PyObject *axis, int ndim) {
     Py_ssize_t length = PyTuple_Size(axes);
     for (Py_ssize_t i = 0; i < length; i++) {
         long index = PyLong_AsLong(PyTuple_GetItem(axes, i));
-        if (index == -1 && PyErr_Occurred()) {
+        if (index == -1 && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            PyErr_Format(PyExc_TypeError,
+                         "%s: axis has to be None, an integer or a tuple of them, not %R",
+                         call->operation, axis);
             Py_DECREF(axes);
             return -1;
+        }
+        if (PyErr_Occurred()) { /* a number too large to count axes with */
+            PyErr_Clear();
+            index = ndim;
         }
         index += index < 0 ? ndim : 0;
         if (index < 0 || index >= ndim || seen[index]) {

@@ -104,6 +104,24 @@ def test_broadcasting_over_more_axes_than_a_kernel_takes():
     oracle.assert_same(gk.add(a, b), oracle.add(a, b), "twelve runs")
 
 
+def test_other_names_of_the_same_integers():
+    for name, dtype in (("longlong", "int64"), ("long", "int64"), ("intc", "int32"), ("b", "int8")):
+        a = random(100, DTYPES[dtype]).astype(name)
+        got = gk.add(a, a)
+        assert got.dtype == DTYPES[dtype]
+        oracle.assert_same(got, oracle.add(a, a), name)
+        out = np.zeros(100, name)
+        assert gk.add(a, a, out=out) is out
+        oracle.assert_same(out, oracle.add(a, a), f"out {name}")
+
+
+def test_windows_that_overlap_in_memory():
+    for dtype in DTYPES:
+        a = np.lib.stride_tricks.sliding_window_view(random(100, DTYPES[dtype]), 7)
+        oracle.assert_same(gk.to_device(a).to_host(), a, dtype)
+        oracle.assert_same(gk.add(a, a), oracle.add(a, a), dtype)
+
+
 # --- the tests' own tools ---------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -69,6 +70,8 @@ def assert_fails(call, exception, *words):
     return sentence
 
 
+TINY = np.ones(3, ml_dtypes.float8_e4m3fn)
+MASKED = np.ma.array(np.ones(3, np.float32), mask=[0, 1, 0])
 COMPLEX = np.ones(3, np.complex64)
 OBJECTS = np.array([1, "x", None], object)
 DATES = np.array(["2001-01-01"], "datetime64[D]")
@@ -90,6 +93,7 @@ DTYPE_ERRORS = {
     ),
     "matmul mixed": (lambda x: gk.matmul(x.f32, x.f64.T), ("matmul: ", "float32", "float64")),
     "add complex": (lambda x: gk.add(COMPLEX, COMPLEX), ("add: ", "complex64", "float32")),
+    "add float8": (lambda x: gk.add(TINY, TINY), ("add: ", "float8_e4m3fn", "bfloat16")),
     "add bool": (lambda x: gk.add(x.f32 > 0, x.f32 > 0), ("add: ", "bool")),
     "add uint16": (lambda x: gk.add(x.f32.astype("u2"), x.f32.astype("u2")), ("add: ", "uint16")),
     "add objects": (lambda x: gk.add(OBJECTS, OBJECTS), ("add: ", "object")),
@@ -120,6 +124,10 @@ def test_dtypes(case):
 
 
 OBJECT_ERRORS = {
+    "a masked array": (lambda x: gk.sum(MASKED), ("sum: ", "mask")),
+    "a masked array beside another": (lambda x: gk.add(x.f32, MASKED), ("add: ", "mask")),
+    "out a masked array": (lambda x: gk.add(x.f32[0], x.f32[0], out=MASKED), ("add: ", "mask")),
+    "to_device of a masked array": (lambda x: gk.to_device(MASKED), ("to_device: ", "mask")),
     "a list": (lambda x: gk.add(x.f32, [1, 2, 3]), ("add: ", "list")),
     "lists": (lambda x: gk.add([1.0], [2.0]), ("add: ", "list")),
     "text": (lambda x: gk.add("text", x.f32), ("add: ", "str")),
@@ -336,6 +344,19 @@ def test_an_unknown_variant_lists_those_that_there_are(op, device):
     assert_fails(call, ValueError, f"{op}: ", "'warp-speed'", *names)
 
 
+STRANGE = ["", "F32", " f32", "f32\0x", "f32\0", "x" * 5000, "%n%s%s", "ä", "f32x"]
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_strange_names(name):
+    assert_fails(lambda x: gk.add(x.f32, x.f32, variant=name), ValueError, "add: ")
+
+
+def test_a_name_that_is_no_text_of_unicode():
+    with pytest.raises(ValueError, match=r"surrogate|unknown variant"):
+        gk.add(np.ones(3, np.float32), 1.0, variant="\udcff")
+
+
 def test_a_variant_of_another_dtype():
     assert_fails(
         lambda x: gk.add(x.f64, x.f64, variant="f32x4"),
@@ -397,6 +418,16 @@ SUM_ERRORS = {
     "an axis": (lambda x: gk.sum(x.f32, axis=0), ("sum: ", "axis")),
     "an axis that is not there": (lambda x: gk.sum(x.f32, axis=5), ("sum: ", "axis")),
 }
+
+
+@pytest.mark.parametrize("axis", [1.5, "x", [0, 1], (0, "x"), object()])
+def test_an_axis_that_is_none(axis):
+    assert_fails(lambda x: gk.sum(x.f32, axis=axis), TypeError, "sum: ", "axis")
+
+
+@pytest.mark.parametrize("axis", [(0, 0), (0, 1, 2), (), -3])
+def test_axes_that_do_not_fit(axis):
+    assert_fails(lambda x: gk.sum(x.f32, axis=axis), ValueError, "sum: ", "axis")
 
 
 @pytest.mark.parametrize("case", SUM_ERRORS)

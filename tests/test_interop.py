@@ -137,6 +137,67 @@ def test_keys_that_may_be_there_or_not(changes):
     oracle.assert_same(got.to_host(), np.ascontiguousarray(a.T), f"{changes}")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_repeated_rows_and_columns_are_read_as_they_are(dtype):
+    """As torch's expand and cupy's broadcast_to hand them over: stride 0."""
+    holder = there(dtype=dtype)
+    a, size = random(SHAPE, DTYPES[dtype], 1), DTYPES[dtype].itemsize
+    row, rows = a[:1], changed(holder, strides=(0, size))
+    want = np.broadcast_to(row, SHAPE)
+    oracle.assert_same(gk.to_device(rows).to_host(), want, "to_device")
+    oracle.assert_same(gk.add(rows, rows).to_host(), oracle.add(want, want), "add")
+    oracle.assert_same(gk.transpose(rows).to_host(), want.T.copy(), "transpose")
+    oracle.assert_sum(gk.sum(rows).to_host(), want, "shuffle", "sum")
+    one = changed(holder, strides=(0, 0))
+    oracle.assert_sum(gk.sum(one).to_host(), np.full(SHAPE, a[0, 0]), "shuffle", "one element")
+    columns = changed(holder, shape=SHAPE[::-1], strides=(size, 0))
+    got = gk.matmul(rows, columns).to_host()
+    oracle.assert_matmul(got, want, want.T, "cublas", "matmul")
+    assert holder.holds(a)
+
+
+def test_nothing_may_have_any_strides_and_pointer():
+    holder = there()
+    nothing = changed(holder, shape=(0, 5), strides=(10**15, 8), data=(12345, False))
+    assert gk.to_device(nothing).shape == (0, 5)
+    assert gk.add(nothing, 1.0, out=nothing) is nothing
+    assert gk.sum(nothing).to_host() == 0
+
+
+# Shapes and strides that lead far away; on the simulator one byte is enough to be refused.
+FAR = [
+    *({"strides": (1 << 62, 1 << 62)}, {"strides": (-(1 << 62), 4)}, {"strides": (1 << 50, 4)}),
+    *({"strides": (4, -(1 << 50))}, {"shape": (1, 6), "strides": (0, 1 << 60)}),
+]
+NEAR = [{"strides": (-24, 4)}, {"strides": (28, 5)}, {"shape": (4, 24), "strides": (96, 4)}]
+
+LEAVING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import gpukern as gk, numpy as np
+from test_interop import SHAPE, changed, there
+changes, role = eval(sys.argv[2]), sys.argv[3]
+holder = there()
+block = holder.parent.to_host()
+view = changed(holder, **changes)
+a = np.ones(changes.get("shape", SHAPE), np.float32)
+try:
+    gk.add(view, a) if role == "operand" else gk.add(a, 1.0, out=view)
+except (ValueError, gk.CudaError) as error:
+    print(error)
+assert holder.unchanged(block)
+"""
+
+
+@pytest.mark.parametrize("changes", FAR if on_gpu() else FAR + NEAR)
+@pytest.mark.parametrize("role", ["operand", "out"])
+def test_a_view_that_leaves_its_memory(changes, role, script, request):
+    """In a process of its own: what is not refused may end it."""
+    run = script(LEAVING, str(request.path.parent), repr(changes), role)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("add: ")
+
+
 def test_keys_that_are_none():
     holder = there()
     nothing = {"strides": None, "mask": None, "stream": None, "descr": None}

@@ -201,6 +201,8 @@ def test_any_size(row, m, k, n):
 @pytest.mark.parametrize(("variant", "dtype"), ROWS)
 def test_large_matrices(variant, dtype):
     m, k, n = (1000, 1003, 1001) if on_gpu() else (130, 150, 101)
+    if dtype == "float64":
+        m = 100  # the oracle is NumPy without BLAS
     a, b = pair(m, k, n, dtype)
     oracle.assert_matmul(gk.matmul(a, b, variant=variant), a, b, variant, f"{m}x{k}x{n}")
 

@@ -24,6 +24,7 @@ SEEDS = [0, 1, 2, 3, 12345]
 C_FLAGS = ["-std=c17", "-g", "-fno-strict-aliasing", "-DGK_SIM_SPIN_SECONDS=1"]
 BODY_FLAGS = ["-std=c++17", "-g", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti"]
 CHECKS = "-fsanitize=alignment,bounds,null,integer-divide-by-zero"
+THREAD = ["-O1", "-fsanitize=thread"]
 ADDRESS = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 Harness = Callable[..., str]
@@ -111,6 +112,16 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Harness:
     return runner(build(tmp_path_factory.mktemp("address"), ADDRESS, ADDRESS, ADDRESS))
 
 
+@pytest.fixture(scope="module")
+def races(tmp_path_factory: pytest.TempPathFactory) -> Harness:
+    """With ThreadSanitizer in the kernels, and the scheduler telling it what runs."""
+    folder = tmp_path_factory.mktemp("races")
+    run = runner(build(folder, ["-O1", "-DGK_SIM_TSAN"], THREAD, ["-fsanitize=thread"]))
+    if "unexpected memory mapping" in run("reverse"):
+        pytest.skip("this kernel's address randomization is too wide for ThreadSanitizer")
+    return run
+
+
 def line_of(file: str, text: str) -> int:
     """The number of the line of a planted kernel that contains the text."""
     lines = (PLANTED / file).read_text().splitlines()
@@ -155,6 +166,34 @@ def test_wrong_use_of_shared_memory_gives_a_wrong_result(
     plain: Harness, kernel: str, seed: int
 ) -> None:
     assert plain(kernel, seed=seed).startswith("wrong")
+
+
+@pytest.mark.parametrize("arguments", CLEAN, ids=lambda arguments: arguments[0])
+def test_clean_kernels_have_no_races(races: Harness, arguments: tuple[object, ...]) -> None:
+    assert races(*arguments) == "right\n"
+    assert races(*arguments, seed=7, cores=3) == "right\n"
+
+
+RACES = [
+    ("missing_barrier", "cell[t] = in[gk_thread()]; // too late", "// too early"),
+    ("missing_second", "cell[t] = round", "first = cell"),
+    ("last_writer", "out[0] =", "out[0] ="),
+]
+
+
+@pytest.mark.parametrize(("kernel", "one", "other"), RACES)
+def test_races_are_shown_by_the_thread_sanitizer(
+    races: Harness, kernel: str, one: str, other: str
+) -> None:
+    said = races(kernel)
+    assert "WARNING: ThreadSanitizer: data race" in said
+    for text in (one, other):
+        assert f"memory.cu:{line_of('memory.cu', text)} " in said, said
+
+
+def test_the_thread_sanitizer_gets_over_faults(races: Harness) -> None:
+    assert races("divergent", 4, 64, 0, 1, "reverse").endswith("\nright\n")
+    assert races("threads", cores=3) == "right\n"
 
 
 def test_a_result_that_depends_on_the_order_differs_between_seeds(plain: Harness) -> None:
@@ -313,3 +352,9 @@ def test_the_child_of_a_fork_works(plain: Harness, cores: int) -> None:
 def test_a_seed_that_is_no_number_is_named(plain: Harness, value: str) -> None:
     said = plain("reverse", seed=value)
     assert f"GPUKERN_SIM_SEED is '{value}', not a number" in said
+
+
+def test_the_extension_has_no_other_thread_locals() -> None:
+    """The simulator fills all of the module's with poison, since they are shared memory."""
+    for source in (ROOT / "csrc").glob("*.[ch]"):
+        assert not re.search(r"\b(_Thread_local|thread_local|__thread)\b", source.read_text())

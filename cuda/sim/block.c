@@ -151,16 +151,17 @@ static inline void park(gk_sim_worker *worker, unsigned number) {
     leave(worker, &thread->context);
     gk_sim_race_thread(worker, number);
     worker->doing[number] = GK_SIM_RUNS;
-    gk_sim_now.thread = thread->index;
-    gk_sim_now.number = number;
+    worker->owner->thread = thread->index;
+    worker->owner->number = number;
 }
 
-/* Not inlined: a free fiber may go on in a later launch on another OS thread, and a compiler may
-   keep the address of a thread-local in the frame that waits. */
-static __attribute__((noinline)) void run_thread(gk_sim_worker *worker, unsigned number) {
-    gk_sim_now.thread = worker->threads[number].index;
-    gk_sim_now.number = number;
-    gk_sim_now.atomics_left = ATOMICS_BEFORE_A_YIELD;
+/* By way of `owner`, since a free fiber may go on in a later launch on another OS thread, and a
+   compiler may keep the address of a thread-local in the frame that waits. */
+static inline void run_thread(gk_sim_worker *worker, unsigned number) {
+    gk_sim_state *now = worker->owner;
+    now->thread = worker->threads[number].index;
+    now->number = number;
+    now->atomics_left = ATOMICS_BEFORE_A_YIELD;
     gk_sim_race_starts(worker, number);
     worker->run(worker->arguments);
     gk_sim_race_returns(worker);

@@ -72,7 +72,7 @@ struct gk_sim_worker {
 
     /* Fibers. */
     struct gk_sim_race *race; /* see race.h */
-    gk_sim_state *owner;      /* the OS thread that the fibers were last run by */
+    gk_sim_state *owner;      /* gk_sim_now of the OS thread that runs the fibers */
     gk_sim_fiber main;        /* the OS thread's own stack */
     gk_sim_fiber *running, *left;
     gk_sim_fiber *fibers[GK_SIM_SLABS];

@@ -65,6 +65,8 @@ static inline double __longlong_as_double(long long x) { return gk_sim_cast<doub
 
 // The approximations of a GPU are within a few units in the last place; these are as exact as the C
 // library. Macros, since glibc has functions of these names.
+#define rsqrtf   gk_sim_rsqrtf
+#define rsqrt    gk_sim_rsqrt
 #define __expf   expf
 #define __exp10f gk_sim_exp10f
 #define __logf   logf
@@ -75,8 +77,8 @@ static inline double __longlong_as_double(long long x) { return gk_sim_cast<doub
 #define __tanf   tanf
 #define __powf   powf
 static inline float gk_sim_exp10f(float x) { return powf(10.0f, x); }
-static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
-static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+static inline float gk_sim_rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline double gk_sim_rsqrt(double x) { return 1.0 / sqrt(x); }
 static inline float __fdividef(float x, float y) { return x / y; }
 static inline float __fdiv_rn(float x, float y) { return x / y; }
 static inline float __frcp_rn(float x) { return 1.0f / x; }

@@ -76,8 +76,8 @@ KERNEL(missing_second) { two_rounds<false>(out, in); }
 KERNEL(missing_barrier) {
     __shared__ float cell[THREADS];
     unsigned t = threadIdx.x;
-    cell[t] = in[gk_thread()];
-    out[gk_thread()] = cell[THREADS - 1 - t];
+    cell[t] = in[gk_thread()]; // too late for some
+    out[gk_thread()] = cell[THREADS - 1 - t]; // too early for others
 }
 
 KERNEL(uninitialised) {

@@ -33,9 +33,8 @@ typedef struct gk_operand {
     PyObject *keeper; /* owned; NULL where nothing was taken */
 } gk_operand;
 
-/* Take every operand of a call: arrays as they are (host arrays made native, aligned and contiguous
-   if they were not), Python scalars in the dtype of the array beside them. -1: raised, and nothing
-   is held. */
+/* Take every operand of a call: arrays as they are, Python scalars in the dtype of the array beside
+   them. -1: raised, and nothing is held. */
 int gk_take_operands(gk_state *state, gk_call *call, PyObject *const *objects, int count,
                      gk_operand *operands);
 void gk_drop_operands(gk_operand *operands, int count);
@@ -44,9 +43,11 @@ void gk_drop_operands(gk_operand *operands, int count);
 bool gk_is_operand(const gk_state *state, PyObject *object);
 
 /* Where a result goes: `object` is what the user gets, `array` what the engine writes; where the
-   user's array is not contiguous, aligned and native, `bridge` stands between them. */
+   user's array is not contiguous, aligned and native, or so large that a failure could leave it
+   half written, `bridge` stands between them. */
 typedef struct gk_output {
     gk_array array;
+    gk_array target;  /* the user's host array, where a bridge stands before it */
     PyObject *object; /* owned */
     PyObject *bridge; /* owned, or NULL */
 } gk_output;
@@ -57,7 +58,7 @@ int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array
 /* A new host array for the result. */
 int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output);
 /* What has to be done after the engine has written: -1 raised. */
-int gk_finish_output(gk_output *output);
+int gk_finish_output(gk_state *state, gk_output *output);
 void gk_drop_output(gk_output *output);
 /* A 0-d host array as the scalar that NumPy would give; steals and returns a reference. */
 PyObject *gk_as_scalar(PyObject *array);

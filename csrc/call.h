@@ -6,7 +6,7 @@
 #include "engine.h"
 #include "registry.h"
 
-enum { GK_MAX_TEMPORARIES = 8, GK_MAX_OPERANDS = 2 };
+enum { GK_MAX_TEMPORARIES = 12, GK_MAX_OPERANDS = 2 };
 
 /* Where the time of a call went, in seconds; measured only under gpukern.profile(), since
    phases that do not run side by side then have to end before the next one starts. */

@@ -159,6 +159,7 @@ static void free_ring(product *of) {
     for (int i = 0; i < RING; i++) {
         backend->event_free(backend, of->ring[i].used);
         backend->event_free(backend, of->ring[i].sent);
+        of->ring[i] = (panel){0};
     }
 }
 
@@ -266,6 +267,12 @@ static gk_status flow_matmul(gk_call *call, const gk_array *operands, const gk_a
     double start = gk_seconds();
     plan(&of, atomic_load(&call->engine->device_limit));
     status = make_ring(&of);
+    while (status == GK_MEMORY_ERROR && (of.rows > 1 || of.columns > 1)) {
+        free_ring(&of); /* the device is fuller than the limit says: smaller panels */
+        gk_call_end(call);
+        plan(&of, bytes_needed(&of) / 2);
+        status = make_ring(&of);
+    }
     if (status == GK_OK)
         status = multiply(&of);
     free_ring(&of);

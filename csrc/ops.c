@@ -106,6 +106,7 @@ gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const g
         gk_status status = operation->flow(call, operands, result);
         if (status != GK_MEMORY_ERROR)
             return status;
+        gk_call_end(call); /* what it had taken, before the plain way asks for its own */
     }
     return run_staged(call, operation, operands, result);
 }

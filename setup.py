@@ -47,6 +47,8 @@ COMMON_FLAGS = ["-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing"]
 C_FLAGS = ["-std=c17", "-D_GNU_SOURCE=", *WARNINGS, *COMMON_FLAGS]
 # No exceptions and no RTTI: then the extension needs nothing of libstdc++.
 BODY_FLAGS = ["-std=c++17", "-DGK_SIM", "-fno-exceptions", "-fno-rtti", "-Wno-unknown-pragmas"]
+# What a GPU would fault on; cuda/sim/checks.c turns each into an error that names the line.
+BODY_CHECKS = ["-fsanitize=alignment,bounds,null,integer-divide-by-zero"]
 SANITIZERS = [
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
@@ -422,7 +424,8 @@ def simulator_steps(plan: Plan) -> list[Step]:
     steps = [object_step(plan, source, C_FLAGS) for source in files("cuda/sim", "*.c")]
     for family in plan.families:
         defines = [f"-DGK_FAMILY={family}", f'-DGK_FAMILY_FILE="{family}.cu"']
-        flags = [*BODY_FLAGS, *COMMON_FLAGS, *defines]
+        checks = [] if plan.sanitize else BODY_CHECKS
+        flags = [*BODY_FLAGS, *COMMON_FLAGS, *checks, *defines]
         steps.append(object_step(plan, Path("cuda/sim/bodies.cpp"), flags, f"-{family}"))
     return steps
 

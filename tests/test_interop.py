@@ -169,7 +169,7 @@ FAR = [
     *({"strides": (1 << 62, 1 << 62)}, {"strides": (-(1 << 62), 4)}, {"strides": (1 << 50, 4)}),
     *({"strides": (4, -(1 << 50))}, {"shape": (1, 6), "strides": (0, 1 << 60)}),
 ]
-NEAR = [{"strides": (-24, 4)}, {"strides": (28, 5)}, {"shape": (4, 24), "strides": (96, 4)}]
+NEAR = [{"strides": (-24, 4)}, {"strides": (60, 5)}, {"shape": (4, 24), "strides": (96, 4)}]
 
 LEAVING = """
 import sys

@@ -31,6 +31,7 @@ class Call:
     host_to_device: float
     kernel: float
     device_to_host: float
+    overlapped: float
     host: float
     wall: float
     bytes_in: int

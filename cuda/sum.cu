@@ -4,7 +4,7 @@
 // CUDA" (2007).
 #include "device.cuh"
 
-GK_ACCUMULATE(sum, atomic, float32, gk_sum_atomic_f32, 1, 256, 4, 75, "every thread adds to one cell: right, serialized, and in no fixed order")
+GK_ACCUMULATE(sum, atomic, float32, gk_sum_atomic_f32, 1, 256, 4, 75, "every thread adds to one cell: serialized, in no fixed order, subnormals flushed to 0")
 GK_ROW(sum, interleaved, float32, gk_sum_interleaved_f32, 1, 256, 4, 75, "pairs in shared memory, the stride doubling: few atomics, but warps diverge")
 GK_ROW(sum, tree, float32, gk_sum_tree_f32, 1, 256, 4, 75, "the stride halving: whole warps retire, no bank conflicts")
 GK_ROW(sum, shuffle, float32, gk_sum_shuffle_f32, 16, 256, 4, 75, "16 elements a thread, then warp shuffles: registers in place of shared memory")

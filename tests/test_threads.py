@@ -201,7 +201,7 @@ def test_a_pool_of_forked_workers(script):
     assert run.returncode == 0, run.stderr
 
 
-def test_the_number_of_cores_does_not_change_results(script):
+def test_the_number_of_cores_does_not_change_results(script, request):
     code = """
 import sys; sys.path.insert(0, sys.argv[1])
 from arrays import DTYPES, random
@@ -209,7 +209,7 @@ import gpukern as gk
 a = random((100, 100), DTYPES["float32"])
 print(gk.matmul(a, a).tobytes().hex()[:4000], gk.sum(a).tobytes().hex())
 """
-    here = str(__import__("pathlib").Path(__file__).parent)
+    here = str(request.path.parent)
     runs = [script(code, here, GPUKERN_SIM_THREADS=threads) for threads in ("1", "2", "7")]
     assert [run.returncode for run in runs] == [0, 0, 0], runs[0].stderr
     assert len({run.stdout for run in runs}) == 1

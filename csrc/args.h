@@ -3,29 +3,10 @@
 #define GK_ARGS_H
 
 #include "state.h"
+#include "values.h"
 
 /* Load NumPy's C API; -1: raised. */
 int gk_args_init(void);
-
-/* For a sentence about what may be used. */
-#define GK_DTYPE_LIST "float32, float64, float16, bfloat16, int32, int64, int8 and uint8"
-
-/* How a function takes its arguments: the first `required` by position only, up to `positional` by
-   position or name, the rest by name only. */
-typedef struct gk_signature {
-    const char *function;
-    const char *const *names; /* ends in NULL */
-    int required;
-    int positional;
-} gk_signature;
-
-/* Put the operation's name before what NumPy or Python raised, in the built-in exception that it is
-   a kind of; always returns -1. */
-int gk_name_failure(const char *operation);
-
-/* Sort the arguments of a fast call into `values` (borrowed; NULL where not given). */
-int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize_t count,
-             PyObject *keywords, PyObject **values);
 
 /* An operand and what keeps its memory alive. */
 typedef struct gk_operand {
@@ -66,11 +47,8 @@ PyObject *gk_as_scalar(PyObject *array);
 PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like);
 void *gk_host_data(PyObject *array);
 
-PyObject *gk_shape_tuple(const gk_array *array);
 int gk_shape_from_object(const char *function, PyObject *object, gk_array *array);
 PyObject *gk_dtype_object(gk_state *state, gk_dtype dtype); /* a new numpy.dtype */
 int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object, gk_dtype *dtype);
-/* None or an integer handle. */
-int gk_stream_from_object(const char *function, PyObject *object, gk_stream *stream);
 
 #endif

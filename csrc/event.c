@@ -1,6 +1,6 @@
 #include "event.h"
 
-#include "args.h"
+#include "values.h"
 
 typedef struct event_object {
     PyObject ob_base;

@@ -1,6 +1,6 @@
 #include "state.h"
 
-#include "args.h"
+#include "values.h"
 
 PyObject *gk_raise(const gk_state *state, const gk_error *error) {
     PyObject *type = state->cuda_error;

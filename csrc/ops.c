@@ -91,10 +91,11 @@ static gk_status run_staged(gk_call *call, const gk_operation *operation, const 
 
 gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const gk_array *operands,
                            const gk_array *result) {
+    /* Of nothing there is nothing to stream: the plain way knows what a result without terms is. */
     bool on_host = result->place == GK_HOST && !call->stream;
     size_t bytes = gk_bytes(result);
     for (int i = 0; i < operation->operand_count; i++) {
-        on_host = on_host && operands[i].place == GK_HOST;
+        on_host = on_host && operands[i].place == GK_HOST && gk_count(&operands[i]) > 0;
         bytes += gk_bytes(operation->elementwise ? result : &operands[i]);
     }
     if (on_host && operation->mapped && bytes <= atomic_load(&call->engine->mapped_limit)) {
@@ -102,7 +103,7 @@ gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const g
         gk_status status = run_mapped(call, operation, operands, result, &done);
         if (done)
             return status;
-    } else if (on_host && operation->flow && bytes >= operation->flow_bytes && bytes > 0) {
+    } else if (on_host && operation->flow && bytes >= operation->flow_bytes) {
         gk_status status = operation->flow(call, operands, result);
         if (status != GK_MEMORY_ERROR)
             return status;

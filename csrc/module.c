@@ -297,6 +297,15 @@ static PyObject *live_bytes(PyObject *module, PyObject *unused) {
     return PyLong_FromSize_t(bytes);
 }
 
+static PyObject *pinned_bytes(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_call call;
+    if (gk_begin(state_of(module), &call, "pinned_bytes") < 0)
+        return NULL;
+    gk_pool_report report = gk_pool_describe(call.device->pool);
+    return Py_BuildValue("nn", (Py_ssize_t)report.used, (Py_ssize_t)report.unused);
+}
+
 /* the module ----------------------------------------------------------------------------------- */
 
 #define GK_OPERANDS_DOC                                                                            \
@@ -397,6 +406,9 @@ static PyMethodDef methods[] = {
      "take, 0 for all there is. mapped_call: calls of no more bytes copy nothing."},
     {"live_bytes", live_bytes, METH_NOARGS,
      "live_bytes($module)\n--\n\nBytes of device memory that are allocated now."},
+    {"pinned_bytes", pinned_bytes, METH_NOARGS,
+     "pinned_bytes($module)\n--\n\n"
+     "Bytes of pinned host memory of this device: in use, and kept to be used again."},
     {NULL, NULL, 0, NULL},
 };
 

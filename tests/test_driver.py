@@ -326,7 +326,9 @@ gk.add(b, b)  # a small one works on the host's memory, and needs none of the de
 assert (gk.to_device(b).to_host() == b).all()
 """
     failures = answers(on_fake(code, FAKE_MEMORY=1000))
-    for (name, sentence), operation in zip(failures, ("empty", "to_device", "transpose"), strict=True):
+    for (name, sentence), operation in zip(
+        failures, ("empty", "to_device", "transpose"), strict=True
+    ):
         assert name == "MemoryError"
         assert sentence.startswith(f"{operation}: ")
         assert "1000" in sentence, "what there is"

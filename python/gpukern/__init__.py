@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gpukern.devices import device_info as device_info
     from gpukern.profiling import profile as profile
     from gpukern.profiling import strict as strict
+    from gpukern.settings import device as device
+    from gpukern.settings import limits as limits
 
     __version__: str
 
@@ -39,8 +41,10 @@ __all__ = [
     "SimulatorWarning",
     "add",
     "compare",
+    "device",
     "device_info",
     "empty",
+    "limits",
     "matmul",
     "profile",
     "strict",
@@ -54,7 +58,9 @@ __all__ = [
 # Imported when first used, so that `import gpukern` stays a few milliseconds.
 _LAZY = {
     "compare": "gpukern.comparison",
+    "device": "gpukern.settings",
     "device_info": "gpukern.devices",
+    "limits": "gpukern.settings",
     "profile": "gpukern.profiling",
     "strict": "gpukern.profiling",
     "variants": "gpukern.catalogue",

@@ -5,87 +5,14 @@
 
 #include "cuda_interface.h"
 #include "device_array.h"
+#include "transfer.h"
+
+/* Smaller results live where NumPy puts them; above this, page faults cost more than the copy. */
+enum { PINNED_RESULT_BYTES = 512 << 10, BRIDGED_BYTES = 256 << 10 };
 
 int gk_args_init(void) {
     import_array1(-1);
     return 0;
-}
-
-/* arguments ------------------------------------------------------------------------------------ */
-
-static int name_index(const gk_signature *signature, PyObject *name) {
-    for (int i = 0; signature->names[i]; i++)
-        if (PyUnicode_CompareWithASCIIString(name, signature->names[i]) == 0)
-            return i;
-    return -1;
-}
-
-int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize_t count,
-             PyObject *keywords, PyObject **values) {
-    for (int i = 0; signature->names[i]; i++)
-        values[i] = NULL;
-    if (count > signature->positional) {
-        PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments, %zd were given",
-                     signature->function, signature->positional, count);
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < count; i++)
-        values[i] = arguments[i];
-    Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
-    for (Py_ssize_t i = 0; i < named; i++) {
-        PyObject *name = PyTuple_GetItem(keywords, i);
-        int index = name_index(signature, name);
-        if (index < signature->required) {
-            PyErr_Format(PyExc_TypeError, "%s() has no keyword argument '%U'", signature->function,
-                         name);
-            return -1;
-        }
-        if (values[index]) {
-            PyErr_Format(PyExc_TypeError, "%s() got '%U' twice", signature->function, name);
-            return -1;
-        }
-        values[index] = arguments[count + i];
-    }
-    if (count < signature->required) {
-        PyErr_Format(PyExc_TypeError, "%s() needs its argument '%s'", signature->function,
-                     signature->names[count]);
-        return -1;
-    }
-    return 0;
-}
-
-int gk_name_failure(const char *operation) {
-    PyObject *const kinds[] = {PyExc_MemoryError, PyExc_OverflowError, PyExc_TypeError,
-                               PyExc_ValueError};
-    PyObject *type, *value, *traceback, *kind = NULL;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && !kind; i++)
-        kind = PyErr_GivenExceptionMatches(type, kinds[i]) ? kinds[i] : NULL;
-    PyObject *text = kind && value ? PyObject_Str(value) : NULL;
-    if (!text) {
-        PyErr_Restore(type, value, traceback);
-        return -1;
-    }
-    PyErr_Format(kind, "%s: %U", operation, text);
-    Py_DECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return -1;
-}
-
-int gk_stream_from_object(const char *function, PyObject *object, gk_stream *stream) {
-    *stream = 0;
-    if (!object || Py_IsNone(object))
-        return 0;
-    if (!PyLong_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "%s: stream has to be None or an integer handle, not %R",
-                     function, (PyObject *)Py_TYPE(object));
-        return -1;
-    }
-    *stream = (gk_stream)PyLong_AsVoidPtr(object);
-    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* dtypes and shapes ---------------------------------------------------------------------------- */
@@ -174,16 +101,6 @@ int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object
     return known ? 0 : -1;
 }
 
-PyObject *gk_shape_tuple(const gk_array *array) {
-    PyObject *tuple = PyTuple_New(array->ndim);
-    for (int i = 0; i < array->ndim && tuple; i++) {
-        PyObject *length = PyLong_FromLongLong(array->shape[i]);
-        if (!length || PyTuple_SetItem(tuple, i, length) < 0)
-            Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
 int gk_shape_from_object(const char *function, PyObject *object, gk_array *array) {
     npy_intp shape[GK_MAX_DIMENSIONS];
     int ndim = PyArray_IntpFromSequence(object, shape, GK_MAX_DIMENSIONS);
@@ -218,16 +135,59 @@ void *gk_host_data(PyObject *array) {
     return PyArray_DATA((PyArrayObject *)array);
 }
 
+/* What keeps a pool's block for an array: the base of the array. */
+static const char lent_name[] = "gpukern.pinned memory";
+
+static void give_back(PyObject *capsule) {
+    gk_pool_give(PyCapsule_GetContext(capsule), PyCapsule_GetPointer(capsule, lent_name));
+}
+
+/* An array in pinned memory that is used again when it dies: no page faults, no staging. NULL with
+   nothing raised where there is none to be had. */
+static PyObject *new_pinned_array(gk_call *call, PyArray_Descr *descr, const gk_array *like,
+                                  npy_intp *shape) {
+    gk_pool *pool = call->device->pool;
+    void *memory;
+    Py_BEGIN_ALLOW_THREADS;
+    memory = gk_pool_take(pool, gk_bytes(like));
+    Py_END_ALLOW_THREADS;
+    if (!memory)
+        return NULL;
+    PyObject *capsule = PyCapsule_New(memory, lent_name, give_back);
+    if (!capsule || PyCapsule_SetContext(capsule, pool) < 0) {
+        gk_pool_give(pool, memory);
+        return NULL;
+    }
+    Py_INCREF((PyObject *)descr); /* the constructor takes one */
+    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, descr, like->ndim, shape, NULL, memory,
+                                           NPY_ARRAY_CARRAY, NULL);
+    if (!array) {
+        Py_DECREF(capsule);
+        return NULL;
+    }
+    if (PyArray_SetBaseObject((PyArrayObject *)array, capsule) < 0)
+        Py_CLEAR(array);
+    return array;
+}
+
 PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like) {
     npy_intp shape[GK_MAX_DIMENSIONS];
+    PyObject *array = NULL;
     for (int i = 0; i < like->ndim; i++)
         shape[i] = (npy_intp)like->shape[i];
     if (planted_host_fault(state, call) < 0)
         return NULL;
     PyArray_Descr *descr = new_descr(state, like->dtype);
-    PyObject *array =
-        descr ? PyArray_NewFromDescr(&PyArray_Type, descr, like->ndim, shape, NULL, NULL, 0, NULL)
-              : NULL;
+    if (!descr)
+        return NULL;
+    if (gk_bytes(like) >= PINNED_RESULT_BYTES)
+        array = new_pinned_array(call, descr, like, shape);
+    if (array) {
+        Py_DECREF((PyObject *)descr);
+        return array;
+    }
+    PyErr_Clear();
+    array = PyArray_NewFromDescr(&PyArray_Type, descr, like->ndim, shape, NULL, NULL, 0, NULL);
     if (!array)
         gk_name_failure(call->operation);
     return array;
@@ -239,6 +199,7 @@ static void view_host(PyArrayObject *source, gk_dtype dtype, gk_array *array) {
     array->dtype = dtype;
     array->data = PyArray_DATA(source);
     array->readonly = !PyArray_ISWRITEABLE(source);
+    array->swapped = PyArray_ISBYTESWAPPED(source);
     array->ndim = PyArray_NDIM(source);
     for (int i = 0; i < array->ndim; i++) {
         array->shape[i] = PyArray_DIM(source, i);
@@ -255,9 +216,8 @@ static int refuse_masked(const gk_call *call, const char *name, PyObject *object
     return -1;
 }
 
-/* Contiguous, aligned and in native byte order: as it is, or as a copy. */
-static int take_host(gk_state *state, gk_call *call, const char *name, PyObject *object,
-                     gk_operand *operand) {
+/* As it is, whatever its layout: it is packed as it goes to the device. */
+static int take_host(gk_call *call, const char *name, PyObject *object, gk_operand *operand) {
     PyArrayObject *source = (PyArrayObject *)object;
     gk_dtype dtype;
     if (refuse_masked(call, name, object) < 0)
@@ -269,19 +229,8 @@ static int take_host(gk_state *state, gk_call *call, const char *name, PyObject 
                      call->operation, name, (PyObject *)PyArray_DESCR(source));
         return -1;
     }
-    if (PyArray_ISCARRAY_RO(source)) {
-        operand->keeper = Py_NewRef(object);
-    } else {
-        if (planted_host_fault(state, call) < 0)
-            return -1;
-        PyArray_Descr *descr = new_descr(state, dtype);
-        operand->keeper =
-            descr ? PyArray_FromArray(source, descr, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSUREARRAY)
-                  : NULL;
-    }
-    if (!operand->keeper)
-        return gk_name_failure(call->operation);
-    view_host((PyArrayObject *)operand->keeper, dtype, &operand->array);
+    operand->keeper = Py_NewRef(object);
+    view_host(source, dtype, &operand->array);
     return 0;
 }
 
@@ -351,17 +300,28 @@ static void take_device(PyObject *object, gk_operand *operand) {
     operand->keeper = Py_NewRef(object);
 }
 
+static int on_another_device(const gk_call *call, const char *name, PyObject *object) {
+    const gk_device *its = ((const gk_device_array *)object)->device;
+    if (its == call->device)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%s: %s is on device %d, and this call runs on device %d",
+                 call->operation, name, its->backend->ordinal, call->device->backend->ordinal);
+    return -1;
+}
+
 static int take_array(gk_state *state, gk_call *call, const char *name, PyObject *object,
                       gk_operand *operand) {
     if (gk_is_device_array(state, object)) {
+        if (on_another_device(call, name, object) < 0)
+            return -1;
         take_device(object, operand);
         return 0;
     }
     if (PyArray_Check(object))
-        return take_host(state, call, name, object, operand);
+        return take_host(call, name, object, operand);
     if (PyArray_IsScalar(object, Generic)) {
         PyObject *array = PyArray_FromScalar(object, NULL);
-        int failed = array ? take_host(state, call, name, array, operand) : -1;
+        int failed = array ? take_host(call, name, array, operand) : -1;
         Py_XDECREF(array);
         return failed;
     }
@@ -484,7 +444,9 @@ static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const
     view_host(array, dtype, &output->array);
     if (check_output(call, &output->array, expected) < 0)
         return -1;
-    if (PyArray_ISCARRAY(array))
+    /* A large result comes in pieces: the user's array gets it when it is whole. */
+    output->target = output->array;
+    if (PyArray_ISCARRAY(array) && gk_bytes(&output->array) <= BRIDGED_BYTES)
         return 0;
     output->bridge = gk_new_host_array(state, call, expected);
     if (!output->bridge)
@@ -528,10 +490,15 @@ int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_o
     return 0;
 }
 
-int gk_finish_output(gk_output *output) {
+int gk_finish_output(gk_state *state, gk_output *output) {
     if (!output->bridge)
         return 0;
-    return PyArray_CopyInto((PyArrayObject *)output->object, (PyArrayObject *)output->bridge);
+    if (PyArray_ISBYTESWAPPED((PyArrayObject *)output->object))
+        return PyArray_CopyInto((PyArrayObject *)output->object, (PyArrayObject *)output->bridge);
+    Py_BEGIN_ALLOW_THREADS;
+    gk_copy_host(&state->engine, &output->target, &output->array);
+    Py_END_ALLOW_THREADS;
+    return 0;
 }
 
 void gk_drop_output(gk_output *output) {

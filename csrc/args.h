@@ -3,29 +3,10 @@
 #define GK_ARGS_H
 
 #include "state.h"
+#include "values.h"
 
 /* Load NumPy's C API; -1: raised. */
 int gk_args_init(void);
-
-/* For a sentence about what may be used. */
-#define GK_DTYPE_LIST "float32, float64, float16, bfloat16, int32, int64, int8 and uint8"
-
-/* How a function takes its arguments: the first `required` by position only, up to `positional` by
-   position or name, the rest by name only. */
-typedef struct gk_signature {
-    const char *function;
-    const char *const *names; /* ends in NULL */
-    int required;
-    int positional;
-} gk_signature;
-
-/* Put the operation's name before what NumPy or Python raised, in the built-in exception that it is
-   a kind of; always returns -1. */
-int gk_name_failure(const char *operation);
-
-/* Sort the arguments of a fast call into `values` (borrowed; NULL where not given). */
-int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize_t count,
-             PyObject *keywords, PyObject **values);
 
 /* An operand and what keeps its memory alive. */
 typedef struct gk_operand {
@@ -33,9 +14,8 @@ typedef struct gk_operand {
     PyObject *keeper; /* owned; NULL where nothing was taken */
 } gk_operand;
 
-/* Take every operand of a call: arrays as they are (host arrays made native, aligned and contiguous
-   if they were not), Python scalars in the dtype of the array beside them. -1: raised, and nothing
-   is held. */
+/* Take every operand of a call: arrays as they are, Python scalars in the dtype of the array beside
+   them. -1: raised, and nothing is held. */
 int gk_take_operands(gk_state *state, gk_call *call, PyObject *const *objects, int count,
                      gk_operand *operands);
 void gk_drop_operands(gk_operand *operands, int count);
@@ -44,9 +24,11 @@ void gk_drop_operands(gk_operand *operands, int count);
 bool gk_is_operand(const gk_state *state, PyObject *object);
 
 /* Where a result goes: `object` is what the user gets, `array` what the engine writes; where the
-   user's array is not contiguous, aligned and native, `bridge` stands between them. */
+   user's array is not contiguous, aligned and native, or so large that a failure could leave it
+   half written, `bridge` stands between them. */
 typedef struct gk_output {
     gk_array array;
+    gk_array target;  /* the user's host array, where a bridge stands before it */
     PyObject *object; /* owned */
     PyObject *bridge; /* owned, or NULL */
 } gk_output;
@@ -57,7 +39,7 @@ int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array
 /* A new host array for the result. */
 int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output);
 /* What has to be done after the engine has written: -1 raised. */
-int gk_finish_output(gk_output *output);
+int gk_finish_output(gk_state *state, gk_output *output);
 void gk_drop_output(gk_output *output);
 /* A 0-d host array as the scalar that NumPy would give; steals and returns a reference. */
 PyObject *gk_as_scalar(PyObject *array);
@@ -65,11 +47,8 @@ PyObject *gk_as_scalar(PyObject *array);
 PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like);
 void *gk_host_data(PyObject *array);
 
-PyObject *gk_shape_tuple(const gk_array *array);
 int gk_shape_from_object(const char *function, PyObject *object, gk_array *array);
 PyObject *gk_dtype_object(gk_state *state, gk_dtype dtype); /* a new numpy.dtype */
 int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object, gk_dtype *dtype);
-/* None or an integer handle. */
-int gk_stream_from_object(const char *function, PyObject *object, gk_stream *stream);
 
 #endif

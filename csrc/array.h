@@ -41,6 +41,7 @@ typedef struct gk_array {
     gk_place place;
     gk_dtype dtype;
     bool readonly;
+    bool swapped;       /* a host array in the other byte order */
     uintptr_t producer; /* the stream on which a device array is being written; 0: none named */
     int ndim;
     int64_t shape[GK_MAX_DIMENSIONS];

@@ -36,6 +36,7 @@ typedef struct gk_gemm {
    All are safe to call from many threads at once, without the GIL. */
 struct gk_backend {
     const char *name; /* "cuda" or "sim" */
+    int ordinal;      /* which of the devices */
     int capability;   /* compute capability, 90 for 9.0; the simulator claims 75 */
     size_t static_shared_limit;
 
@@ -53,10 +54,24 @@ struct gk_backend {
     gk_status (*launch)(gk_backend *, const gk_launch *, gk_error *);
     gk_status (*gemm)(gk_backend *, const gk_gemm *, gk_error *); /* cuBLAS */
 
+    /* Streams of our own, which do not wait for the legacy stream, and copies that return at once:
+       their host memory has to be pinned and to stay as it is until the stream has passed them. */
+    gk_status (*stream_new)(gk_backend *, gk_stream *, gk_error *);
+    void (*stream_free)(gk_backend *, gk_stream); /* 0 is fine */
+    gk_status (*start_copy_in)(gk_backend *, void *device, const void *host, size_t bytes,
+                               gk_stream, gk_error *);
+    gk_status (*start_copy_out)(gk_backend *, void *host, const void *device, size_t bytes,
+                                gk_stream, gk_error *);
+    /* Pinned memory is also mapped: kernels read and write it at its own address. */
+    gk_status (*pin)(gk_backend *, void *host, size_t bytes, gk_error *);
+    void (*unpin)(gk_backend *, void *host);
+
     gk_status (*event_new)(gk_backend *, gk_event **, gk_error *);
     void (*event_free)(gk_backend *, gk_event *); /* NULL is fine */
     gk_status (*record)(gk_backend *, gk_event *, gk_stream, gk_error *);
     gk_status (*elapsed)(gk_backend *, gk_event *from, gk_event *to, double *seconds, gk_error *);
+    gk_status (*reach)(gk_backend *, gk_event *, gk_error *); /* wait on the host */
+    gk_status (*wait_event)(gk_backend *, gk_stream waiting, gk_event *, gk_error *);
     gk_status (*wait)(gk_backend *, gk_stream waiting, gk_stream producer, gk_error *);
     gk_status (*synchronize)(gk_backend *, gk_stream, gk_error *); /* 0: the whole device */
 

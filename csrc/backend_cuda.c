@@ -209,6 +209,55 @@ static gk_status cuda_copy_within(gk_backend *base, void *to, const void *from, 
     return check(cuda, result, "copying on the device", error);
 }
 
+static gk_status cuda_stream_new(gk_backend *base, gk_stream *stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUstream made = NULL;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamCreate(&made, CU_STREAM_NON_BLOCKING));
+    *stream = (gk_stream)made;
+    return check(cuda, result, "creating a stream", error);
+}
+
+static void cuda_stream_free(gk_backend *base, gk_stream stream) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    if (!stream)
+        return;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamDestroy((CUstream)stream));
+    (void)result; /* fails only after a fault, which the next call reports */
+}
+
+static gk_status cuda_start_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
+                                    gk_stream stream, gk_error *error) {
+    return cuda_copy_in(base, device, host, bytes, stream, error); /* pinned: returns at once */
+}
+
+static gk_status cuda_start_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,
+                                     gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(
+        cuda, result,
+        cuda->driver.cuMemcpyDtoHAsync(host, (CUdeviceptr)device, bytes, (CUstream)stream));
+    return check(cuda, result, "copying from the device", error);
+}
+
+static gk_status cuda_pin(gk_backend *base, void *host, size_t bytes, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuMemHostRegister(
+                      host, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
+    return check(cuda, result, "pinning host memory", error);
+}
+
+static void cuda_unpin(gk_backend *base, void *host) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuMemHostUnregister(host));
+    (void)result; /* fails only after a fault, or when the process is ending */
+}
+
 static int family_of(const gk_row *row) {
     int family = 0;
     while (strcmp(families[family].name, row->family) != 0)
@@ -342,6 +391,22 @@ static gk_status cuda_elapsed(gk_backend *base, gk_event *from, gk_event *to, do
     return check(cuda, result, "reading an event", error);
 }
 
+static gk_status cuda_reach(gk_backend *base, gk_event *event, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(event->handle));
+    return check(cuda, result, "waiting for an event", error);
+}
+
+static gk_status cuda_wait_event(gk_backend *base, gk_stream waiting, gk_event *event,
+                                 gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuStreamWaitEvent((CUstream)waiting, event->handle, 0));
+    return check(cuda, result, "having a stream wait", error);
+}
+
 /* 0 and CU_STREAM_LEGACY (1) name the same stream. */
 static bool is_legacy(gk_stream stream) {
     return stream <= 1;
@@ -396,10 +461,10 @@ static gk_status owns_byte(gk_cuda *cuda, const void *pointer, gk_error *error) 
         return status;
     if (kind != CU_MEMORYTYPE_DEVICE && kind != CU_MEMORYTYPE_UNIFIED)
         return gk_fail(error, GK_VALUE_ERROR, "%p is not device memory", pointer);
-    if (ordinal != (int)cuda->device)
+    if (ordinal != cuda->base.ordinal)
         return gk_fail(error, GK_VALUE_ERROR,
                        "%p is memory of device %d, and this call runs on device %d", pointer,
-                       ordinal, (int)cuda->device);
+                       ordinal, cuda->base.ordinal);
     return GK_OK;
 }
 
@@ -466,7 +531,8 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
     gk_status status = gk_driver_open(&cuda->driver, error);
     if (status == GK_OK)
-        status = gk_driver_device(&cuda->driver, &cuda->device, &cuda->base.capability, error);
+        status = gk_driver_device(&cuda->driver, cuda->base.ordinal, &cuda->device,
+                                  &cuda->base.capability, error);
     if (status != GK_OK)
         return status;
     CUresult result = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);
@@ -485,10 +551,18 @@ static const gk_backend functions = {
     .copy_within = cuda_copy_within,
     .launch = cuda_launch,
     .gemm = cuda_gemm,
+    .stream_new = cuda_stream_new,
+    .stream_free = cuda_stream_free,
+    .start_copy_in = cuda_start_copy_in,
+    .start_copy_out = cuda_start_copy_out,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
     .event_new = cuda_event_new,
     .event_free = cuda_event_free,
     .record = cuda_record,
     .elapsed = cuda_elapsed,
+    .reach = cuda_reach,
+    .wait_event = cuda_wait_event,
     .wait = cuda_wait,
     .synchronize = cuda_synchronize,
     .holds = cuda_holds,
@@ -497,12 +571,13 @@ static const gk_backend functions = {
     .close = cuda_close,
 };
 
-gk_status gk_backend_cuda_open(gk_backend **backend, gk_locator locate, void *context,
+gk_status gk_backend_cuda_open(gk_backend **backend, int ordinal, gk_locator locate, void *context,
                                gk_error *error) {
     gk_cuda *cuda = calloc(1, sizeof *cuda);
     if (!cuda)
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
     cuda->base = functions;
+    cuda->base.ordinal = ordinal;
     cuda->locate = locate;
     cuda->locate_context = context;
     pthread_mutex_init(&cuda->lock, NULL);

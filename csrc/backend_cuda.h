@@ -8,8 +8,8 @@
    Writes full names or paths, one a line, to try in order. */
 typedef void (*gk_locator)(void *context, char *candidates, size_t size);
 
-/* The first visible device, on its primary context; nothing is kept when it fails. */
-gk_status gk_backend_cuda_open(gk_backend **backend, gk_locator locate, void *context,
+/* A visible device, on its primary context; nothing is kept when it fails. */
+gk_status gk_backend_cuda_open(gk_backend **backend, int ordinal, gk_locator locate, void *context,
                                gk_error *error);
 
 /* What the driver says of itself, whether or not it works. */

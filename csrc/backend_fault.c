@@ -44,6 +44,21 @@ GK_FORWARD(record, GK_CUDA_ERROR,
 GK_FORWARD(elapsed, GK_CUDA_ERROR,
            (gk_backend * base, gk_event *from, gk_event *to, double *seconds, gk_error *error),
            from, to, seconds)
+GK_FORWARD(stream_new, GK_CUDA_ERROR, (gk_backend * base, gk_stream *stream, gk_error *error),
+           stream)
+GK_FORWARD(start_copy_in, GK_CUDA_ERROR,
+           (gk_backend * base, void *device, const void *host, size_t bytes, gk_stream stream,
+            gk_error *error),
+           device, host, bytes, stream)
+GK_FORWARD(start_copy_out, GK_CUDA_ERROR,
+           (gk_backend * base, void *host, const void *device, size_t bytes, gk_stream stream,
+            gk_error *error),
+           host, device, bytes, stream)
+GK_FORWARD(pin, GK_MEMORY_ERROR, (gk_backend * base, void *host, size_t bytes, gk_error *error),
+           host, bytes)
+GK_FORWARD(reach, GK_CUDA_ERROR, (gk_backend * base, gk_event *event, gk_error *error), event)
+GK_FORWARD(wait_event, GK_CUDA_ERROR,
+           (gk_backend * base, gk_stream waiting, gk_event *event, gk_error *error), waiting, event)
 GK_FORWARD(wait, GK_CUDA_ERROR,
            (gk_backend * base, gk_stream waiting, gk_stream producer, gk_error *error), waiting,
            producer)
@@ -56,6 +71,16 @@ GK_FORWARD(owns, GK_CUDA_ERROR,
 static void fault_release(gk_backend *base, void *device, gk_stream stream) {
     gk_faulty *faulty = (gk_faulty *)base;
     faulty->inner->release(faulty->inner, device, stream);
+}
+
+static void fault_stream_free(gk_backend *base, gk_stream stream) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    faulty->inner->stream_free(faulty->inner, stream);
+}
+
+static void fault_unpin(gk_backend *base, void *host) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    faulty->inner->unpin(faulty->inner, host);
 }
 
 static void fault_event_free(gk_backend *base, gk_event *event) {
@@ -76,6 +101,7 @@ static size_t fault_live_bytes(gk_backend *base) {
 void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faults) {
     *faulty = (gk_faulty){
         .base = {.name = inner->name,
+                 .ordinal = inner->ordinal,
                  .capability = inner->capability,
                  .static_shared_limit = inner->static_shared_limit,
                  .allocate = fault_allocate,
@@ -86,10 +112,18 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .copy_within = fault_copy_within,
                  .launch = fault_launch,
                  .gemm = fault_gemm,
+                 .stream_new = fault_stream_new,
+                 .stream_free = fault_stream_free,
+                 .start_copy_in = fault_start_copy_in,
+                 .start_copy_out = fault_start_copy_out,
+                 .pin = fault_pin,
+                 .unpin = fault_unpin,
                  .event_new = fault_event_new,
                  .event_free = fault_event_free,
                  .record = fault_record,
                  .elapsed = fault_elapsed,
+                 .reach = fault_reach,
+                 .wait_event = fault_wait_event,
                  .wait = fault_wait,
                  .synchronize = fault_synchronize,
                  .holds = fault_holds,

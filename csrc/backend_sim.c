@@ -295,6 +295,38 @@ static gk_status sim_gemm(gk_backend *backend, const gk_gemm *gemm, gk_error *er
     return gk_fail(error, GK_CUDA_ERROR, "cuBLAS needs a GPU");
 }
 
+/* Everything is over when its call returns, so one stream is as good as many: the legacy one. */
+static gk_status sim_stream_new(gk_backend *backend, gk_stream *stream, gk_error *error) {
+    (void)backend, (void)error;
+    *stream = 1;
+    return GK_OK;
+}
+
+static void sim_stream_free(gk_backend *backend, gk_stream stream) {
+    (void)backend, (void)stream;
+}
+
+/* The kernels run on the CPU: all memory is theirs to read and write. */
+static gk_status sim_pin(gk_backend *backend, void *host, size_t bytes, gk_error *error) {
+    (void)backend, (void)host, (void)bytes, (void)error;
+    return GK_OK;
+}
+
+static void sim_unpin(gk_backend *backend, void *host) {
+    (void)backend, (void)host;
+}
+
+static gk_status sim_reach(gk_backend *backend, gk_event *event, gk_error *error) {
+    (void)backend, (void)event, (void)error;
+    return GK_OK;
+}
+
+static gk_status sim_wait_event(gk_backend *backend, gk_stream waiting, gk_event *event,
+                                gk_error *error) {
+    (void)backend, (void)event;
+    return only_stream(waiting, error);
+}
+
 static gk_status sim_event_new(gk_backend *backend, gk_event **event, gk_error *error) {
     (void)backend;
     *event = calloc(1, sizeof **event);
@@ -431,10 +463,18 @@ static const gk_backend functions = {
     .copy_within = sim_copy_within,
     .launch = sim_launch,
     .gemm = sim_gemm,
+    .stream_new = sim_stream_new,
+    .stream_free = sim_stream_free,
+    .start_copy_in = sim_copy_in,
+    .start_copy_out = sim_copy_out,
+    .pin = sim_pin,
+    .unpin = sim_unpin,
     .event_new = sim_event_new,
     .event_free = sim_event_free,
     .record = sim_record,
     .elapsed = sim_elapsed,
+    .reach = sim_reach,
+    .wait_event = sim_wait_event,
     .wait = sim_wait,
     .synchronize = sim_synchronize,
     .holds = sim_holds,

@@ -23,7 +23,7 @@ gk_status gk_call_begin(gk_call *call, gk_engine *engine, const char *operation)
     call->engine = engine;
     call->operation = operation;
     call->strict = atomic_load(&engine->strict) > 0;
-    return blame(call, gk_engine_backend(engine, &call->backend, &call->error));
+    return blame(call, gk_engine_device(engine, &call->device, &call->backend, &call->error));
 }
 
 void gk_call_end(gk_call *call) {

@@ -6,12 +6,13 @@
 #include "engine.h"
 #include "registry.h"
 
-enum { GK_MAX_TEMPORARIES = 8, GK_MAX_OPERANDS = 2 };
+enum { GK_MAX_TEMPORARIES = 12, GK_MAX_OPERANDS = 2 };
 
-/* Where the time of a call went, in seconds; measured only under gpukern.profile(), since each
-   phase then has to end before the next one starts. */
+/* Where the time of a call went, in seconds; measured only under gpukern.profile(), since
+   phases that do not run side by side then have to end before the next one starts. */
 typedef struct gk_phases {
     double allocate, host_to_device, kernel, device_to_host;
+    double overlapped; /* how much less than their sum the phases took, running side by side */
     size_t bytes_in, bytes_out;
 } gk_phases;
 
@@ -19,6 +20,7 @@ typedef struct gk_call {
     const char *operation; /* begins every sentence about a failure */
     const char *variant;   /* as the user named it, or NULL */
     gk_engine *engine;
+    gk_device *device;
     gk_backend *backend;
     gk_stream stream;
     bool strict;          /* synchronize after each launch */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "args.h"
+#include "values.h"
 
 static const struct {
     const char *typestr;

@@ -20,7 +20,7 @@ void gk_cuda_report(gk_driver_report *report) {
         return;
     CUdevice device;
     int capability;
-    gk_driver_device(&driver, &device, &capability, &report->problem);
+    gk_driver_device(&driver, 0, &device, &capability, &report->problem);
     if (driver.cuDeviceGetCount(&report->devices) != CUDA_SUCCESS)
         report->devices = 0;
 }

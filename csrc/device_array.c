@@ -17,7 +17,7 @@ static void deallocate(PyObject *self) {
     PyObject_GC_UnTrack(self);
     if (array->weak_references)
         PyObject_ClearWeakRefs(self);
-    gk_backend *backend = gk_engine_opened(&array->state->engine);
+    gk_backend *backend = gk_engine_usable(&array->state->engine, array->device);
     if (backend)
         backend->release(backend, array->array.data, array->stream);
     PyObject_GC_Del(self);
@@ -42,6 +42,7 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
         return NULL;
     made->state = state;
     made->module = Py_NewRef(state->module);
+    made->device = call->device;
     made->stream = call->stream;
     made->weak_references = NULL;
     made->array = *like;
@@ -79,7 +80,7 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stre
         gk_array staged, *target = &((gk_device_array *)made)->array;
         Py_BEGIN_ALLOW_THREADS;
         if (operand.array.place == GK_HOST) {
-            status = gk_call_copy_in(&call, target->data, operand.array.data, gk_bytes(target));
+            status = gk_upload(&call, &operand.array, target->data);
         } else {
             status = gk_stage_operand(&call, &operand.array, &operand.array, &staged);
             if (status == GK_OK)
@@ -118,8 +119,7 @@ static PyObject *copy_to_host(gk_device_array *self, PyObject *out) {
     } else {
         gk_status status;
         Py_BEGIN_ALLOW_THREADS;
-        status =
-            gk_call_copy_out(&call, output.array.data, self->array.data, gk_bytes(&self->array));
+        status = gk_download(&call, self->array.data, &output.array);
         Py_END_ALLOW_THREADS;
         if (status != GK_OK) {
             gk_raise(state, &call.error);
@@ -127,7 +127,7 @@ static PyObject *copy_to_host(gk_device_array *self, PyObject *out) {
         }
     }
     if (!failed)
-        failed = gk_finish_output(&output);
+        failed = gk_finish_output(state, &output);
     if (!failed)
         failed = gk_profile_end(state, &call, &profiled, &self->array, 1);
     PyObject *result = failed ? NULL : Py_NewRef(output.object);

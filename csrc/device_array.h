@@ -8,6 +8,7 @@
 typedef struct gk_device_array {
     PyObject ob_base;
     gk_array array;
+    gk_device *device;
     gk_stream stream; /* what orders its memory: allocated, written and freed on it */
     gk_state *state;
     PyObject *module; /* keeps the state: a collection at exit may clear the type first */

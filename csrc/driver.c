@@ -117,15 +117,18 @@ const char *gk_driver_error_name(const gk_driver *driver, CUresult result) {
     }
 }
 
-gk_status gk_driver_device(const gk_driver *driver, CUdevice *device, int *capability,
+gk_status gk_driver_device(const gk_driver *driver, int ordinal, CUdevice *device, int *capability,
                            gk_error *error) {
     int count = 0, major = 0, minor = 0;
     CUresult result = driver->cuDeviceGetCount(&count);
     if (result == CUDA_SUCCESS && count == 0)
         return gk_fail(error, GK_CUDA_ERROR,
                        "the driver works but shows no GPU; look at CUDA_VISIBLE_DEVICES");
+    if (result == CUDA_SUCCESS && ordinal >= count)
+        return gk_fail(error, GK_VALUE_ERROR, "there is no device %d: %d %s visible", ordinal,
+                       count, count == 1 ? "is" : "are");
     if (result == CUDA_SUCCESS)
-        result = driver->cuDeviceGet(device, 0);
+        result = driver->cuDeviceGet(device, ordinal);
     if (result == CUDA_SUCCESS)
         result = driver->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                                               *device);
@@ -133,7 +136,7 @@ gk_status gk_driver_device(const gk_driver *driver, CUdevice *device, int *capab
         result = driver->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                                               *device);
     if (result != CUDA_SUCCESS)
-        return gk_fail(error, GK_CUDA_ERROR, "the first GPU could not be asked what it is: %s",
+        return gk_fail(error, GK_CUDA_ERROR, "device %d could not be asked what it is: %s", ordinal,
                        gk_driver_error_name(driver, result));
     *capability = 10 * major + minor;
     if (*capability < GK_LEAST_CAPABILITY)

@@ -26,8 +26,8 @@ typedef struct gk_driver {
    unloaded: others in the process may be using it. */
 gk_status gk_driver_open(gk_driver *driver, gk_error *error);
 
-/* The first visible device, if there is one and it can run the kernels. */
-gk_status gk_driver_device(const gk_driver *driver, CUdevice *device, int *capability,
+/* A visible device, if there is one of that number and it can run the kernels. */
+gk_status gk_driver_device(const gk_driver *driver, int ordinal, CUdevice *device, int *capability,
                            gk_error *error);
 
 /* "CUDA_ERROR_NO_DEVICE", also where the library is too broken to say so itself. */

@@ -37,6 +37,10 @@
     X(cuMemcpyHtoDAsync) \
     X(cuMemcpyDtoHAsync) \
     X(cuMemcpyDtoDAsync) \
+    X(cuMemHostRegister) \
+    X(cuMemHostUnregister) \
+    X(cuStreamCreate) \
+    X(cuStreamDestroy) \
     X(cuStreamSynchronize) \
     X(cuStreamWaitEvent) \
     X(cuEventCreate) \

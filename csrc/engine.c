@@ -6,39 +6,90 @@
 
 #include "backend_sim.h"
 
-void gk_engine_init(gk_engine *engine, gk_locator locate, void *locate_context) {
+/* More threads than this do not copy faster: six fill PCIe 5. */
+enum { MOST_WORKERS = 6, MAPPED_BYTES = 192 << 10 };
+
+/* A share of the machine's memory that its other users will not miss. */
+static size_t default_pinned_limit(void) {
+    return (size_t)sysconf(_SC_PHYS_PAGES) / 16 * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+int gk_engine_init(gk_engine *engine, gk_locator locate, void *locate_context) {
     memset(engine, 0, sizeof *engine);
     pthread_mutex_init(&engine->lock, NULL);
     engine->locate = locate;
     engine->locate_context = locate_context;
-}
-
-void gk_engine_close(gk_engine *engine) {
-    gk_backend *backend = gk_engine_opened(engine);
-    if (backend)
-        backend->close(backend);
-    pthread_mutex_destroy(&engine->lock);
+    engine->pinned_limit = default_pinned_limit();
+    engine->mapped_limit = MAPPED_BYTES;
+    return pthread_key_create(&engine->current, NULL) == 0 ? 0 : -1;
 }
 
 static bool is_cuda(const gk_backend *backend) {
     return strcmp(backend->name, "cuda") == 0;
 }
 
-static gk_status open_cuda(gk_engine *engine, gk_backend **backend, gk_error *error) {
-    return gk_backend_cuda_open(backend, engine->locate, engine->locate_context, error);
+static void close_device(gk_device *device, bool usable) {
+    if (!device)
+        return;
+    if (usable && device->pipeline)
+        gk_pipeline_free(device->pipeline, device->backend);
+    if (usable && device->mailboxes)
+        gk_mailboxes_free(device->mailboxes, device->backend);
+    if (usable)
+        gk_pool_close(device->pool);
+    if (usable && device->backend)
+        device->backend->close(device->backend);
+    free(device);
 }
 
-static gk_status open_backend(gk_engine *engine, gk_backend **backend, gk_error *error) {
+void gk_engine_close(gk_engine *engine) {
+    for (int i = 0; i < GK_MAX_DEVICES; i++) {
+        gk_device *device = atomic_load(&engine->devices[i]);
+        close_device(device, device && gk_engine_usable(engine, device) != NULL);
+    }
+    gk_workers_free(engine->workers);
+    pthread_key_delete(engine->current);
+    pthread_mutex_destroy(&engine->lock);
+}
+
+int gk_engine_current(const gk_engine *engine) {
+    return (int)(intptr_t)pthread_getspecific(engine->current);
+}
+
+void gk_engine_choose(gk_engine *engine, int ordinal) {
+    pthread_setspecific(engine->current, (void *)(intptr_t)ordinal);
+}
+
+/* opening -------------------------------------------------------------------------------------- */
+
+static gk_status open_simulator(int ordinal, gk_backend **backend, gk_error *error) {
+    if (ordinal != 0)
+        return gk_fail(error, GK_VALUE_ERROR, "there is no device %d: the simulator is device 0",
+                       ordinal);
+    return gk_backend_sim_open(backend, error);
+}
+
+static gk_status open_cuda(gk_engine *engine, int ordinal, gk_backend **backend, gk_error *error) {
+    return gk_backend_cuda_open(backend, ordinal, engine->locate, engine->locate_context, error);
+}
+
+static gk_status open_backend(gk_engine *engine, int ordinal, gk_backend **backend,
+                              gk_error *error) {
     const char *choice = getenv("GPUKERN_DEVICE");
     if (!choice || !*choice) {
-        if (open_cuda(engine, backend, &engine->no_gpu) == GK_OK)
+        if (engine->no_gpu.status == GK_OK &&
+            open_cuda(engine, ordinal, backend, &engine->no_gpu) == GK_OK)
             return GK_OK;
-        return gk_backend_sim_open(backend, error);
+        if (engine->no_gpu.status != GK_VALUE_ERROR) /* that one is about the ordinal */
+            return open_simulator(ordinal, backend, error);
+        *error = engine->no_gpu;
+        engine->no_gpu.status = GK_OK;
+        return error->status;
     }
     if (strcmp(choice, "cuda") == 0)
-        return open_cuda(engine, backend, error);
+        return open_cuda(engine, ordinal, backend, error);
     if (strcmp(choice, "sim") == 0)
-        return gk_backend_sim_open(backend, error);
+        return open_simulator(ordinal, backend, error);
     return gk_fail(
         error, GK_VALUE_ERROR,
         "GPUKERN_DEVICE is \"%s\"; it takes \"cuda\" (a GPU or an error) or \"sim\" (the "
@@ -46,39 +97,76 @@ static gk_status open_backend(gk_engine *engine, gk_backend **backend, gk_error 
         choice);
 }
 
-static gk_status open_once(gk_engine *engine, gk_backend **backend, gk_error *error) {
+static gk_status equip(gk_engine *engine, gk_device *device, gk_error *error) {
+    if (!engine->workers) {
+        int cores = gk_cores();
+        engine->workers = gk_workers_new(cores < MOST_WORKERS ? cores : MOST_WORKERS);
+    }
+    if (engine->workers)
+        device->pool = gk_pool_new(device->backend, engine->workers, engine->pinned_limit);
+    if (device->pool) {
+        device->pipeline = gk_pipeline_new(engine->workers, device->pool);
+        device->mailboxes = gk_mailboxes_new(device->pool);
+    }
+    if (!device->pipeline || !device->mailboxes)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
+    gk_backend_fault_wrap(&device->faulty, device->backend, &engine->faults);
+    return GK_OK;
+}
+
+static gk_status open_once(gk_engine *engine, int ordinal, gk_device **device, gk_error *error) {
     gk_status status = GK_OK;
     pthread_mutex_lock(&engine->lock);
-    *backend = atomic_load(&engine->backend);
-    if (!*backend)
-        status = open_backend(engine, backend, error);
-    if (status == GK_OK && !atomic_load(&engine->backend)) {
-        engine->opener = getpid();
-        gk_backend_fault_wrap(&engine->faulty, *backend, &engine->faults);
-        atomic_store(&engine->backend, *backend);
+    *device = atomic_load(&engine->devices[ordinal]);
+    if (!*device) {
+        gk_device *made = calloc(1, sizeof *made);
+        status = made ? open_backend(engine, ordinal, &made->backend, error)
+                      : gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
+        if (status == GK_OK)
+            status = equip(engine, made, error);
+        if (status == GK_OK) {
+            engine->opener = getpid();
+            atomic_store(&engine->devices[ordinal], made);
+            *device = made;
+        } else {
+            close_device(made, true);
+        }
     }
     pthread_mutex_unlock(&engine->lock);
     return status;
 }
 
-gk_status gk_engine_backend(gk_engine *engine, gk_backend **backend, gk_error *error) {
-    *backend = atomic_load(&engine->backend);
-    if (!*backend) {
-        gk_status status = open_once(engine, backend, error);
+gk_status gk_engine_device(gk_engine *engine, gk_device **device, gk_backend **backend,
+                           gk_error *error) {
+    int ordinal = gk_engine_current(engine);
+    if (ordinal < 0 || ordinal >= GK_MAX_DEVICES)
+        return gk_fail(error, GK_VALUE_ERROR, "there is no device %d", ordinal);
+    *device = atomic_load(&engine->devices[ordinal]);
+    if (!*device) {
+        gk_status status = open_once(engine, ordinal, device, error);
         if (status != GK_OK)
             return status;
     }
-    if (is_cuda(*backend) && engine->opener != getpid())
+    *backend = (*device)->backend;
+    if (!gk_engine_usable(engine, *device))
         return gk_fail(error, GK_CUDA_ERROR,
                        "this process was forked after the GPU had been used, and CUDA does not "
                        "survive a fork; use multiprocessing's \"spawn\" or \"forkserver\", or fork "
                        "before the first call");
     if (atomic_load_explicit(&engine->faults.left, memory_order_relaxed) > 0)
-        *backend = &engine->faulty.base;
+        *backend = &(*device)->faulty.base;
     return GK_OK;
 }
 
-gk_backend *gk_engine_opened(gk_engine *engine) {
-    gk_backend *backend = atomic_load(&engine->backend);
-    return backend && is_cuda(backend) && engine->opener != getpid() ? NULL : backend;
+gk_backend *gk_engine_usable(const gk_engine *engine, const gk_device *device) {
+    return is_cuda(device->backend) && engine->opener != getpid() ? NULL : device->backend;
+}
+
+void gk_engine_limit_pinned(gk_engine *engine, size_t bytes) {
+    atomic_store(&engine->pinned_limit, bytes);
+    for (int i = 0; i < GK_MAX_DEVICES; i++) {
+        gk_device *device = atomic_load(&engine->devices[i]);
+        if (device)
+            gk_pool_set_limit(device->pool, bytes);
+    }
 }

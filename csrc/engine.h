@@ -1,4 +1,5 @@
-/* The engine: which device serves this process, opened when it is first needed. */
+/* The engine: which device serves this process, opened when it is first needed, and what is kept
+   for it: pinned memory, worker threads, the pipeline of the host's arrays. */
 #ifndef GK_ENGINE_H
 #define GK_ENGINE_H
 
@@ -9,27 +10,54 @@
 #include "backend.h"
 #include "backend_cuda.h"
 #include "backend_fault.h"
+#include "mailbox.h"
+#include "pipeline.h"
+#include "pool.h"
+#include "workers.h"
+
+enum { GK_MAX_DEVICES = 16 };
+
+typedef struct gk_device {
+    gk_backend *backend;
+    gk_faulty faulty;
+    gk_pool *pool;
+    gk_pipeline *pipeline;
+    gk_mailboxes *mailboxes;
+} gk_device;
 
 typedef struct gk_engine {
     pthread_mutex_t lock;
-    _Atomic(gk_backend *) backend; /* NULL until first use */
-    pid_t opener;                  /* the process that opened it: CUDA does not survive a fork */
-    gk_error no_gpu;               /* why the simulator serves, where nobody asked for it */
+    _Atomic(gk_device *) devices[GK_MAX_DEVICES]; /* NULL until first use */
+    pthread_key_t current; /* the ordinal that a thread has chosen, as a pointer; 0 by default */
+    gk_workers *workers;   /* shared by the devices */
+    pid_t opener;          /* the process that opened a device: CUDA does not survive a fork */
+    gk_error no_gpu;       /* why the simulator serves, where nobody asked for it */
     gk_faults faults;
-    gk_faulty faulty;
-    atomic_int strict; /* how many gpukern.strict() blocks are open */
+    atomic_int strict;          /* how many gpukern.strict() blocks are open */
+    atomic_size_t pinned_limit; /* bytes of pinned host memory a device */
+    atomic_size_t device_limit; /* bytes of device memory that a call's arrays may take; 0: all */
+    atomic_size_t mapped_limit; /* a call of no more bytes than this copies nothing */
     gk_locator locate;
     void *locate_context;
 } gk_engine;
 
-void gk_engine_init(gk_engine *engine, gk_locator locate, void *locate_context);
+/* 0, or -1 where the system has no more locks to give. */
+int gk_engine_init(gk_engine *engine, gk_locator locate, void *locate_context);
 void gk_engine_close(gk_engine *engine);
 
-/* The backend to call, opened now if it was not; not under the GIL. GPUKERN_DEVICE decides: "cuda",
-   "sim", or unset for a GPU where there is one and the simulator elsewhere. */
-gk_status gk_engine_backend(gk_engine *engine, gk_backend **backend, gk_error *error);
+/* The calling thread's device, opened now if it was not; not under the GIL. `backend` is what to
+   call: the device's own, or the one with planted faults. GPUKERN_DEVICE decides: "cuda", "sim", or
+   unset for a GPU where there is one and the simulator elsewhere. */
+gk_status gk_engine_device(gk_engine *engine, gk_device **device, gk_backend **backend,
+                           gk_error *error);
 
-/* The backend that is open, for giving memory back; NULL in a process that must not touch it. */
-gk_backend *gk_engine_opened(gk_engine *engine);
+/* The device's backend for giving memory back; NULL in a process that must not touch it. */
+gk_backend *gk_engine_usable(const gk_engine *engine, const gk_device *device);
+
+/* The calling thread's choice of a device; not checked until it is used. */
+int gk_engine_current(const gk_engine *engine);
+void gk_engine_choose(gk_engine *engine, int ordinal);
+
+void gk_engine_limit_pinned(gk_engine *engine, size_t bytes);
 
 #endif

@@ -1,12 +1,13 @@
 #include "event.h"
 
-#include "args.h"
+#include "values.h"
 
 typedef struct event_object {
     PyObject ob_base;
     gk_state *state;
-    PyObject *module; /* keeps the state: a collection at exit may clear the type first */
-    gk_event *event;  /* NULL until first recorded */
+    PyObject *module;  /* keeps the state: a collection at exit may clear the type first */
+    gk_device *device; /* NULL until first recorded, as is the event */
+    gk_event *event;   /* NULL until first recorded */
 } event_object;
 
 static PyObject *event_new(PyTypeObject *type, PyObject *positional, PyObject *named) {
@@ -28,7 +29,8 @@ static void event_deallocate(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     PyObject *module = self->module;
     PyObject_GC_UnTrack(object);
-    gk_backend *backend = gk_engine_opened(&self->state->engine);
+    gk_backend *backend =
+        self->device ? gk_engine_usable(&self->state->engine, self->device) : NULL;
     if (backend)
         backend->event_free(backend, self->event);
     PyObject_GC_Del(object);
@@ -55,6 +57,12 @@ static PyObject *event_record(PyObject *object, PyObject *const *arguments, Py_s
         gk_stream_from_object("Event.record", value, &stream) < 0 ||
         gk_begin(self->state, &call, "Event.record") < 0)
         return NULL;
+    if (self->device && self->device != call.device) {
+        PyErr_Format(PyExc_ValueError, "Event.record: the event belongs to device %d",
+                     self->device->backend->ordinal);
+        return NULL;
+    }
+    self->device = call.device;
     Py_BEGIN_ALLOW_THREADS;
     if (!self->event)
         status = call.backend->event_new(call.backend, &self->event, &call.error);

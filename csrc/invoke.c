@@ -133,7 +133,7 @@ static int run(gk_state *state, gk_call *call, const gk_operation *operation,
     gk_call_end(call);
     Py_END_ALLOW_THREADS;
     if (status == GK_OK)
-        return gk_finish_output(output);
+        return gk_finish_output(state, output);
     gk_raise(state, &call->error);
     return -1;
 }

@@ -224,6 +224,67 @@ static PyObject *fail_call(PyObject *module, PyObject *number) {
     return PyBool_FromLong(fired);
 }
 
+static PyObject *choose_device(PyObject *module, PyObject *ordinal) {
+    gk_engine *engine = &state_of(module)->engine;
+    gk_call call;
+    int before = gk_engine_current(engine);
+    long chosen = PyLong_AsLong(ordinal);
+    if (chosen == -1 && PyErr_Occurred())
+        return NULL;
+    gk_engine_choose(engine, chosen < 0 || chosen > GK_MAX_DEVICES ? GK_MAX_DEVICES : (int)chosen);
+    if (gk_begin(state_of(module), &call, "device") < 0) {
+        gk_engine_choose(engine, before);
+        return NULL;
+    }
+    return PyLong_FromLong(before);
+}
+
+/* The settings, by name: bytes each. */
+static atomic_size_t *limit_named(gk_engine *engine, PyObject *name) {
+    if (PyUnicode_CompareWithASCIIString(name, "pinned_memory") == 0)
+        return &engine->pinned_limit;
+    if (PyUnicode_CompareWithASCIIString(name, "device_memory") == 0)
+        return &engine->device_limit;
+    if (PyUnicode_CompareWithASCIIString(name, "mapped_call") == 0)
+        return &engine->mapped_limit;
+    PyErr_Format(PyExc_ValueError,
+                 "limit: unknown name %R; there are pinned_memory, device_memory and mapped_call",
+                 name);
+    return NULL;
+}
+
+static PyObject *limit(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                       PyObject *keywords) {
+    static const char *const names[] = {"name", "bytes", NULL};
+    static const gk_signature signature = {"limit", names, 1, 2};
+    gk_engine *engine = &state_of(module)->engine;
+    PyObject *values[2];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    atomic_size_t *limited = PyUnicode_Check(values[0]) ? limit_named(engine, values[0]) : NULL;
+    if (!limited) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "limit: name has to be a text");
+        return NULL;
+    }
+    size_t before = atomic_load(limited);
+    if (values[1] && !Py_IsNone(values[1])) {
+        size_t bytes = PyLong_AsSize_t(values[1]);
+        if (bytes == (size_t)-1 && PyErr_Occurred())
+            return NULL;
+        size_t most = (size_t)GK_MAILBOX_BYTES / 2;
+        if (limited == &engine->mapped_limit && bytes > most)
+            bytes = most;
+        atomic_store(limited, bytes);
+        if (limited == &engine->pinned_limit) {
+            Py_BEGIN_ALLOW_THREADS;
+            gk_engine_limit_pinned(engine, bytes);
+            Py_END_ALLOW_THREADS;
+        }
+    }
+    return PyLong_FromSize_t(before);
+}
+
 static PyObject *live_bytes(PyObject *module, PyObject *unused) {
     (void)unused;
     gk_call call;
@@ -231,9 +292,18 @@ static PyObject *live_bytes(PyObject *module, PyObject *unused) {
     if (gk_begin(state_of(module), &call, "live_bytes") < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
-    bytes = call.backend->live_bytes(call.backend);
+    bytes = call.backend->live_bytes(call.backend) - gk_pipeline_bytes(call.device->pipeline);
     Py_END_ALLOW_THREADS;
     return PyLong_FromSize_t(bytes);
+}
+
+static PyObject *pinned_bytes(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_call call;
+    if (gk_begin(state_of(module), &call, "pinned_bytes") < 0)
+        return NULL;
+    gk_pool_report report = gk_pool_describe(call.device->pool);
+    return Py_BuildValue("nn", (Py_ssize_t)report.used, (Py_ssize_t)report.unused);
 }
 
 /* the module ----------------------------------------------------------------------------------- */
@@ -326,8 +396,19 @@ static PyMethodDef methods[] = {
      "fail_call($module, number, /)\n--\n\n"
      "Plant a fault for tests: the number-th device call or host allocation from now fails; 0\n"
      "disarms. Returns whether the fault planted before has come to pass."},
+    {"choose_device", choose_device, METH_O,
+     "choose_device($module, ordinal, /)\n--\n\n"
+     "Run the calls of this thread on another device; returns the one until now."},
+    {"limit", GK_FAST(limit),
+     "limit($module, name, /, bytes=None)\n--\n\n"
+     "Set a limit in bytes; returns the one until now. pinned_memory: host memory that is kept\n"
+     "pinned for results and staging, a device. device_memory: what the arrays of one matmul may\n"
+     "take, 0 for all there is. mapped_call: calls of no more bytes copy nothing."},
     {"live_bytes", live_bytes, METH_NOARGS,
      "live_bytes($module)\n--\n\nBytes of device memory that are allocated now."},
+    {"pinned_bytes", pinned_bytes, METH_NOARGS,
+     "pinned_bytes($module)\n--\n\n"
+     "Bytes of pinned host memory of this device: in use, and kept to be used again."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -383,7 +464,8 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
 static int module_exec(PyObject *module) {
     gk_state *state = state_of(module);
     state->module = module;
-    gk_engine_init(&state->engine, locate_cublas, NULL);
+    if (gk_engine_init(&state->engine, locate_cublas, NULL) < 0)
+        return PyErr_NoMemory() ? 0 : -1;
     if (gk_args_init() < 0 || add_exceptions(module, state) < 0)
         return -1;
     state->device_array_type = add_type(module, &gk_device_array_spec);

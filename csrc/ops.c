@@ -2,9 +2,10 @@
 
 #include <string.h>
 
+#include "pack.h"
 #include "transfer.h"
 
-static size_t blocks_for(size_t count, int a_block) {
+size_t gk_blocks(size_t count, int a_block) {
     return (count + (size_t)a_block - 1) / (size_t)a_block;
 }
 
@@ -32,8 +33,47 @@ gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const
     return gk_call_choose(call, operands[0].dtype, 0, &row);
 }
 
-gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const gk_array *operands,
-                           const gk_array *result) {
+/* Small arrays: kernels work on mapped host memory, and nothing is copied to or from the device.
+   Not `done` where no mailbox was free. */
+static gk_status run_mapped(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                            const gk_array *result, bool *done) {
+    gk_backend *backend = call->backend;
+    gk_mailbox *box = gk_mailbox_take(call->device->mailboxes, backend);
+    gk_array mapped[GK_MAX_OPERANDS], mapped_result = *result;
+    char *free_memory = box ? box->memory : NULL;
+    *done = box != NULL;
+    if (!box)
+        return GK_OK;
+    call->stream = box->stream;
+    for (int i = 0; i < operation->operand_count; i++) {
+        gk_array view = operands[i];
+        if (operation->elementwise)
+            gk_broadcast_view(&operands[i], result, &view);
+        gk_pack(free_memory, &view, 0, gk_count(&view));
+        mapped[i] = view;
+        free_memory = gk_mapped_view(&mapped[i], free_memory);
+    }
+    (void)gk_mapped_view(&mapped_result, free_memory);
+    gk_status status = operation->run(call, mapped, &mapped_result);
+    gk_error ignored;
+    gk_status ended =
+        backend->synchronize(backend, box->stream, status == GK_OK ? &call->error : &ignored);
+    if (status == GK_OK && ended != GK_OK)
+        status = gk_fail_in(&call->error, "%s: ", call->operation);
+    if (status == GK_OK)
+        memcpy(result->data, mapped_result.data, gk_bytes(result));
+    if (status == GK_OK && call->phases) {
+        call->phases->bytes_out += gk_bytes(result);
+        for (int i = 0; i < operation->operand_count; i++)
+            call->phases->bytes_in += gk_bytes(&mapped[i]);
+    }
+    gk_mailbox_give(call->device->mailboxes, box);
+    return status;
+}
+
+/* To the device, kernels, and back, one after the other. */
+static gk_status run_staged(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                            const gk_array *result) {
     gk_array staged[GK_MAX_OPERANDS], staged_result;
     gk_status status = GK_OK;
     for (int i = 0; i < operation->operand_count && status == GK_OK; i++)
@@ -47,6 +87,29 @@ gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const g
     if (status == GK_OK)
         status = gk_deliver_result(call, &staged_result, result);
     return status;
+}
+
+gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                           const gk_array *result) {
+    /* Of nothing there is nothing to stream: the plain way knows what a result without terms is. */
+    bool on_host = result->place == GK_HOST && !call->stream;
+    size_t bytes = gk_bytes(result);
+    for (int i = 0; i < operation->operand_count; i++) {
+        on_host = on_host && operands[i].place == GK_HOST && gk_count(&operands[i]) > 0;
+        bytes += gk_bytes(operation->elementwise ? result : &operands[i]);
+    }
+    if (on_host && operation->mapped && bytes <= atomic_load(&call->engine->mapped_limit)) {
+        bool done = false;
+        gk_status status = run_mapped(call, operation, operands, result, &done);
+        if (done)
+            return status;
+    } else if (on_host && operation->flow && bytes >= operation->flow_bytes) {
+        gk_status status = operation->flow(call, operands, result);
+        if (status != GK_MEMORY_ERROR)
+            return status;
+        gk_call_end(call); /* what it had taken, before the plain way asks for its own */
+    }
+    return run_staged(call, operation, operands, result);
 }
 
 /* add ------------------------------------------------------------------------------------------ */
@@ -77,121 +140,41 @@ static gk_status run_elementwise(gk_call *call, const gk_array *operands, gk_arr
     if (status != GK_OK)
         return status;
     void *arguments[] = {&out, &a, &b, &count};
-    return gk_call_launch(call, row, blocks_for(count, row->tile_columns), arguments);
+    return gk_call_launch(call, row, gk_blocks(count, row->tile_columns), arguments);
 }
 
-const gk_operation gk_op_add = {"add", 2, true, infer_broadcast, run_elementwise};
-
-/* sum ------------------------------------------------------------------------------------------ */
-
-/* What a sum is carried in, from block to block. */
-static gk_dtype partial_dtype(gk_dtype dtype) {
-    switch (dtype) {
-    case GK_float16:
-    case GK_bfloat16:
-        return GK_float32;
-    case GK_int32:
-        return GK_int64;
-    default:
-        return dtype;
-    }
-}
-
-static gk_status infer_sum(gk_call *call, const gk_array *operands, gk_array *result) {
-    (void)call;
-    result->dtype = operands[0].dtype == GK_int32 ? GK_int64 : operands[0].dtype;
-    return GK_OK;
-}
-
-static gk_status run_sum(gk_call *call, const gk_array *operands, gk_array *result) {
-    void *a = operands[0].data, *partials = NULL;
-    size_t count = gk_count(&operands[0]);
-    const gk_row *row, *finish;
-    if (count == 0)
-        return gk_call_zero(call, result->data, gk_bytes(result));
-    gk_status status = gk_call_choose(call, operands[0].dtype, (uintptr_t)a, &row);
-    if (status == GK_OK)
-        status = gk_row_chosen("sum_finish", result->dtype, call->backend, 0, NULL, &finish,
-                               &call->error);
+/* A chunk runs as a call of its own on its lane's stream. */
+static gk_status elementwise_chunk(void *context, gk_stream stream, const gk_array *operands,
+                                   gk_array *result, size_t first, gk_error *error) {
+    gk_call chunk = *(const gk_call *)context;
+    (void)first;
+    chunk.stream = stream;
+    chunk.phases = NULL;
+    gk_status status = run_elementwise(&chunk, operands, result);
     if (status != GK_OK)
-        return status;
-
-    size_t blocks = blocks_for(count, row->tile_columns);
-    size_t partial_count = row->accumulates ? 1 : blocks;
-    size_t partial_bytes = partial_count * gk_dtype_size(partial_dtype(operands[0].dtype));
-    status = gk_call_temporary(call, partial_bytes, &partials);
-    if (status == GK_OK && row->accumulates)
-        status = gk_call_zero(call, partials, partial_bytes);
-    void *arguments[] = {&partials, &a, &count};
-    if (status == GK_OK)
-        status = gk_call_launch(call, row, blocks, arguments);
-    void *finish_arguments[] = {&result->data, &partials, &partial_count};
-    return status == GK_OK ? gk_call_launch(call, finish, 1, finish_arguments) : status;
+        *error = chunk.error;
+    return status;
 }
 
-const gk_operation gk_op_sum = {"sum", 1, false, infer_sum, run_sum};
-
-/* matmul --------------------------------------------------------------------------------------- */
-
-/* The sizes of a product; a 1-D operand is a row on the left and a column on the right. */
-static gk_gemm product_sizes(const gk_array *a, const gk_array *b) {
-    return (gk_gemm){
-        .m = a->ndim == 2 ? a->shape[0] : 1,
-        .k = a->shape[a->ndim - 1],
-        .n = b->ndim == 2 ? b->shape[1] : 1,
-    };
+static gk_status flow_elementwise(gk_call *call, const gk_array *operands, const gk_array *result) {
+    gk_flow flow = {.count = gk_count(result),
+                    .operand_count = 2,
+                    .work = elementwise_chunk,
+                    .context = call,
+                    .has_result = true,
+                    .result = *result};
+    for (int i = 0; i < 2; i++)
+        gk_broadcast_view(&operands[i], result, &flow.operands[i]);
+    return gk_call_flow(call, &flow);
 }
 
-static gk_status infer_matmul(gk_call *call, const gk_array *operands, gk_array *result) {
-    const gk_array *a = &operands[0], *b = &operands[1];
-    for (int i = 0; i < 2; i++) {
-        if (operands[i].ndim == 0)
-            return gk_fail(&call->error, GK_VALUE_ERROR,
-                           "matmul: Input operand %d does not have enough dimensions (has 0, "
-                           "gufunc core with signature (n?,k),(k,m?)->(n?,m?) requires 1)",
-                           i);
-        if (operands[i].ndim > 2)
-            return gk_fail(&call->error, GK_VALUE_ERROR,
-                           "matmul: operand %d has shape %s; 1-D and 2-D arrays are supported, "
-                           "stacks of matrices are not",
-                           i, gk_shape_text(&operands[i]).text);
-    }
-    int64_t inner = b->shape[0];
-    gk_gemm sizes = product_sizes(a, b);
-    if (inner != sizes.k)
-        return gk_fail(&call->error, GK_VALUE_ERROR,
-                       "matmul: Input operand 1 has a mismatch in its core dimension 0, with "
-                       "gufunc signature (n?,k),(k,m?)->(n?,m?) (size %lld is different from %lld)",
-                       (long long)inner, (long long)sizes.k);
-    result->dtype = a->dtype;
-    if (a->ndim == 2)
-        result->shape[result->ndim++] = sizes.m;
-    if (b->ndim == 2)
-        result->shape[result->ndim++] = sizes.n;
-    return GK_OK;
-}
-
-static gk_status run_matmul(gk_call *call, const gk_array *operands, gk_array *result) {
-    gk_gemm gemm = product_sizes(&operands[0], &operands[1]);
-    const gk_row *row;
-    if (gemm.k == 0)
-        return gk_call_zero(call, result->data, gk_bytes(result));
-    gk_status status = gk_call_choose(call, result->dtype, 0, &row);
-    if (status != GK_OK || gk_count(result) == 0)
-        return status;
-    gemm.dtype = (int)result->dtype;
-    gemm.a = operands[0].data;
-    gemm.b = operands[1].data;
-    gemm.c = result->data;
-    if (!row->symbol)
-        return gk_call_gemm(call, row, gemm);
-    size_t m = (size_t)gemm.m, n = (size_t)gemm.n, k = (size_t)gemm.k;
-    void *arguments[] = {&gemm.c, &gemm.a, &gemm.b, &m, &n, &k};
-    size_t tiles = blocks_for(m, row->tile_rows) * blocks_for(n, row->tile_columns);
-    return gk_call_launch(call, row, tiles, arguments);
-}
-
-const gk_operation gk_op_matmul = {"matmul", 2, false, infer_matmul, run_matmul};
+const gk_operation gk_op_add = {.name = "add",
+                                .operand_count = 2,
+                                .elementwise = true,
+                                .infer = infer_broadcast,
+                                .run = run_elementwise,
+                                .flow = flow_elementwise,
+                                .mapped = true};
 
 /* transpose ------------------------------------------------------------------------------------ */
 
@@ -219,8 +202,9 @@ static gk_status run_transpose(gk_call *call, const gk_array *operands, gk_array
         return status;
     void *from = a->data;
     void *arguments[] = {&result->data, &from, &rows, &columns};
-    size_t tiles = blocks_for(rows, row->tile_rows) * blocks_for(columns, row->tile_columns);
+    size_t tiles = gk_blocks(rows, row->tile_rows) * gk_blocks(columns, row->tile_columns);
     return gk_call_launch(call, row, tiles, arguments);
 }
 
-const gk_operation gk_op_transpose = {"transpose", 1, false, infer_transpose, run_transpose};
+const gk_operation gk_op_transpose = {
+    .name = "transpose", .operand_count = 1, .infer = infer_transpose, .run = run_transpose};

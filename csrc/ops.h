@@ -12,15 +12,24 @@ typedef struct gk_operation {
     gk_status (*infer)(gk_call *call, const gk_array *operands, gk_array *result);
     /* Launch the kernels; every array is contiguous and on the device. */
     gk_status (*run)(gk_call *call, const gk_array *operands, gk_array *result);
+    /* From host arrays to a host array, copies and kernels overlapped; NULL where there is no such
+       way. GK_MEMORY_ERROR: no room for it; the plain way may still be open. */
+    gk_status (*flow)(gk_call *call, const gk_array *operands, const gk_array *result);
+    size_t flow_bytes; /* arrays of fewer bytes in all are not worth it */
+    bool mapped;       /* worth running on mapped host memory where the arrays are small */
 } gk_operation;
 
 extern const gk_operation gk_op_add, gk_op_sum, gk_op_matmul, gk_op_transpose;
+
+/* The blocks that cover `count` elements. */
+size_t gk_blocks(size_t count, int a_block);
 
 /* Check everything that can be checked before memory is asked for, and describe the result. */
 gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const gk_array *operands,
                              gk_array *result);
 
-/* Operands to the device, kernels, result to `result` (host: contiguous). */
+/* The operation from end to end, by the way that suits where the arrays are and how large they are.
+   A host result is contiguous. */
 gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const gk_array *operands,
                            const gk_array *result);
 

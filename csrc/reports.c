@@ -123,7 +123,7 @@ PyObject *gk_report_cublas(gk_state *state) {
         gk_fail(&report.problem, GK_CUDA_ERROR, "cuBLAS needs a GPU");
     else {
         Py_BEGIN_ALLOW_THREADS;
-        gk_backend_cuda_cublas(gk_engine_opened(&state->engine), &report);
+        gk_backend_cuda_cublas(call.device->backend, &report);
         Py_END_ALLOW_THREADS;
     }
     PyObject *version = report.version ? PyLong_FromLong(report.version) : Py_NewRef(Py_None);

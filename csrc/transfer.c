@@ -1,8 +1,13 @@
 #include "transfer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "layout.h"
+#include "pack.h"
+
+/* From here on several threads copy faster than one, for all the trouble of waking them. */
+enum { LARGE_BYTES = 256 << 10 };
 
 /* Merge axes that both sides walk as one run, and drop those of length 1. Returns false where more
    axes are left than a kernel takes. */
@@ -97,13 +102,13 @@ static gk_status temporary_array(gk_call *call, const gk_array *like, gk_array *
     *made = *like;
     made->place = GK_DEVICE;
     made->readonly = false;
+    made->swapped = false;
     made->producer = 0;
     gk_make_contiguous(made);
     return gk_call_temporary(call, gk_bytes(made), &made->data);
 }
 
-/* The same memory seen in the shape of `target`: new and repeated axes get stride 0. */
-static void broadcast_view(const gk_array *source, const gk_array *target, gk_array *view) {
+void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array *view) {
     int missing = target->ndim - source->ndim;
     *view = *source;
     view->ndim = target->ndim;
@@ -114,6 +119,107 @@ static void broadcast_view(const gk_array *source, const gk_array *target, gk_ar
     }
 }
 
+char *gk_mapped_view(gk_array *view, char *memory) {
+    size_t bytes = gk_bytes(view);
+    view->data = memory;
+    view->place = GK_DEVICE;
+    view->swapped = false;
+    gk_make_contiguous(view);
+    return memory +
+           (bytes + GK_MAILBOX_ALIGNMENT - 1) / GK_MAILBOX_ALIGNMENT * GK_MAILBOX_ALIGNMENT;
+}
+
+gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
+    gk_busy busy = {0};
+    flow->after = call->stream;
+    flow->busy = call->phases ? &busy : NULL;
+    gk_status status = gk_pipeline_run(call->device->pipeline, call->backend, flow, &call->error);
+    if (status != GK_OK)
+        return gk_fail_in(&call->error, "%s: ", call->operation);
+    if (call->phases) {
+        call->phases->host_to_device += busy.in;
+        call->phases->kernel += busy.kernel;
+        call->phases->device_to_host += busy.out;
+        call->phases->overlapped += busy.in + busy.kernel + busy.out - busy.any;
+        for (int i = 0; i < flow->operand_count; i++)
+            call->phases->bytes_in += flow->count * gk_dtype_size(flow->operands[i].dtype);
+        if (flow->has_result)
+            call->phases->bytes_out += flow->count * gk_dtype_size(flow->result.dtype);
+    }
+    return status;
+}
+
+/* The longer way, where staging memory is not to be had: piece by piece through a small buffer. */
+static gk_status upload_packed(gk_call *call, const gk_array *host, void *device) {
+    size_t size = gk_dtype_size(host->dtype), count = gk_count(host);
+    size_t piece = LARGE_BYTES / size < count ? LARGE_BYTES / size : count;
+    char *buffer = malloc(piece * size);
+    gk_status status = GK_OK;
+    if (!buffer)
+        return gk_fail(&call->error, GK_MEMORY_ERROR, "%s: out of host memory", call->operation);
+    for (size_t first = 0; first < count && status == GK_OK; first += piece) {
+        size_t some = count - first < piece ? count - first : piece;
+        gk_pack(buffer, host, first, some);
+        status = gk_call_copy_in(call, (char *)device + first * size, buffer, some * size);
+    }
+    free(buffer);
+    return status;
+}
+
+gk_status gk_upload(gk_call *call, const gk_array *host, void *device) {
+    size_t bytes = gk_bytes(host);
+    if (bytes > LARGE_BYTES) {
+        gk_flow flow = {
+            .count = gk_count(host), .operand_count = 1, .operands = {*host}, .landing = {device}};
+        gk_status status = gk_call_flow(call, &flow);
+        if (status != GK_MEMORY_ERROR)
+            return status;
+    }
+    if (gk_is_contiguous(host) && !host->swapped)
+        return gk_call_copy_in(call, device, host->data, bytes);
+    return bytes ? upload_packed(call, host, device) : GK_OK;
+}
+
+gk_status gk_download(gk_call *call, const void *device, const gk_array *host) {
+    size_t bytes = gk_bytes(host);
+    if (bytes > LARGE_BYTES && !gk_pool_holds(call->device->pool, host->data, bytes)) {
+        gk_flow flow = {
+            .count = gk_count(host), .has_result = true, .result = *host, .source = device};
+        gk_status status = gk_call_flow(call, &flow);
+        if (status != GK_MEMORY_ERROR)
+            return status;
+    }
+    return gk_call_copy_out(call, host->data, device, bytes);
+}
+
+typedef struct host_copy {
+    const gk_array *to, *from;
+    size_t count, piece;
+    atomic_size_t next;
+} host_copy;
+
+static void copy_pieces(void *context, int worker) {
+    host_copy *copy = context;
+    (void)worker;
+    size_t size = gk_dtype_size(copy->from->dtype);
+    for (;;) {
+        size_t first = atomic_fetch_add(&copy->next, copy->piece);
+        if (first >= copy->count)
+            return;
+        size_t some = copy->count - first < copy->piece ? copy->count - first : copy->piece;
+        gk_unpack(copy->to, (const char *)copy->from->data + first * size, first, some);
+    }
+}
+
+void gk_copy_host(gk_engine *engine, const gk_array *to, const gk_array *from) {
+    host_copy copy = {.to = to, .from = from, .count = gk_count(from)};
+    copy.piece = LARGE_BYTES / gk_dtype_size(from->dtype);
+    if (gk_bytes(from) > 4 * LARGE_BYTES)
+        gk_workers_run(engine->workers, copy_pieces, &copy);
+    else
+        copy_pieces(&copy, 0);
+}
+
 gk_status gk_stage_operand(gk_call *call, const gk_array *operand, const gk_array *shape_of,
                            gk_array *staged) {
     gk_array on_device = *operand;
@@ -121,7 +227,7 @@ gk_status gk_stage_operand(gk_call *call, const gk_array *operand, const gk_arra
     if (operand->place == GK_HOST) {
         status = temporary_array(call, operand, &on_device);
         if (status == GK_OK)
-            status = gk_call_copy_in(call, on_device.data, operand->data, gk_bytes(operand));
+            status = gk_upload(call, operand, on_device.data);
     } else if (operand->producer != 0 && gk_count(operand) > 0) {
         status = call->backend->wait(call->backend, call->stream, operand->producer, &call->error);
         if (status != GK_OK)
@@ -135,7 +241,7 @@ gk_status gk_stage_operand(gk_call *call, const gk_array *operand, const gk_arra
     }
     gk_array view, target = *shape_of;
     target.dtype = operand->dtype;
-    broadcast_view(&on_device, shape_of, &view);
+    gk_broadcast_view(&on_device, shape_of, &view);
     status = temporary_array(call, &target, staged);
     return status == GK_OK ? gk_copy_strided(call, staged, &view) : status;
 }
@@ -161,6 +267,6 @@ gk_status gk_stage_result(gk_call *call, const gk_array *result, const gk_array 
 
 gk_status gk_deliver_result(gk_call *call, const gk_array *staged, const gk_array *result) {
     if (result->place == GK_HOST)
-        return gk_call_copy_out(call, result->data, staged->data, gk_bytes(staged));
+        return gk_download(call, staged->data, result);
     return staged->data == result->data ? GK_OK : gk_copy_strided(call, result, staged);
 }

@@ -4,8 +4,26 @@
 
 #include "call.h"
 
+/* All of a host array, of any layout, to contiguous device memory, and device memory to a
+   contiguous host array. Large ones go through the pipeline. */
+gk_status gk_upload(gk_call *call, const gk_array *host, void *device);
+gk_status gk_download(gk_call *call, const void *device, const gk_array *host);
+
+/* A passage through the pipeline as part of the call: errors blamed on it, its profile filled. */
+gk_status gk_call_flow(gk_call *call, gk_flow *flow);
+
+/* The values of a host array to another of the same shape and dtype, by all the workers. */
+void gk_copy_host(gk_engine *engine, const gk_array *to, const gk_array *from);
+
+/* The same memory seen in the shape of `target`: new and repeated axes get stride 0. */
+void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array *view);
+
+/* Make the view one of contiguous pinned memory that kernels reach; returns where the next begins.
+ */
+char *gk_mapped_view(gk_array *view, char *memory);
+
 /* A contiguous, aligned device array of `shape_of`'s shape with the values of `operand`, which may
-   be in host memory (contiguous), strided on the device, or to be broadcast. Makes no copy where
+   be in host memory, strided on the device, or to be broadcast. Makes no copy where
    none is needed; what it makes lives until the call ends. */
 gk_status gk_stage_operand(gk_call *call, const gk_array *operand, const gk_array *shape_of,
                            gk_array *staged);

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpukern
-from gpukern import _core, comparison, limits, rows, timing
+from gpukern import _core, ceilings, comparison, rows, timing
 from gpukern.contenders import Contender, DeviceSide, Peer, installed
 
 SEED = 20260102
@@ -249,13 +249,13 @@ class TestNoSynchronization:
 
 class TestL2Resident:
     def test_above_the_copy_bandwidth_is_flagged(self):
-        known = limits.Limits(1e12, 1.2e12, {"float32": 50e12})
+        known = ceilings.Limits(1e12, 1.2e12, {"float32": 50e12})
         assert known.excess(10**6, 0, "float32", 2e-6) == ""
         assert "above the copy bandwidth" in known.excess(10**6, 0, "float32", 0.5e-6)
         assert "above the peak of float32" in known.excess(10**6, 10**9, "float32", 1e-5)
 
     def test_it_is_named_in_the_row(self, monkeypatch):
-        slow = limits.Limits(1.0, 1.0, {})
+        slow = ceilings.Limits(1.0, 1.0, {})
         monkeypatch.setattr(comparison, "measure_limits", lambda: slow)
         monkeypatch.setattr(comparison, "is_simulated", lambda entry: False)
         result = gpukern.compare("add", [64], None, ["gpukern"], rounds=1, simulated=True)

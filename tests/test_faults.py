@@ -1,5 +1,6 @@
 """Faults planted one by one: the Nth device call or host allocation of an operation fails, for
-every N until it succeeds. Each time: the right exception, nothing changed, nothing leaked."""
+every N until none is left to strike. Each time: the right exception or, where the call has another
+way to go, the right result; nothing else changed, nothing leaked."""
 
 from __future__ import annotations
 
@@ -41,8 +42,9 @@ def disarmed():
     _core.fail_call(0)
 
 
-def attempt(planted: Planted, number: int) -> bool:
-    """Make the call with its `number`th step failing; whether it came through without a fault."""
+def attempt(planted: Planted, number: int) -> str:
+    """Make the call with its `number`th step failing: "raised", "survived", or "none" where the
+    call has fewer steps."""
     before, live = planted.memory(), young()
     _core.fail_call(number)
     try:
@@ -55,10 +57,14 @@ def attempt(planted: Planted, number: int) -> bool:
         assert planted.memory() == before, f"step {number} changed something"
         assert young() == live, f"step {number} leaked"
         planted.check(planted.call())
-        return False
-    assert not _core.fail_call(0), f"the fault in step {number} was swallowed"
+        return "raised"
+    struck = _core.fail_call(0)
     planted.check(result)
-    return True
+    if not struck:
+        return "none"
+    del result
+    assert young() == live, f"step {number} failed, was survived and leaked"
+    return "survived"
 
 
 def young() -> int:
@@ -67,13 +73,16 @@ def young() -> int:
     return _core.live_bytes()
 
 
-def assert_survives(make: Callable[[], Planted], least: int) -> None:
-    """Plant faults until the call succeeds; at least `least` of them must have struck."""
-    for number in range(1, 200):
-        if attempt(make(), number):
+def assert_survives(make: Callable[[], Planted], least: int, fallback: bool = False) -> None:
+    """Plant faults until none strikes; at least `least` must have. Only a call with a `fallback`
+    may succeed in spite of one."""
+    for number in range(1, 400):
+        outcome = attempt(make(), number)
+        if outcome == "none":
             assert number - 1 >= least, f"{number - 1} faults struck, {least} were expected"
             return
-    raise AssertionError("200 faults, and no success")
+        assert fallback or outcome == "raised", f"the fault in step {number} was swallowed"
+    raise AssertionError("400 faults, and no end of them")
 
 
 def placed(kind: str, values: np.ndarray) -> tuple[Any, Callable[[], bytes]]:
@@ -142,11 +151,18 @@ def combinations() -> list[tuple[str, tuple[str, ...], str]]:
     return cases
 
 
+def fewest(op: str, kinds: tuple[str, ...], out: str) -> int:
+    """A launch at least; a host operand needs memory and a copy, a new result needs memory. Where
+    all is on the host and small, add and sum copy nothing: they launch and wait."""
+    mapped = op in ("add", "sum") and out in ("none", "host", "host strided", "an input")
+    if mapped and all(kind.startswith("host") for kind in kinds):
+        return 2 + (out == "none")
+    return 1 + 2 * sum(kind.startswith("host") for kind in kinds) + (out == "none")
+
+
 @pytest.mark.parametrize(("op", "kinds", "out"), combinations())
 def test_every_step_may_fail(op, kinds, out):
-    # A launch at least; a host operand needs memory and a copy, a new result needs memory.
-    least = 1 + 2 * sum(kind.startswith("host") for kind in kinds) + (out == "none")
-    assert_survives(lambda: planted(op, kinds, out, 1), least)
+    assert_survives(lambda: planted(op, kinds, out, 1), fewest(op, kinds, out))
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -165,7 +181,7 @@ def test_every_step_may_fail_in_a_profile(op, kind):
 def test_every_step_may_fail_under_strict(op):
     kinds = ("host",) * (2 if op in ("add", "matmul") else 1)
     with gk.strict():
-        assert_survives(lambda: planted(op, kinds, "none", 1), 5)
+        assert_survives(lambda: planted(op, kinds, "none", 1), 4)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +189,7 @@ def test_every_step_may_fail_under_strict(op):
 )
 def test_every_step_of_every_variant_may_fail(op, variant):
     kinds = ("host",) * (2 if op in ("add", "matmul") else 1)
-    assert_survives(lambda: planted(op, kinds, "none", 1, variant=variant), 4)
+    assert_survives(lambda: planted(op, kinds, "none", 1, variant=variant), 3)
 
 
 def simple(call: Callable[[], Any], values: np.ndarray, memory: list[Any]) -> Planted:
@@ -188,7 +204,7 @@ def test_broadcasting():
         a, b = random((7, 1), DTYPES["float32"], 1), random((1, 5), DTYPES["float32"], 2)
         return simple(lambda: gk.add(a, b), oracle.add(a, b), [a, b])
 
-    assert_survives(make, 6)
+    assert_survives(make, 3)
 
 
 def test_a_scalar():
@@ -196,7 +212,7 @@ def test_a_scalar():
         a = random((7, 5), DTYPES["float32"], 1)
         return simple(lambda: gk.add(a, 1.0), oracle.add(a, np.float32(1)), [a])
 
-    assert_survives(make, 6)
+    assert_survives(make, 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)

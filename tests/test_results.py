@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import gpukern
-from gpukern import _core, caselists, conditions, intervals, limits, regression, report, timing
+from gpukern import _core, caselists, ceilings, conditions, intervals, regression, report, timing
 from gpukern.cli import main
 from gpukern.devices import Device
 from gpukern.intervals import Figure
@@ -55,7 +55,7 @@ def made_up() -> gpukern.Comparison:
         "backend": "cuda",
         "device": "GPU A",
         "date": "2026-01-01",
-        "limits": limits.Limits(4e12, 4.8e12, {"float32": 60e12}).to_dict(),
+        "limits": ceilings.Limits(4e12, 4.8e12, {"float32": 60e12}).to_dict(),
         "conditions": {"watched": False},
     }
     rows = [
@@ -316,18 +316,18 @@ class TestLimitsAndConditions:
     def test_peaks_of_a_known_device(self):
         attributes = {"MULTIPROCESSOR_COUNT": 132, "CLOCK_RATE": 1_980_000}
         known = Device(0, "H200", "", 90, 0, 0, attributes)
-        peaks = limits.peak_operations(known)
+        peaks = ceilings.peak_operations(known)
         assert peaks["float32"] == pytest.approx(66.9e12, rel=0.01)
         assert peaks["float16"] == pytest.approx(1070e12, rel=0.01)
         assert peaks["float64"] == pytest.approx(66.9e12, rel=0.01)
-        assert limits.peak_operations(replace(known, capability=999)) == {}
+        assert ceilings.peak_operations(replace(known, capability=999)) == {}
 
     def test_share(self):
-        known = limits.Limits(1e12, None, {"float32": 1e12})
+        known = ceilings.Limits(1e12, None, {"float32": 1e12})
         assert known.share(10**6, 0, "float32", 2e-6) == pytest.approx(0.5)
         assert known.share(10**6, 10**6, "float32", 2e-6) == pytest.approx(0.5)
         assert known.share(10**6, 10**6, "bfloat16", 2e-6) is None
-        assert limits.NONE.share(1, 0, "float32", 1.0) is None
+        assert ceilings.NONE.share(1, 0, "float32", 1.0) is None
 
     def test_a_watched_device(self, monkeypatch):
         calls = {

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from gpukern.devices import device_info as device_info
     from gpukern.profiling import profile as profile
     from gpukern.profiling import strict as strict
+    from gpukern.settings import device as device
+    from gpukern.settings import limits as limits
     from gpukern.timing import Timer as Timer
 
     __version__: str
@@ -45,8 +47,10 @@ __all__ = [
     "add",
     "compare",
     "contender",
+    "device",
     "device_info",
     "empty",
+    "limits",
     "matmul",
     "profile",
     "strict",
@@ -63,7 +67,9 @@ _LAZY = {
     "Timer": "gpukern.timing",
     "compare": "gpukern.comparison",
     "contender": "gpukern.contenders",
+    "device": "gpukern.settings",
     "device_info": "gpukern.devices",
+    "limits": "gpukern.settings",
     "profile": "gpukern.profiling",
     "strict": "gpukern.profiling",
     "variants": "gpukern.catalogue",

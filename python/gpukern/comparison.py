@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gpukern.cases import Case, make_trials
+from gpukern.ceilings import Limits, measure_limits
 from gpukern.checking import Entry
 from gpukern.conditions import Watch, describe_machine
 from gpukern.contenders import Absent, Contender, Peer, Wanted, gather, select
 from gpukern.intervals import figure, ratio
-from gpukern.limits import Limits, measure_limits
 from gpukern.measuring import MODES, PROTOCOLS, Settings, is_simulated, measure
 from gpukern.plans import Size, plan
 from gpukern.rows import ABSENT, BROKEN, RIGHT, WRONG, Row

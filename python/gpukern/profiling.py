@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,20 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _PHASES = ("allocate", "host_to_device", "kernel", "device_to_host", "host")
+_PROBE_BYTES = 64 << 20
+_PROBES = 5
 
 
 @dataclass(frozen=True)
 class Call:
     """One call of an operation: times in seconds, sizes in bytes.
 
-    ``host`` is what is left of ``wall`` when the device's phases are taken away: checking the
-    arguments, choosing a kernel, starting it.
+    ``host_to_device``, ``kernel`` and ``device_to_host`` are the times in which each of them was
+    busy. Of large arrays they run side by side: ``overlapped`` is how much less than their sum they
+    took. ``host`` is what is left of ``wall``: ``wall - (allocate + host_to_device + kernel +
+    device_to_host - overlapped)``, such as checking the arguments, choosing a kernel, and filling
+    staging buffers while nothing else runs. A small call on NumPy arrays copies nothing: its bytes
+    cross the bus while the kernel reads and writes them, and are part of its time.
     """
 
     op: str
@@ -31,10 +38,46 @@ class Call:
     host_to_device: float
     kernel: float
     device_to_host: float
+    overlapped: float
     host: float
     wall: float
     bytes_in: int
     bytes_out: int
+
+    @property
+    def bus_seconds(self) -> float | None:
+        """What the bus alone needs for the longer of the two ways; None on the simulator."""
+        bus = bus_bandwidth()
+        return max(self.bytes_in, self.bytes_out) / bus if bus else None
+
+    @property
+    def bus_share(self) -> float | None:
+        """How much of the bus the call has used, from 0 to 1; None on the simulator."""
+        needed = self.bus_seconds
+        return needed / self.wall if needed is not None and self.wall else None
+
+
+@cache
+def bus_bandwidth() -> float | None:
+    """Bytes/s of a large pinned copy to the device, measured once a process.
+
+    None on the simulator, and where there is no pinned memory to be had.
+    """
+    if _core.backend() == "sim":
+        return None
+    before = _core.pinned_bytes()[0]
+    held = _core.empty((_PROBE_BYTES // 4,)).to_host()
+    if _core.pinned_bytes()[0] - before < _PROBE_BYTES:
+        return None
+    best = 0.0
+    for _ in range(_PROBES):
+        first, last = _core.Event(), _core.Event()
+        first.record()
+        landed = _core.to_device(held)
+        last.record()
+        best = max(best, _PROBE_BYTES / last.seconds_since(first))
+        del landed
+    return best
 
 
 class Profile:
@@ -44,7 +87,7 @@ class Profile:
         self.calls: list[Call] = []
 
     def table(self) -> "Table":
-        """A rich table: a row a call, a column a phase."""
+        """A rich table: a row a call, a column a phase; what ran side by side is taken away."""
         from rich.table import Table
 
         simulated = _core.backend() == "sim"
@@ -52,8 +95,8 @@ class Profile:
         table = Table(title=title, title_justify="left")
         table.add_column("call", overflow="fold")
         table.add_column("variant", no_wrap=True)
-        for phase in (*_PHASES, "all"):
-            table.add_column(phase.replace("_", " "), justify="right")
+        for name in (*_PHASES, "overlapped", "all"):
+            table.add_column(name.replace("_", " "), justify="right")
         for call in self.calls:
             table.add_row(*_cells(call))
         return table
@@ -73,11 +116,27 @@ def _cells(call: Call) -> Iterator[str]:
     yield call.variant
     moved = {"host_to_device": call.bytes_in, "device_to_host": call.bytes_out}
     for phase in _PHASES:
-        spent: float = getattr(call, phase)
-        count = moved.get(phase, 0)
-        text = seconds(spent)
-        yield f"{text}\n{size(count)}\n{bandwidth(count, spent)}" if count and spent else text
-    yield seconds(call.wall)
+        yield _phase(getattr(call, phase), moved.get(phase, 0))
+    yield f"-{seconds(call.overlapped)}" if call.overlapped else "0"
+    share = call.bus_share
+    whole = seconds(call.wall)
+    yield f"{whole}\n{_percent(share)}" if share and (call.bytes_in or call.bytes_out) else whole
+
+
+def _phase(spent: float, count: int) -> str:
+    if not count:
+        return seconds(spent)
+    if not spent:
+        return f"in the kernel\n{size(count)}"
+    lines = [seconds(spent), size(count), bandwidth(count, spent)]
+    bus = bus_bandwidth()
+    if bus:
+        lines.append(_percent(count / bus / spent))
+    return "\n".join(lines)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%} of the bus"
 
 
 def _call(fields: dict[str, Any]) -> Call:

@@ -1,0 +1,26 @@
+/* A few threads that copy, pack and touch memory side by side; asleep when there is nothing to do.
+ */
+#ifndef GK_WORKERS_H
+#define GK_WORKERS_H
+
+#include <stdbool.h>
+
+typedef struct gk_workers gk_workers;
+
+/* What each worker does: `worker` counts from 0. */
+typedef void (*gk_job)(void *context, int worker);
+
+/* No thread is started yet. NULL: out of memory. */
+gk_workers *gk_workers_new(int count);
+void gk_workers_free(gk_workers *workers);
+int gk_workers_count(const gk_workers *workers);
+
+/* Run the job once on every worker, the calling thread being worker 0, and return when all have
+   ended. One job at a time: another caller waits. Threads that cannot be started do not count:
+   the job sees fewer workers, never none. Works again in the child of a fork. */
+void gk_workers_run(gk_workers *workers, gk_job job, void *context);
+
+/* The cores that this process may run on. */
+int gk_cores(void);
+
+#endif

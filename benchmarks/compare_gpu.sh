@@ -50,14 +50,14 @@ if [ "${BUILD:-yes}" = yes ]; then
 fi
 PATH="$(python -c "import sysconfig; print(sysconfig.get_path('scripts'))"):$PATH"
 export PATH
-step 200 compare gpukern compare all --seed 1 --json "$results/compare.json" \
+step 215 compare gpukern compare all --seed 1 --json "$results/compare.json" \
     --markdown "$results/compare.md" --plot "$results/compare.png"
 step 60 ncu python benchmarks/against_ncu.py "$results/ncu.json"
 step 60 cheaters python -m pytest -q -p no:cacheprovider \
     tests/test_compare.py tests/test_cheaters.py tests/test_results.py
 mkdir "$results/notebooks" && cp notebooks/*.ipynb "$results/notebooks"
 step 120 notebooks jupyter execute --inplace "$results"/notebooks/*.ipynb
-step 200 again gpukern compare all --seed 1 --save "$results/again.json" \
+step 215 again gpukern compare all --seed 1 --save "$results/again.json" \
     --against "$results/compare.json"
 step 30 agree python benchmarks/agree.py "$results/compare.json" "$results/again.json"
 finish

@@ -65,9 +65,7 @@ def test_add_in_chunks_is_add_as_a_whole(chunked, variant, dtype):
 
 def fixed_order(op):
     """atomic adds in no fixed order, so that floats have no fixed bits."""
-    return [
-        pair for pair in variants(op) if pair[0] != "atomic" or DTYPES[pair[1]].kind in "iu"
-    ]
+    return [pair for pair in variants(op) if pair[0] != "atomic" or DTYPES[pair[1]].kind in "iu"]
 
 
 @pytest.mark.parametrize(("variant", "dtype"), fixed_order("sum"))
@@ -337,7 +335,11 @@ def test_vectors_by_panels():
 
 
 def test_a_product_into_an_operand_and_of_nothing():
-    a = random((1100, 1100), DTYPES["float32"], 1) if on_gpu() else random((9001, 2), np.dtype("f4"))
+    a = (
+        random((1100, 1100), DTYPES["float32"], 1)
+        if on_gpu()
+        else random((9001, 2), np.dtype("f4"))
+    )
     b = random((a.shape[1],) * 2, DTYPES["float32"], 2)
     want = gk.matmul(a, b)
     gk.matmul(a, b, out=a)

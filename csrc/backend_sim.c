@@ -416,8 +416,9 @@ static gk_status number_from(const char *variable, uint64_t *number, gk_error *e
     return GK_OK;
 }
 
-/* Half of the memory of the machine, or of the container: the arrays on the host need the rest. */
-static size_t device_memory(void) {
+/* Half of the memory of the machine, or of the container: the arrays on the host need the rest.
+   Less where GPUKERN_SIM_MEMORY asks for a small device. */
+static size_t device_memory(uint64_t wanted) {
     size_t bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
     unsigned long long limit;
     FILE *file = fopen("/sys/fs/cgroup/memory.max", "r"); /* says "max" where there is none */
@@ -425,7 +426,7 @@ static size_t device_memory(void) {
         bytes = (size_t)limit;
     if (file)
         fclose(file);
-    return bytes / 2;
+    return wanted && wanted < bytes / 2 ? (size_t)wanted : bytes / 2;
 }
 
 static bool tabulate(sim_backend *sim) {
@@ -484,15 +485,16 @@ static const gk_backend functions = {
 };
 
 gk_status gk_backend_sim_open(gk_backend **backend, gk_error *error) {
-    uint64_t seed = 1, cores = 0;
+    uint64_t seed = 1, cores = 0, memory = 0;
     if (number_from("GPUKERN_SIM_SEED", &seed, error) ||
-        number_from("GPUKERN_SIM_THREADS", &cores, error))
+        number_from("GPUKERN_SIM_THREADS", &cores, error) ||
+        number_from("GPUKERN_SIM_MEMORY", &memory, error))
         return error->status;
     sim_backend *sim = calloc(1, sizeof *sim);
     if (!sim)
         return gk_fail(error, GK_MEMORY_ERROR, "out of memory for the simulator");
     sim->base = functions;
-    sim->total = device_memory();
+    sim->total = device_memory(memory);
     atomic_store(&sim->pid, getpid());
     pthread_mutex_init(&sim->lock, NULL);
     sim->sim = gk_sim_open(cores < 1024 ? (unsigned)cores : 1024, seed);
@@ -507,12 +509,13 @@ gk_status gk_backend_sim_open(gk_backend **backend, gk_error *error) {
 void gk_backend_sim_describe(gk_device_summary *summary, gk_attribute_visitor visit,
                              void *context) {
     gk_error ignored;
-    uint64_t cores = 0;
+    uint64_t cores = 0, memory = 0;
     (void)number_from("GPUKERN_SIM_THREADS", &cores, &ignored);
+    (void)number_from("GPUKERN_SIM_MEMORY", &memory, &ignored);
     *summary = (gk_device_summary){
         .name = "simulator (CPU)",
         .capability = GK_SIM_CAPABILITY,
-        .memory_total = device_memory(),
+        .memory_total = device_memory(memory),
         .memory_free = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE),
     };
     if (summary->memory_free > summary->memory_total)

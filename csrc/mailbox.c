@@ -55,12 +55,22 @@ static bool make(gk_mailboxes *mailboxes, gk_backend *backend) {
     return made;
 }
 
+/* In the child of a fork: the lock may be held by a thread that is not here, which may have made
+   half of them, and the ones that such threads had taken are free. */
+static void inherit(gk_mailboxes *mailboxes) {
+    bool whole = pthread_mutex_trylock(&mailboxes->lock) == 0;
+    if (!whole)
+        mailboxes->memory = NULL;
+    for (int i = 0; i < MAILBOXES; i++)
+        mailboxes->boxes[i].taken = false;
+    pthread_mutex_init(&mailboxes->lock, NULL);
+    mailboxes->owner = getpid();
+}
+
 gk_mailbox *gk_mailbox_take(gk_mailboxes *mailboxes, gk_backend *backend) {
     gk_mailbox *found = NULL;
-    if (mailboxes->owner != getpid()) { /* a child of a fork: the lock may be another thread's */
-        pthread_mutex_init(&mailboxes->lock, NULL);
-        mailboxes->owner = getpid();
-    }
+    if (mailboxes->owner != getpid())
+        inherit(mailboxes);
     pthread_mutex_lock(&mailboxes->lock);
     if (make(mailboxes, backend))
         for (int i = 0; i < MAILBOXES && !found; i++)

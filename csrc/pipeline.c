@@ -38,6 +38,7 @@ struct gk_pipeline {
     pthread_mutex_t turn; /* one flow at a time: there is one bus */
     pid_t owner;
     int count;
+    bool ready; /* all that follows is there */
     lane *lanes;
     char *pinned;
     void *device;
@@ -78,6 +79,24 @@ gk_pipeline *gk_pipeline_new(gk_workers *workers, gk_pool *pool) {
     return pipeline;
 }
 
+static void forget_lanes(gk_pipeline *pipeline) {
+    memset(&pipeline->streams, 0, sizeof pipeline->streams);
+    pipeline->ready = false;
+    pipeline->lanes = NULL;
+    pipeline->pinned = NULL;
+    pipeline->device = NULL;
+    pipeline->started = NULL;
+}
+
+/* Nothing is under way any more: neither on the device nor in the staging buffers. */
+static void clear_slots(gk_pipeline *pipeline) {
+    for (int i = 0; i < pipeline->count; i++)
+        for (int j = 0; j < SLOTS; j++) {
+            pipeline->lanes[i].slots[j].busy = false;
+            pipeline->lanes[i].slots[j].unpacked = 0;
+        }
+}
+
 static void free_lanes(gk_pipeline *pipeline, gk_backend *backend) {
     for (int i = 0; i < pipeline->count && pipeline->lanes; i++) {
         for (int j = 0; j < SLOTS; j++)
@@ -86,16 +105,12 @@ static void free_lanes(gk_pipeline *pipeline, gk_backend *backend) {
     }
     for (int i = 0; i < GK_PIPELINE_STREAMS; i++)
         backend->stream_free(backend, pipeline->streams.all[i]);
-    memset(&pipeline->streams, 0, sizeof pipeline->streams);
     backend->event_free(backend, pipeline->started);
     backend->release(backend, pipeline->device, 0);
     if (pipeline->pinned)
         gk_pool_give(pipeline->pool, pipeline->pinned);
     free(pipeline->lanes);
-    pipeline->lanes = NULL;
-    pipeline->pinned = NULL;
-    pipeline->device = NULL;
-    pipeline->started = NULL;
+    forget_lanes(pipeline);
 }
 
 void gk_pipeline_free(gk_pipeline *pipeline, gk_backend *backend) {
@@ -124,7 +139,7 @@ static gk_status fill_lane(gk_pipeline *pipeline, gk_backend *backend, int numbe
 
 /* Buffers once a process: they cost milliseconds, and a call has none to spare. */
 static gk_status need_lanes(gk_pipeline *pipeline, gk_backend *backend, gk_error *error) {
-    if (pipeline->lanes)
+    if (pipeline->ready)
         return GK_OK;
     size_t bytes = region_bytes(pipeline);
     pipeline->lanes = calloc((size_t)pipeline->count, sizeof *pipeline->lanes);
@@ -142,6 +157,7 @@ static gk_status need_lanes(gk_pipeline *pipeline, gk_backend *backend, gk_error
         status = backend->stream_new(backend, &pipeline->streams.all[i], error);
     for (int i = 0; i < pipeline->count && status == GK_OK; i++)
         status = fill_lane(pipeline, backend, i, error);
+    pipeline->ready = status == GK_OK;
     if (status != GK_OK)
         free_lanes(pipeline, backend);
     return status;
@@ -269,12 +285,9 @@ static void drive(void *context, int worker) {
 /* After a failure nothing may be left that reads or writes the caller's memory. */
 static void drain(passage *run) {
     gk_error ignored;
-    for (int i = 0; i < run->pipeline->count; i++) {
-        lane *at = &run->pipeline->lanes[i];
-        (void)run->backend->synchronize(run->backend, at->stream, &ignored);
-        for (int j = 0; j < SLOTS; j++)
-            at->slots[j].busy = false, at->slots[j].unpacked = 0;
-    }
+    for (int i = 0; i < run->pipeline->count; i++)
+        (void)run->backend->synchronize(run->backend, run->pipeline->lanes[i].stream, &ignored);
+    clear_slots(run->pipeline);
 }
 
 /* flows ---------------------------------------------------------------------------------------- */
@@ -345,12 +358,21 @@ static gk_status pass(passage *run, gk_error *error) {
     return status;
 }
 
-/* One at a time; the lock may be another thread's in the child of a fork. */
+/* In the child of a fork: the lock may be held by a thread that is not here. What it had under way
+   stays undone, and what it had half made is made anew. */
+static void inherit(gk_pipeline *pipeline) {
+    if (pipeline->ready)
+        clear_slots(pipeline);
+    else
+        forget_lanes(pipeline);
+    pthread_mutex_init(&pipeline->turn, NULL);
+    pipeline->owner = getpid();
+}
+
+/* One at a time. */
 static void take_turn(gk_pipeline *pipeline) {
-    if (pipeline->owner != getpid()) {
-        pthread_mutex_init(&pipeline->turn, NULL);
-        pipeline->owner = getpid();
-    }
+    if (pipeline->owner != getpid())
+        inherit(pipeline);
     pthread_mutex_lock(&pipeline->turn);
 }
 

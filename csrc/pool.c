@@ -20,7 +20,8 @@ typedef struct block {
 struct gk_pool {
     gk_backend *backend; /* NULL after gk_pool_close */
     gk_workers *workers;
-    pid_t owner;
+    pid_t maker,
+        owner; /* `maker` alone may unpin; `owner` is the process that `lock` is good for */
     pthread_mutex_t lock;
     size_t limit, used, unused;
     block *blocks; /* by address */
@@ -35,17 +36,25 @@ gk_pool *gk_pool_new(gk_backend *backend, gk_workers *workers, size_t limit) {
     pool->backend = backend;
     pool->workers = workers;
     pool->limit = limit;
-    pool->owner = getpid();
+    pool->maker = pool->owner = getpid();
     pthread_mutex_init(&pool->lock, NULL);
     return pool;
 }
 
-/* The lock may have been held by a thread that this child of a fork does not have. */
-static void lock(gk_pool *pool) {
-    if (pool->owner != getpid()) {
-        pthread_mutex_init(&pool->lock, NULL);
-        pool->owner = getpid();
+/* In the child of a fork: what a thread that is not here had begun under the lock can be in any
+   state. The child then begins anew; arrays that it has inherited keep their memory. */
+static void inherit(gk_pool *pool) {
+    if (pthread_mutex_trylock(&pool->lock) != 0) {
+        pool->blocks = NULL;
+        pool->count = pool->capacity = pool->used = pool->unused = 0;
     }
+    pthread_mutex_init(&pool->lock, NULL);
+    pool->owner = getpid();
+}
+
+static void lock(gk_pool *pool) {
+    if (pool->owner != getpid())
+        inherit(pool);
     pthread_mutex_lock(&pool->lock);
 }
 
@@ -97,7 +106,7 @@ static void discard(gk_pool *pool, size_t place) {
             (pool->count - place - 1) * sizeof *pool->blocks);
     pool->count--;
     pool->unused -= gone.bytes;
-    if (gone.pinned && pool->backend)
+    if (gone.pinned && pool->backend && pool->maker == getpid())
         pool->backend->unpin(pool->backend, gone.start);
     munmap(gone.start, gone.bytes);
 }
@@ -223,9 +232,11 @@ static void destroy(gk_pool *pool) {
 void gk_pool_give(gk_pool *pool, void *memory) {
     lock(pool);
     block *given = block_at(pool, memory);
-    given->used = false;
-    pool->used -= given->bytes;
-    pool->unused += given->bytes;
+    if (given) { /* not so in the child of a fork that began anew */
+        given->used = false;
+        pool->used -= given->bytes;
+        pool->unused += given->bytes;
+    }
     if (pool->closed)
         discard_unused(pool, 0);
     else if (pool->used + pool->unused > pool->limit)

@@ -486,7 +486,7 @@ fails((gk.add, a, a), (gk.add, a, a))
     assert second[0] == "none"
 
 
-@pytest.mark.parametrize("name", ["GPUKERN_SIM_SEED", "GPUKERN_SIM_THREADS"])
+@pytest.mark.parametrize("name", ["GPUKERN_SIM_SEED", "GPUKERN_SIM_THREADS", "GPUKERN_SIM_MEMORY"])
 @pytest.mark.parametrize("value", ["x", "-1", "1.5"])
 def test_settings_of_the_simulator_that_are_no_numbers(script, name, value):
     code = PREAMBLE + "fails((gk.add, a, a))"

@@ -192,6 +192,138 @@ def test_every_step_of_every_variant_may_fail(op, variant):
     assert_survives(lambda: planted(op, kinds, "none", 1, variant=variant), 3)
 
 
+# --- large host arrays ------------------------------------------------------------------------
+
+# Several chunks each, and more than one panel; what the workers do when decides which call is the
+# Nth, and not how many calls there are.
+FLOWS: dict[str, tuple[str, tuple[tuple[int, ...], ...], str]] = {
+    "add": ("add", ((70_000,), (70_000,)), "none"),
+    "add into an array": ("add", ((70_000,), (70_000,)), "host"),
+    "add into a strided array": ("add", ((70_000,), (70_000,)), "host strided"),
+    "add into an operand": ("add", ((70_000,), (70_000,)), "an input"),
+    "add to a pinned result": ("add", ((140_000,), (140_000,)), "none"),
+    "broadcasting": ("add", ((300, 301), (1, 301)), "none"),
+    "sum": ("sum", ((140_001,),), "none"),
+    "matmul": ("matmul", ((2048, 520), (520, 1)), "none"),
+    "matmul into an array": ("matmul", ((2048, 520), (520, 1)), "host"),
+}
+
+
+def flow(case: str) -> Planted:
+    op, shapes, out_kind = FLOWS[case]
+    values = [random(shape, DTYPES["float32"], i) for i, shape in enumerate(shapes)]
+    operands = [each.copy() for each in values]
+    # The naive product is the one that the simulator is quick at.
+    options = {"variant": "naive"} if op == "matmul" else {}
+    want = getattr(gk, op)(*values, **options)
+    out: Any = None
+    if out_kind == "an input":
+        out = operands[0]
+    elif out_kind != "none":
+        out, _ = placed(out_kind, random(want.shape, DTYPES["float32"], 99))
+    held = [*operands, *([out] if out is not None and out is not operands[0] else [])]
+
+    def check(got: Any) -> None:
+        if out_kind != "an input":
+            assert np.asarray(got).tobytes() == want.tobytes(), case
+
+    return Planted(
+        lambda: getattr(gk, op)(*operands, out=out),
+        lambda: [each.tobytes() for each in held],
+        check,
+    )
+
+
+@pytest.mark.parametrize("profiled", [False, True], ids=["", "profiled"])
+@pytest.mark.parametrize("case", FLOWS)
+def test_every_step_of_a_large_call_may_fail(case, profiled):
+    """Also in its last chunk: what the user has handed over is as it was before."""
+    planted = flow(case)
+    with gk.limits(mapped_call=0):
+        planted.call()  # the lanes are there from here on
+        if profiled:
+            _core.profile_start()
+        try:
+            assert_survives(lambda: flow(case), 6, fallback=True)
+        finally:
+            if profiled:
+                _core.profile_stop()
+
+
+@pytest.mark.parametrize("count", [70_000, 300_000])
+def test_every_step_of_a_large_copy_may_fail(count):
+    def upload() -> Planted:
+        a = random(count, DTYPES["float32"], 1)
+        return simple(lambda: gk.to_device(a[::-1]), a[::-1].copy(), [a])
+
+    assert_survives(upload, 3, fallback=True)
+
+    def download() -> Planted:
+        a = random(count, DTYPES["float32"], 1)
+        device = gk.to_device(a)
+        return simple(device.to_host, a, [a])
+
+    assert_survives(download, 2, fallback=True)  # into pinned memory it is one copy
+
+
+FIRST_CALLS = """
+import gc, sys
+import numpy as np
+calls = {
+    "mapped": lambda gk, a: gk.add(a[:50], a[:50]),
+    "add": lambda gk, a: gk.add(a, a),
+    "sum": lambda gk, a: gk.sum(a),
+    "to_device": lambda gk, a: gk.to_device(a).to_host(),
+    "matmul": lambda gk, a: gk.matmul(a.reshape(-1, 520), a[:520], variant="naive"),
+}
+want = {
+    "mapped": lambda a: a[:50] + a[:50],
+    "add": lambda a: a + a,
+    "sum": lambda a: np.float32(a.sum()),
+    "to_device": lambda a: a,
+    "matmul": lambda a: a.reshape(-1, 520) @ a[:520],
+}
+a = (np.arange(2048 * 520) % 3).astype(np.float32)
+for name, call in calls.items():
+    outcomes = []
+    for number in range(1, 400):
+        for module in [module for module in sys.modules if module.startswith("gpukern")]:
+            del sys.modules[module]
+        import gpukern as gk
+        from gpukern import _core
+        _core.backend()  # opened without a fault; what the call needs is not there yet
+        _core.fail_call(number)
+        try:
+            got, outcome = call(gk, a), "survived"
+        except (MemoryError, gk.CudaError) as error:
+            assert "planted" in str(error), error
+            got, outcome = None, "raised"
+        struck = _core.fail_call(0)
+        if got is None:
+            got = call(gk, a)
+        assert (got == want[name](a)).all(), (name, number, outcome)
+        got = None
+        assert _core.live_bytes() == 0, (name, number, outcome)
+        if not struck:
+            break
+        outcomes.append(outcome)
+    else:
+        raise AssertionError("no end of faults")
+    print(name, outcomes.count("survived"), outcomes.count("raised"))
+"""
+
+
+def test_every_step_of_a_first_call_may_fail(script):
+    """Streams, events and staging buffers that are not to be had: most calls go another way."""
+    run = script(FIRST_CALLS, GPUKERN_SIM_THREADS="1")
+    assert run.returncode == 0, run.stderr
+    counts = {name: int(survived) for name, survived, _ in map(str.split, run.stdout.splitlines())}
+    assert len(counts) == 5
+    assert counts["mapped"] >= 8, "a stream for each mailbox"
+    assert counts["add"] > 0, "memory for the lanes"
+    assert counts["matmul"] > 0
+
+
 def simple(call: Callable[[], Any], values: np.ndarray, memory: list[Any]) -> Planted:
     def check(got: Any) -> None:
         oracle.assert_same(host_values(got), values, "result")

@@ -1,0 +1,430 @@
+"""Host arrays through the device: mapped, in chunks, by panels or as a whole, always the same."""
+
+from __future__ import annotations
+
+import threading
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import gpukern as gk
+import oracle
+from arrays import (
+    DTYPES,
+    EMPTY_SHAPES,
+    LAYOUTS,
+    dtypes_of,
+    on_gpu,
+    random,
+    sanitized,
+    swapped,
+    variants,
+)
+from gpukern import _core
+
+CHUNK_BYTES = 2 << 20
+LEAST_CHUNK = 32768
+# Around the least and the greatest chunk, one chunk a worker and several, and primes.
+COUNTS = (1, 2, 255, LEAST_CHUNK - 1, LEAST_CHUNK, LEAST_CHUNK + 1, 65_537, 3 * LEAST_CHUNK)
+COUNTS += (262_143, 524_287, 524_288, 524_289, 1_299_709)
+FEW = COUNTS[3:7]
+
+
+@pytest.fixture
+def chunked():
+    """Nothing is small enough for mapped memory: even one element goes through the pipeline."""
+    with gk.limits(mapped_call=0):
+        yield
+
+
+def same_bits(got, want, case):
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.dtype == want.dtype, case
+    assert got.shape == want.shape, case
+    assert got.tobytes() == want.tobytes(), case
+
+
+def on_the_device(op, *arrays, variant=None):
+    """The operation as a whole: its operands are on the device before it starts."""
+    return getattr(gk, op)(*map(gk.to_device, arrays), variant=variant).to_host()
+
+
+# --- in chunks --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("variant", "dtype"), variants("add"))
+def test_add_in_chunks_is_add_as_a_whole(chunked, variant, dtype):
+    for count in COUNTS if dtype in ("float32", "int8") else FEW:
+        a, b = (random(count, DTYPES[dtype], seed) for seed in (count, count + 1))
+        got = gk.add(a, b, variant=variant)
+        same_bits(got, on_the_device("add", a, b, variant=variant), f"{count} elements")
+        oracle.assert_same(got, oracle.add(a, b), f"{count} elements")
+
+
+def fixed_order(op):
+    """atomic adds in no fixed order, so that floats have no fixed bits."""
+    return [pair for pair in variants(op) if pair[0] != "atomic" or DTYPES[pair[1]].kind in "iu"]
+
+
+@pytest.mark.parametrize(("variant", "dtype"), fixed_order("sum"))
+def test_sum_in_chunks_is_sum_as_a_whole(chunked, variant, dtype):
+    for count in COUNTS if variant == "shuffle" and dtype == "float32" else FEW:
+        a = random(count, DTYPES[dtype], count)
+        got = gk.sum(a, variant=variant)
+        same_bits(got, on_the_device("sum", a, variant=variant), f"{count} elements")
+        oracle.assert_sum(got, a, variant, f"{count} elements")
+
+
+def test_an_atomic_sum_in_chunks(chunked):
+    for count in FEW:
+        a = random(count, DTYPES["float32"], count)
+        oracle.assert_sum(gk.sum(a, variant="atomic"), a, "atomic", f"{count} elements")
+
+
+def test_a_sum_is_the_same_whatever_its_way():
+    """Mapped, in chunks, packed from strides, from the device: one partition, one result."""
+    for count in (40_000, 40_001):
+        a = random(count, DTYPES["float32"], count)
+        wide = np.zeros(3 * count, np.float32)
+        wide[::3] = a
+        mapped = gk.sum(a)
+        with gk.limits(mapped_call=0):
+            ways = [gk.sum(a), gk.sum(wide[::3]), gk.sum(swapped(a)), gk.sum(a[::-1][::-1])]
+        ways.append(gk.sum(gk.to_device(a)).to_host())
+        for number, way in enumerate(ways):
+            same_bits(way, mapped, f"way {number}")
+
+
+SHAPE = (257, 301)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8"])
+def test_layouts_are_packed_on_the_way(chunked, layout, dtype):
+    a, b = (random(SHAPE, DTYPES[dtype], seed) for seed in (1, 2))
+    x, y = LAYOUTS[layout](a), LAYOUTS[layout](b)
+    oracle.assert_same(gk.add(x, y), oracle.add(np.asarray(x), np.asarray(y)), layout)
+    oracle.assert_same(gk.add(x, b), oracle.add(np.asarray(x), b), f"{layout} and contiguous")
+    oracle.assert_same(gk.to_device(x).to_host(), np.asarray(x), f"{layout} to_device")
+    if dtype in dtypes_of("sum"):
+        native = np.ascontiguousarray(x).astype(DTYPES[dtype])
+        same_bits(gk.sum(x), on_the_device("sum", native), layout)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (SHAPE, (1, 301)),
+        (SHAPE, (257, 1)),
+        ((257, 1), (1, 301)),
+        (SHAPE, (301,)),
+        (SHAPE, ()),
+        ((), ()),
+        ((1,), (70_001,)),
+        ((5, 1, 7, 1, 301), (1, 11, 1, 2, 301)),
+        ((3, 2, 2, 2, 2, 2, 2, 2, 101), (2, 1, 2, 1, 2, 1, 2, 1)),
+    ],
+)
+def test_broadcasting_in_chunks(chunked, left, right):
+    a, b = random(left, DTYPES["float32"], 1), random(right, DTYPES["float32"], 2)
+    oracle.assert_same(np.asarray(gk.add(a, b)), np.asarray(oracle.add(a, b)), f"{left} {right}")
+    oracle.assert_same(np.asarray(gk.add(b, a)), np.asarray(oracle.add(b, a)), f"{right} {left}")
+
+
+def test_a_python_scalar_in_chunks(chunked):
+    a = random(SHAPE, DTYPES["float32"])
+    oracle.assert_same(gk.add(a, 0.1), a + np.float32(0.1), "scalar")
+    oracle.assert_same(gk.add(0.1, a[::-1]), a[::-1] + np.float32(0.1), "scalar on the left")
+
+
+@pytest.mark.parametrize("shape", EMPTY_SHAPES)
+def test_nothing_in_chunks(chunked, shape):
+    a = np.empty(shape, np.float32)
+    assert gk.add(a, a).shape == shape
+    assert gk.sum(a) == 0
+    assert gk.to_device(a).to_host().shape == shape
+
+
+@st.composite
+def views(draw):
+    """A view of some array, large enough for several chunks, walked in any way."""
+    ndim = draw(st.integers(1, 4))
+    side = {1: 100_000, 2: 320, 3: 48, 4: 18}[ndim]
+    shape = [draw(st.integers(side // 2, side)) for _ in range(ndim)]
+    steps = [draw(st.sampled_from([1, -1, 2, -3])) for _ in range(ndim)]
+    whole = random(tuple(n * abs(s) for n, s in zip(shape, steps, strict=True)), DTYPES["int32"])
+    view = whole[tuple(slice(None, None, step) for step in steps)]
+    return view.transpose(draw(st.permutations(range(ndim))))
+
+
+@hypothesis.given(views())
+@hypothesis.settings(max_examples=15 if sanitized() else 40)
+def test_any_view_in_chunks(view):
+    with gk.limits(mapped_call=0):
+        oracle.assert_same(gk.add(view, view), oracle.add(view, view), "add")
+        assert gk.sum(view) == np.sum(view, dtype=np.int64)
+        oracle.assert_same(gk.to_device(view).to_host(), view, "to_device")
+
+
+# --- out --------------------------------------------------------------------------------------
+
+OUT_COUNTS = (1000, 30_000, 100_003, 700_001)
+
+
+@pytest.mark.parametrize("count", OUT_COUNTS)
+def test_out_may_be_an_input(count):
+    a, b = random(count, DTYPES["float32"], 1), random(count, DTYPES["float32"], 2)
+    want = oracle.add(a, b)
+    first, second = a.copy(), b.copy()
+    assert gk.add(first, b, out=first) is first
+    oracle.assert_same(first, want, "out is a")
+    assert gk.add(a, second, out=second) is second
+    oracle.assert_same(second, want, "out is b")
+    gk.add(a, a, out=a)
+    oracle.assert_same(a, oracle.add(*[random(count, DTYPES["float32"], 1)] * 2), "all three")
+
+
+@pytest.mark.parametrize("count", OUT_COUNTS)
+def test_out_may_overlap_an_input(count):
+    for target in (slice(1, None), slice(None, -1)):
+        a = random(count, DTYPES["float32"], 3)
+        want = oracle.add(a[1:].copy(), a[:-1].copy())
+        kept = a.copy()
+        gk.add(a[1:], a[:-1], out=a[target])
+        oracle.assert_same(a[target], want, f"{target}")
+        edge = 0 if target.start else -1
+        assert a[edge] == kept[edge], "what is not out has changed"
+    a = random(count, DTYPES["float32"], 4)
+    want = oracle.add(a, a[::-1].copy())
+    gk.add(a, a[::-1], out=a[::-1])
+    oracle.assert_same(a[::-1], want, "reversed")
+
+
+@pytest.mark.parametrize("layout", ["strided", "negative", "fortran", "one byte off", "swapped"])
+def test_large_out_of_any_layout(layout):
+    a, b = (random((700, 601), DTYPES["float32"], seed) for seed in (1, 2))
+    out = LAYOUTS[layout](np.zeros_like(a))
+    assert gk.add(a, b, out=out) is out
+    oracle.assert_same(out.astype(a.dtype), oracle.add(a, b), layout)
+    gk.to_device(a).to_host(out=out)
+    oracle.assert_same(out.astype(a.dtype), a, f"{layout} to_host")
+
+
+@pytest.mark.parametrize("count", OUT_COUNTS)
+def test_to_device_has_read_its_array_when_it_returns(count):
+    """Also from memory that goes to the device without staging."""
+    base = random(count, DTYPES["float32"], 5)
+    for source in (base.copy(), gk.add(base, 0.0)):
+        want = source.copy()
+        device = gk.to_device(source)
+        source[:] = -1
+        oracle.assert_same(device.to_host(), want, "overwritten at once")
+        copy = device.to_host()
+        gk.add(device, 1.0, out=device)
+        oracle.assert_same(copy, want, "the device array changed later")
+
+
+def test_results_are_inputs_without_staging():
+    """Arrays in pinned memory give the same bits, whole, sliced and strided."""
+    plain = random((900, 700), DTYPES["float32"], 6)
+    held = gk.add(plain, 0.0)
+    assert held.ctypes.data % 4096 == 0, "a large result begins a page"
+    for take in (np.s_[:], np.s_[1:], np.s_[:, 3:], np.s_[::-1], np.s_[::2, ::3]):
+        x, y = held[take], plain[take]
+        same_bits(gk.add(x, x), gk.add(y, y), f"add {take}")
+        same_bits(gk.sum(x), gk.sum(y), f"sum {take}")
+        same_bits(gk.to_device(x).to_host(), gk.to_device(y).to_host(), f"to_device {take}")
+    same_bits(gk.matmul(held, held[:700]), gk.matmul(plain, plain[:700]), "matmul")
+    gk.add(held, held, out=held)
+    oracle.assert_same(held, oracle.add(plain, plain), "in place")
+
+
+# --- mapped -----------------------------------------------------------------------------------
+
+
+def way_of(call):
+    """ "mapped" where the call has copied nothing."""
+    with gk.profile() as taken:
+        call()
+    (record,) = taken.calls
+    assert record.bytes_in > 0
+    return "mapped" if record.host_to_device == record.device_to_host == 0 else "copied"
+
+
+def test_the_limit_of_a_mapped_call_is_exact():
+    for limit in (0, 12, 4096, 196_608, 512 << 10):
+        fits = limit // 12
+        with gk.limits(mapped_call=limit):
+            for count, way in ((fits, "mapped"), (fits + 1, "copied")):
+                a = random(count, DTYPES["float32"], count)
+                if count:
+                    assert way_of(lambda a=a: gk.add(a, a)) == way, (limit, count)
+                oracle.assert_same(gk.add(a, a), oracle.add(a, a), f"{count} under {limit}")
+
+
+def test_a_sum_counts_its_result():
+    a = random(1000, DTYPES["float32"])
+    for limit, way in ((4003, "copied"), (4004, "mapped")):
+        with gk.limits(mapped_call=limit):
+            assert way_of(lambda: gk.sum(a)) == way
+
+
+def test_broadcast_operands_count_as_large_as_the_result():
+    row, column = random((1, 256), DTYPES["float32"]), random((256, 1), DTYPES["float32"])
+    with gk.limits(mapped_call=3 * 4 * 256 * 256):
+        assert gk.limits().mapped_call == 512 << 10
+        oracle.assert_same(gk.add(row, column), oracle.add(row, column), "row + column")
+    with gk.limits(mapped_call=3 * 4 * 256 * 100 - 1):
+        assert way_of(lambda: gk.add(row, column[:100])) == "copied"
+
+
+@pytest.mark.parametrize(("variant", "dtype"), [*variants("add"), *fixed_order("sum")])
+def test_mapped_is_the_same_as_on_the_device(variant, dtype):
+    op = "sum" if (variant, dtype) in fixed_order("sum") else "add"
+    for count in (1, 7, 1000, 4097):
+        operands = [random(count, DTYPES[dtype], seed) for seed in range(2 if op == "add" else 1)]
+        got = getattr(gk, op)(*operands, variant=variant)
+        same_bits(got, on_the_device(op, *operands, variant=variant), f"{op} {count}")
+
+
+# --- matmul by panels -------------------------------------------------------------------------
+
+# More than 4 MiB in all, so that they go by panels; what the simulator multiplies is thin.
+PRODUCTS = ((9001, 61, 67), (8200, 64, 64), (131, 2, 9000), (1, 9000, 130), (9001, 130, 1))
+
+
+@pytest.mark.parametrize(("variant", "dtype"), variants("matmul"))
+def test_panels_of_rows_have_the_bits_of_the_whole(variant, dtype):
+    for m, k, n in PRODUCTS[: 2 if variant in ("tiled", "cublas") else 1]:
+        a, b = random((m, k), DTYPES[dtype], m), random((k, n), DTYPES[dtype], n)
+        got = gk.matmul(a, b, variant=variant)
+        same_bits(got, on_the_device("matmul", a, b, variant=variant), f"{m} {k} {n}")
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_panels_of_rows_and_columns(product):
+    m, k, n = product
+    a, b = random((m, k), DTYPES["float32"], m), random((k, n), DTYPES["float32"], n)
+    for limit in (8 << 20, 2 << 20, 300 << 10):
+        with gk.limits(device_memory=limit):
+            got = gk.matmul(a, b)
+        oracle.assert_matmul(got, a, b, "cublas", f"{product} under {limit}")
+        if not on_gpu():  # cuBLAS may choose another kernel for a narrower C
+            same_bits(got, on_the_device("matmul", a, b), f"{product} under {limit}")
+
+
+@pytest.mark.parametrize("layout", ["strided", "negative", "fortran", "swapped", "one byte off"])
+def test_panels_of_any_layout(layout):
+    a, b = random((9001, 61), DTYPES["float32"], 1), random((61, 67), DTYPES["float32"], 2)
+    x, y = LAYOUTS[layout](a), LAYOUTS[layout](b)
+    want = gk.matmul(np.ascontiguousarray(x).astype("f4"), np.ascontiguousarray(y).astype("f4"))
+    same_bits(gk.matmul(x, y), want, layout)
+    out = LAYOUTS[layout](np.zeros((9001, 67), np.float32))
+    gk.matmul(x, y, out=out)
+    same_bits(out.astype("f4"), want, f"{layout} out")
+
+
+def test_vectors_by_panels():
+    a, v = random((1100, 1000), DTYPES["float32"], 1), random(1000, DTYPES["float32"], 2)
+    w = random(1100, DTYPES["float32"], 3)
+    for operands in ((a, v), (w, a), (random(600_000, DTYPES["float32"]),) * 2):
+        got = gk.matmul(*operands)
+        same_bits(got, on_the_device("matmul", *operands), f"{[x.shape for x in operands]}")
+
+
+def test_a_product_into_an_operand_and_of_nothing():
+    a = (
+        random((1100, 1100), DTYPES["float32"], 1)
+        if on_gpu()
+        else random((9001, 2), np.dtype("f4"))
+    )
+    b = random((a.shape[1],) * 2, DTYPES["float32"], 2)
+    want = gk.matmul(a, b)
+    gk.matmul(a, b, out=a)
+    same_bits(a, want, "out is a")
+    nothing = gk.matmul(np.empty((1500, 0), np.float32), np.empty((0, 1000), np.float32))
+    assert nothing.shape == (1500, 1000)
+    assert not nothing.any()
+
+
+# --- larger than the device -------------------------------------------------------------------
+
+SMALL_DEVICE = """
+import os
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+import numpy as np
+import gpukern as gk
+from gpukern import _core
+assert _core.backend() == "sim" and _core.devices()[0]["memory_total"] == 48 << 20
+rng = np.random.default_rng(1)
+a = np.arange(5_000_000, dtype=np.float32)
+assert 3 * a.nbytes > 48 << 20
+assert (gk.add(a, 1.0) == a + 1).all()
+assert gk.sum(np.ones(13 << 20, np.int8).view(np.int32)) == (13 << 18) * 0x01010101
+x = rng.integers(-9, 9, (90_001, 70)).astype(np.float32)
+y = rng.integers(-9, 9, (70, 65)).astype(np.float32)
+assert x.nbytes + y.nbytes + 4 * 90_001 * 65 > 45 << 20
+assert (gk.matmul(x, y) == x @ y).all()
+with gk.limits(device_memory=4 << 20):
+    assert (gk.matmul(x[:20_000], y) == x[:20_000] @ y).all()
+for call in (lambda: gk.to_device(a.repeat(3)), lambda: gk.empty(13 << 20)):
+    try:
+        call()
+    except MemoryError as error:
+        assert "device memory" in str(error)
+    else:
+        raise AssertionError("it fits?")
+assert _core.live_bytes() == 0
+"""
+
+
+@pytest.mark.skipif(on_gpu(), reason="the next test fills the GPU's memory")
+def test_arrays_larger_than_the_device(script):
+    """Of the 48 MiB the two lanes of two cores take 36."""
+    run = script(SMALL_DEVICE, GPUKERN_SIM_MEMORY=str(48 << 20))
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.skipif(not on_gpu(), reason="the simulator's memory is the machine's")
+def test_a_device_that_is_full():
+    a = random((3000, 3000), DTYPES["float32"], 1)
+    whole = gk.matmul(a, a), gk.add(a, a), gk.sum(a)
+    filling = []
+    size = 1 << 34
+    while size >= 1 << 24:
+        try:
+            filling.append(gk.empty((size,), "uint8"))
+        except MemoryError:
+            size //= 2
+    oracle.assert_matmul(gk.matmul(a, a), a, a, "cublas", "a full device")
+    same_bits(gk.add(a, a), whole[1], "add on a full device")
+    same_bits(gk.sum(a), whole[2], "sum on a full device")
+    with pytest.raises(MemoryError):
+        gk.to_device(a.repeat(4))
+    filling.clear()
+    same_bits(gk.matmul(a, a), whole[0], "afterwards")
+
+
+def test_device_memory_stays_within_its_limit():
+    """What is live during a product is looked at from another thread."""
+    m = 60_000 if not on_gpu() else 2_000_000
+    a, b = random((m, 16), DTYPES["float32"], 1), random((16, 64), DTYPES["float32"], 2)
+    limit = 3 << 20
+    gk.matmul(a, b)
+    before, peak, done = _core.live_bytes(), [0], threading.Event()
+
+    def watch():
+        while not done.is_set():
+            peak[0] = max(peak[0], _core.live_bytes() - before)
+
+    watcher = threading.Thread(target=watch)
+    with gk.limits(device_memory=limit):
+        watcher.start()
+        got = gk.matmul(a, b)
+        done.set()
+        watcher.join()
+    assert 0 < peak[0] <= limit, peak
+    oracle.assert_matmul(got[:5000], a[:5000], b, "cublas", "within the limit")
+    assert _core.live_bytes() == before

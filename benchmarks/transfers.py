@@ -111,7 +111,7 @@ def in_processes(small: bool) -> dict[str, float]:
 
 
 def limited() -> dict[str, float]:
-    """Seconds of an add whose three arrays are twice the limit on device memory, and without one."""
+    """Seconds of an add whose arrays are twice the limit on device memory, and without one."""
     found = {}
     for name, limit in (("without a limit", 0), ("under the limit", 3 * 4 * 8192 * 8192 // 2)):
         with gk.limits(device_memory=limit):

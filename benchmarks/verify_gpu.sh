@@ -34,4 +34,5 @@ step info gpukern info
 step memcheck compute-sanitizer --tool memcheck --error-exitcode 9 python tests/every_variant.py
 step racecheck compute-sanitizer --tool racecheck --error-exitcode 9 python tests/every_variant.py
 step compare gpukern compare --json "$results/compare.json"
+step adds gpukern bench adds --json "$results/adds.json"
 exit $failed

@@ -43,9 +43,7 @@ def run_sum(variant: Variant) -> None:
 
 def run_matmul(variant: Variant) -> None:
     for m, k, n in MATRICES:
-        a, b = (
-            random_array(shape, gk.empty(0, variant.dtype).dtype) for shape in ((m, k), (k, n))
-        )
+        a, b = (random_array(shape, gk.empty(0, variant.dtype).dtype) for shape in ((m, k), (k, n)))
         got = gk.matmul(gk.to_device(a), gk.to_device(b), variant=variant.variant)
         exact = a.astype(np.float64) @ b.astype(np.float64)
         check(str(variant), got, exact, 2.0**-7 * float(np.abs(exact).max()))

@@ -37,7 +37,7 @@ def ceiling(dtype: np.dtype[Any]) -> np.longdouble:
 
 
 def gamma(roundings: int, unit: float) -> float:
-    """The relative error that `roundings` roundings can add up to; infinite if that is all of it."""
+    """The relative error that `roundings` roundings can add up to; infinite if that is all."""
     product = roundings * unit
     return product / (1 - product) if product < 1 else math.inf
 

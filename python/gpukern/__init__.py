@@ -24,23 +24,29 @@ from gpukern._core import (
 
 if TYPE_CHECKING:
     from gpukern.catalogue import variants as variants
+    from gpukern.comparison import Comparison as Comparison
     from gpukern.comparison import compare as compare
+    from gpukern.contenders import contender as contender
     from gpukern.devices import device_info as device_info
     from gpukern.profiling import profile as profile
     from gpukern.profiling import strict as strict
     from gpukern.settings import device as device
     from gpukern.settings import limits as limits
+    from gpukern.timing import Timer as Timer
 
     __version__: str
 
 __all__ = [
+    "Comparison",
     "CudaError",
     "DeviceArray",
     "DeviceLostError",
     "Event",
     "SimulatorWarning",
+    "Timer",
     "add",
     "compare",
+    "contender",
     "device",
     "device_info",
     "empty",
@@ -57,7 +63,10 @@ __all__ = [
 
 # Imported when first used, so that `import gpukern` stays a few milliseconds.
 _LAZY = {
+    "Comparison": "gpukern.comparison",
+    "Timer": "gpukern.timing",
     "compare": "gpukern.comparison",
+    "contender": "gpukern.contenders",
     "device": "gpukern.settings",
     "device_info": "gpukern.devices",
     "limits": "gpukern.settings",

@@ -63,14 +63,20 @@ def tree_depth(count: int) -> int:
 
 
 def sum_bound(
-    absolute: float, exact: float, count: int, dtype: npt.DTypeLike, serial: bool = False
+    absolute: float,
+    exact: float,
+    count: int,
+    dtype: npt.DTypeLike,
+    serial: bool = False,
+    carried: str = "",
 ) -> float:
     """For a sum of ``count`` elements whose absolute values add up to ``absolute``.
 
     ``serial`` allows for any order, one addition after another, as with atomics; that is infinite
     beyond 2**24 elements in float32, and then only a sum of integers (see ``cases``) can judge.
+    ``carried`` names the dtype of the accumulator where it is not the usual one.
     """
-    carried = accumulator(dtype)
+    carried = carried or accumulator(dtype)
     depth = max(count - 1, 0) if serial else min(tree_depth(count), max(count - 1, 0))
     error = gamma(depth, unit_roundoff(carried)) * absolute
     if carried != dtype_name(dtype):

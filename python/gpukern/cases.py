@@ -11,6 +11,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,13 +95,55 @@ class Case:
 class Expected:
     """The right answer, and how far from it a result may be.
 
-    ``bound`` None asks for ``nearest`` itself, bit for bit.
+    ``bound`` None asks for ``nearest`` itself, bit for bit. ``sum_of`` has the terms of a sum.
     """
 
     exact: Array
     nearest: Array
     bound: Array | None
     serial_bound: Array | None = None
+    sum_of: Array | None = None
+
+    @cached_property
+    def ulp(self) -> Array:
+        """One unit in the last place of each element.
+
+        Where cancellation has left an element smaller than the root mean square of all, it is the
+        unit of that: how accurate a sum is depends on its terms, not on what is left of them.
+        """
+        exact = self.exact.astype(np.float64, copy=False)
+        typical = math.sqrt(float(np.mean(np.square(exact)))) if exact.size else 0.0
+        _, exponent = np.frexp(np.maximum(np.abs(exact), typical))
+        bits = bounds.SIGNIFICAND[dtype_name(self.nearest.dtype)]
+        return np.asarray(np.ldexp(1.0, exponent - bits))
+
+    def bound_in(self, carried: str) -> Array | None:
+        """The bound of a sum that is carried in a narrower dtype than the usual one."""
+        if self.sum_of is None:
+            return self.bound
+        terms = self.sum_of
+        absolute = _absolute_sum(terms)
+        name = dtype_name(self.nearest.dtype)
+        bound = bounds.sum_bound(absolute, float(self.exact), terms.size, name, carried=carried)
+        return np.asarray(bound)
+
+    def distance(self, got: Array) -> tuple[float, float]:
+        """The largest error of a result, absolute and in ulps."""
+        if got is self.exact or not got.size:
+            return 0.0, 0.0
+        return self.largest(_difference(got, self.exact))
+
+    def largest(self, difference: Array) -> tuple[float, float]:
+        """The largest of some absolute errors, as it is and in ulps."""
+        if not bounds.is_float(self.nearest.dtype):
+            return float(np.max(difference)), 0.0
+        with np.errstate(invalid="ignore"):
+            return float(np.max(difference)), float(np.max(difference / self.ulp))
+
+    @cached_property
+    def nearest_distance(self) -> tuple[float, float]:
+        """The same of the correctly rounded result, which most contenders return."""
+        return self.distance(self.nearest)
 
 
 @dataclass(frozen=True)
@@ -114,10 +157,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Verdict:
-    """``error`` is the largest absolute error; ``detail`` says what is wrong, or is empty."""
+    """``error`` is the largest absolute error, ``ulps`` the largest in units in the last place.
+
+    ``detail`` says what is wrong, or is empty.
+    """
 
     error: float
     detail: str = ""
+    ulps: float = 0.0
 
     @property
     def right(self) -> bool:
@@ -247,7 +294,8 @@ def _trial(case: Case, name: str, inputs: tuple[Array, ...]) -> Trial:
     with np.errstate(over="ignore"):
         nearest = exact.astype(numpy_dtype(case.result_dtype))
     if name == "exact" or case.op == "add":
-        return Trial(name, inputs, Expected(exact, nearest, None))
+        terms = inputs[0] if case.op == "sum" else None
+        return Trial(name, inputs, Expected(exact, nearest, None, sum_of=terms))
     return Trial(name, inputs, _bounded(case, inputs, exact, nearest))
 
 
@@ -266,7 +314,7 @@ def _bounded(case: Case, inputs: tuple[Array, ...], exact: Array, nearest: Array
             np.asarray(bounds.sum_bound(absolute, float(exact), case.count, case.dtype, serial))
             for serial in (False, True)
         )
-        return Expected(exact, nearest, tree, serial)
+        return Expected(exact, nearest, tree, serial, inputs[0])
     a, b = (np.abs(x.astype(np.float64)) for x in inputs)
     bound = bounds.matmul_bound(a @ b, exact, a.shape[1], case.dtype)
     return Expected(exact, nearest, bound)
@@ -280,40 +328,56 @@ def _absolute_sum(values: Array) -> float:
     return float(sum(np.sum(np.abs(flat[i : i + step]), dtype=np.float64) for i in pieces))
 
 
-def check(got: Any, expected: Expected, serial: bool = False) -> Verdict:
-    """Whether a result is right; ``serial`` allows a sum for any order of its additions."""
+def check(got: Any, expected: Expected, serial: bool = False, carried: str = "") -> Verdict:
+    """Whether a result is right.
+
+    ``serial`` allows a sum for any order of its additions, ``carried`` for an accumulator of that
+    dtype.
+    """
     array = np.asarray(got)
     nearest = expected.nearest
     if array.shape != nearest.shape or array.dtype != nearest.dtype:
         wanted = f"{nearest.dtype} of shape {nearest.shape}"
         return Verdict(math.nan, f"{array.dtype} of shape {array.shape} in place of {wanted}")
-    if np.array_equal(array, nearest):
-        return Verdict(_largest_difference(nearest, expected.exact))
+    with np.errstate(invalid="ignore"):
+        equal = np.array_equal(array, nearest)
+    if equal:
+        error, ulps = expected.nearest_distance
+        return Verdict(error, ulps=ulps)
     bound = expected.serial_bound if serial else expected.bound
+    if carried:
+        bound = expected.bound_in(carried)
     return _measured(array, expected, bound)
 
 
 def _difference(got: Array, exact: Array) -> Array:
     # NaN and infinity are legitimate here: they are what a wrong result may hold.
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.abs(got.astype(np.float64) - exact.astype(np.float64))
+        return np.abs(got.astype(np.float64) - exact.astype(np.float64, copy=False))
 
 
-def _largest_difference(got: Array, exact: Array) -> float:
-    return 0.0 if got is exact or not got.size else float(np.max(_difference(got, exact)))
+def is_wrong(got: Array, expected: Expected, bound: Array | None) -> Any:
+    """For each element whether it is out of its bound."""
+    if bound is None:
+        with np.errstate(invalid="ignore"):
+            return got != expected.nearest
+    return ~(_difference(got, expected.exact) <= bound)
 
 
 def _measured(got: Array, expected: Expected, bound: Array | None) -> Verdict:
     difference = _difference(got, expected.exact)
-    wrong = got != expected.nearest if bound is None else ~(difference <= bound)
-    error = float(np.max(difference))
+    with np.errstate(invalid="ignore"):
+        wrong = got != expected.nearest if bound is None else ~(difference <= bound)
+    error, ulps = expected.largest(difference)
     count = int(np.count_nonzero(wrong))
     if not count:
-        return Verdict(error)
+        return Verdict(error, ulps=ulps)
     at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
     where = f" at [{', '.join(str(int(i)) for i in at)}]" if wrong.ndim else ""
     allowed = (
         "" if bound is None else f" within {float(np.broadcast_to(bound, wrong.shape)[at]):.2g}"
     )
     share = f"{count} of {wrong.size} elements, the first" if wrong.ndim else "the sum"
-    return Verdict(error, f"{share}{where}: {got[at]} in place of {expected.nearest[at]}{allowed}")
+    return Verdict(
+        error, f"{share}{where}: {got[at]} in place of {expected.nearest[at]}{allowed}", ulps
+    )

@@ -1,16 +1,21 @@
-"""The command line: ``gpukern info``, ``gpukern doctor`` and ``gpukern compare``."""
+"""The command line: ``gpukern info``, ``doctor``, ``compare`` and ``bench``."""
 
+import re
 import secrets
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from gpukern.comparison import Comparison, Progress, Size
+    from gpukern.caselists import CaseList
+    from gpukern.comparison import Comparison, Progress
+    from gpukern.plans import Size
 
 _INTERRUPTED = 130
 
@@ -69,6 +74,48 @@ def _listed(convert: Callable[[str], Any]) -> Callable[..., list[Any] | None]:
     return callback
 
 
+@dataclass(frozen=True)
+class _Outputs:
+    """Where the result goes besides the terminal, and what it is held against."""
+
+    json: str | None = None
+    save: str | None = None
+    plot: str | None = None
+    markdown: str | None = None
+    into: str | None = None
+    against: str | None = None
+
+
+def _file(**more: Any) -> click.Path:
+    return click.Path(dir_okay=False, **more)
+
+
+def _result_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that ``compare`` and ``bench`` share."""
+    options = (
+        click.option("--seed", type=click.IntRange(0), help="Of the inputs, to repeat a run."),
+        click.option("--rounds", type=click.IntRange(1), help="How often a figure is measured."),
+        click.option(
+            "--simulated", is_flag=True, help="Show the simulator's times, marked as such."
+        ),
+        click.option(
+            "--json", type=_file(writable=True), metavar="FILE", help="Write all figures."
+        ),
+        click.option("--markdown", type=_file(writable=True), metavar="FILE", help="Write tables."),
+        click.option("--plot", type=_file(writable=True), metavar="FILE", help="Write pictures."),
+        click.option("--save", type=_file(writable=True), metavar="FILE", help="For --against."),
+        click.option(
+            "--against",
+            type=_file(exists=True),
+            metavar="FILE",
+            help="Report what has changed since a run that was saved.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 @main.command()
 @click.argument("operations", nargs=-1, metavar="[add|sum|matmul|transpose|all]...")
 @click.option(
@@ -84,64 +131,165 @@ def _listed(convert: Callable[[str], Any]) -> Callable[..., list[Any] | None]:
     multiple=True,
     callback=_listed(str),
     metavar="NAME,...",
-    help="numpy, torch, cupy, numba, gpukern; or one variant, as in gpukern:tiled.",
+    help="numpy, torch, cupy, numba, ..., gpukern; or one variant, as in gpukern:tiled.",
 )
-@click.option("--seed", type=click.IntRange(0), help="Of the random inputs, to repeat a run.")
-@click.option("--rounds", type=click.IntRange(1), help="How often each figure is measured.")
 @click.option(
-    "--json",
-    "path",
-    type=click.Path(dir_okay=False, writable=True),
-    metavar="FILE",
-    help="Write every figure there too.",
+    "--mode",
+    type=click.Choice(["device", "end-to-end", "both"]),
+    default="both",
+    show_default=True,
+    help="Times on the device, from NumPy array to NumPy array, or both.",
 )
+@click.option(
+    "--protocol",
+    type=click.Choice(["default", "leetcuda", "notes"]),
+    default="default",
+    help="Show next to the figures what another way to take them says.",
+)
+@click.option("--baseline", metavar="NAME", help="Who the ratios are taken against.")
+@_result_options
 @click.pass_context
 def compare(
     context: click.Context,
+    /,
     operations: tuple[str, ...],
     sizes: "list[Size] | None",
     dtype: str | None,
     contenders: list[str] | None,
-    seed: int | None,
-    rounds: int | None,
-    path: str | None,
+    **options: Any,
 ) -> None:
     """Check every contender against float64, then time the right ones side by side.
 
     Without operations: matmul, add and sum. Exit status 1 if a result is wrong, 2 if the command
     is, 130 if it was interrupted.
     """
-    from gpukern import comparison as measuring
-    from gpukern.contenders import select
+    case = {"op": operations or None, "sizes": sizes, "dtype": dtype, "contenders": contenders}
+    case |= {"mode": options.pop("mode"), "protocol": options.pop("protocol")}
+    _run(context, [case], options)
 
+
+@main.command()
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--into",
+    type=_file(exists=True, writable=True),
+    metavar="FILE",
+    help="Put the tables between the marks <!-- measured: begin --> and end of a Markdown file.",
+)
+@_result_options
+@click.pass_context
+def bench(context: click.Context, /, name: str, **options: Any) -> None:
+    """Run a named list of cases: benchmarks/NAME.toml of the source tree, or a path.
+
+    "readme" reproduces the tables of README.md.
+    """
+    _run(context, list(_case_list(name).cases), options)
+
+
+def _case_list(name: str) -> "CaseList":
+    from gpukern import caselists
+
+    try:
+        return caselists.read(name)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str, Any]) -> None:
+    """Measure the cases into one comparison, show it, and set the exit status."""
+    from gpukern import comparison as measuring
+    from gpukern.conditions import describe_machine
+
+    seed, rounds, simulated = (options.pop(name) for name in ("seed", "rounds", "simulated"))
+    baseline = options.pop("baseline", None)
+    outputs = _Outputs(**options)
     with _quiet_simulator():
-        try:
-            entrants = select(contenders)
-            cases = measuring.plan(operations or None, sizes, dtype)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
-        chosen = secrets.randbelow(2**32) if seed is None else seed
-        result = measuring.Comparison(chosen, measuring.describe_machine())
+        earlier = _earlier(outputs.against)
+        steps = [_step(case, rounds, simulated) for case in cases]
+        modes, protocols = ({case.get(key) for case in cases} for key in ("mode", "protocol"))
+        result = measuring.Comparison(
+            secrets.randbelow(2**32) if seed is None else seed,
+            describe_machine(),
+            mode=(modes.pop() or "both") if len(modes) == 1 else "both",
+            protocol=(protocols.pop() or "default") if len(protocols) == 1 else "default",
+            baseline=baseline,
+        )
         try:
             with _progress() as report:
-                measuring.fill(result, cases, entrants, rounds, report)
+                for plan, entrants, settings in steps:
+                    measuring.fill(result, plan, entrants, settings, report)
         except KeyboardInterrupt:
             result.interrupted = True
-        _finish(result, path)
+        _finish(result, outputs, earlier)
     if result.interrupted:
         context.exit(_INTERRUPTED)
     context.exit(1 if result.wrong else 0)
 
 
-def _finish(result: "Comparison", path: str | None) -> None:
+def _step(case: dict[str, Any], rounds: int | None, simulated: bool) -> Any:
+    from gpukern import comparison as measuring
+
+    asked = dict(case)
+    mode, protocol = asked.pop("mode", "both"), asked.pop("protocol", "default")
+    names = ("op", "sizes", "dtype", "contenders")
+    try:
+        plan, entrants = measuring.prepare(*(asked.get(name) for name in names))
+        return plan, entrants, measuring.make_settings(mode, protocol, rounds, simulated)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _earlier(path: str | None) -> "Comparison | None":
+    from gpukern.comparison import Comparison
+
+    if path is None:
+        return None
+    try:
+        return Comparison.from_json(Path(path))
+    except (ValueError, KeyError, TypeError) as error:
+        raise click.UsageError(f"--against {path}: {error}") from None
+
+
+def _finish(result: "Comparison", outputs: _Outputs, earlier: "Comparison | None") -> None:
+    from gpukern import regression
     from gpukern.render import print_all
 
     print_all(result.renderables())
+    if earlier is not None:
+        print_all(regression.report(earlier, result))
     if result.interrupted:
         click.echo("interrupted: this is what was done until then", err=True)
-    if path is not None:
-        result.to_json(path)
+    for path in _write(result, outputs):
         click.echo(f"written to {path}", err=True)
+
+
+def _write(result: "Comparison", outputs: _Outputs) -> Iterator[str]:
+    for path in (outputs.json, outputs.save):
+        if path is not None:
+            result.to_json(path)
+            yield path
+    if outputs.markdown is not None:
+        Path(outputs.markdown).write_text(result.to_markdown())
+        yield outputs.markdown
+    if outputs.into is not None:
+        _put_into(Path(outputs.into), result.to_markdown())
+        yield outputs.into
+    if outputs.plot is not None:
+        from gpukern import plots
+
+        try:
+            yield from map(str, plots.save(result, outputs.plot))
+        except ImportError as error:
+            raise click.ClickException(str(error)) from None
+
+
+def _put_into(path: Path, tables: str) -> None:
+    """Replace what stands between the marks."""
+    marks = re.compile(r"(<!-- measured: begin -->\n).*?(<!-- measured: end -->)", re.DOTALL)
+    text, count = marks.subn(lambda found: f"{found[1]}{tables}{found[2]}", path.read_text())
+    if not count:
+        raise click.ClickException(f"{path} has no <!-- measured: begin --> and end")
+    path.write_text(text)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy.typing as npt
 
 from gpukern import _core
+from gpukern.cases import OPERATIONS, Case
+from gpukern.catalogue import dtype_name
 
 Array = npt.NDArray[Any]
 
@@ -17,13 +20,19 @@ Array = npt.NDArray[Any]
 class DeviceSide:
     """How to run a contender on arrays that are on the device already.
 
-    ``run(inputs, out)`` starts the work on the legacy default stream and need not wait for it: the
-    harness does.
+    ``run(inputs, out)`` writes into ``out``, or returns its result. It starts the work, if it can
+    on the legacy default stream, and need not wait for it: the harness does. ``load`` and ``fetch``
+    copy an array to the device and back. ``wrap`` makes the library's own array of device memory
+    with ``__cuda_array_interface__``, without a copy; where it is None, the arrays are what
+    ``load`` returns. ``wait`` waits for what ``run`` has returned, where a library hands work over
+    from threads of its own.
     """
 
     load: Callable[[Array], Any]
-    run: Callable[[Sequence[Any], Any], object]
+    run: Callable[[Sequence[Any], Any], Any]
     fetch: Callable[[Any], Array]
+    wrap: Callable[[Any], Any] | None = None
+    wait: Callable[[Any], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,8 @@ class Contender:
     """One way to do one operation on one dtype.
 
     ``end_to_end`` takes NumPy arrays and returns one. ``serial`` tells that its sums are added one
-    element after another, for which a wider error bound holds.
+    element after another, for which a wider error bound holds; ``carried`` names the dtype in which
+    its sums are carried, where that is not float32 for the half types and their own for the others.
     """
 
     name: str
@@ -39,6 +49,7 @@ class Contender:
     end_to_end: Callable[..., Any]
     device: DeviceSide | None = None
     serial: bool = False
+    carried: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,7 @@ class Peer:
     """A library to compare with. ``offer`` is "module:function", or the function itself.
 
     The function takes an operation and a dtype, and yields contenders. ``requires`` is the module
-    that has to be importable, ``install`` what brings it.
+    that has to be importable, ``install`` what brings it, ``package`` whose version is shown.
     """
 
     key: str
@@ -68,10 +79,18 @@ class Peer:
     requires: str = ""
     install: str = ""
     needs_gpu: bool = True
+    package: str = ""
+
+    @property
+    def version(self) -> str:
+        """The version that is installed, or nothing."""
+        from gpukern.inventory import versions
+
+        return versions().get(self.package or self.key, "")
 
 
 PEERS = (
-    Peer("numpy", "NumPy", "gpukern.peers.numpy_:contenders", needs_gpu=False),
+    Peer("numpy", "NumPy", "gpukern.peers.numpy_:contenders", needs_gpu=False, package="numpy"),
     Peer("torch", "PyTorch", "gpukern.peers.torch_:contenders", "torch", "pip install torch"),
     Peer("cupy", "CuPy", "gpukern.peers.cupy_:contenders", "cupy", "pip install cupy-cuda13x"),
     Peer(
@@ -80,27 +99,123 @@ PEERS = (
         "gpukern.peers.numba_:contenders",
         "numba",
         'pip install "numba-cuda[cu13]"',
+        package="numba-cuda",
+    ),
+    Peer("pycuda", "PyCUDA", "gpukern.peers.pycuda_:contenders", "pycuda", "pip install pycuda"),
+    Peer("triton", "Triton", "gpukern.peers.triton_:contenders", "triton", "pip install triton"),
+    Peer("jax", "JAX", "gpukern.peers.jax_:contenders", "jax", 'pip install "jax[cuda13]"'),
+    Peer(
+        "cuda-python",
+        "CUDA Python",
+        "gpukern.peers.cuda_python_:contenders",
+        "cuda.core",
+        "pip install cuda-core[cu13]",
+        package="cuda-core",
     ),
     Peer("gpukern", "gpukern", "gpukern.peers.gpukern_:contenders", needs_gpu=False),
 )
 
+# What users have added with the decorator, by name.
+REGISTERED: dict[str, Peer] = {}
 
-def select(wanted: Sequence[str | Peer] | None) -> list[tuple[Peer, str | None]]:
+
+def contender(
+    op: str,
+    name: str | None = None,
+    *,
+    device: bool = False,
+    wrap: Callable[[Any], Any] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function take part in every comparison of ``op`` from here on::
+
+        @gpukern.contender("matmul")
+        def mine(a, b):
+            return numpy.dot(a, b)
+
+    It takes NumPy arrays and returns one. With ``device=True`` it takes the inputs and then ``out``
+    as arrays on the device, and writes the result there on the legacy default stream; ``wrap``
+    makes these arrays, for example ``cupy.asarray``, of objects with ``__cuda_array_interface__``.
+    A second function of the same name takes the place of the first. Raises ValueError for an
+    unknown operation.
+    """
+    if op not in OPERATIONS:
+        raise ValueError(f"unknown operation {op!r}; there are {', '.join(OPERATIONS)}")
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        title = name or str(getattr(function, "__name__", "contender"))
+        REGISTERED[title] = own_peer(title, function, op, device, wrap)
+        return function
+
+    return register
+
+
+def own_peer(
+    title: str,
+    function: Callable[..., Any],
+    op: str | None = None,
+    device: bool = False,
+    wrap: Callable[[Any], Any] | None = None,
+) -> "Peer":
+    """A user's function as a peer with one contender; for every operation where ``op`` is None."""
+
+    def offer(wanted: str, dtype: str) -> Iterable[Contender]:
+        if op in (None, wanted):
+            one = _on_device(function, wanted, wrap) if device else (function, None)
+            yield Contender(title, "", *one)
+
+    return Peer(title, title, offer, needs_gpu=False)
+
+
+def _on_device(
+    function: Callable[..., Any], op: str, wrap: Callable[[Any], Any] | None
+) -> tuple[Callable[..., Any], DeviceSide]:
+    def prepared(array: Any) -> Any:
+        return wrap(array) if wrap else array
+
+    def run(inputs: Sequence[Any], out: Any) -> None:
+        function(*inputs, out)
+
+    def end_to_end(*arrays: Array) -> Array:
+        inputs = [_core.to_device(array) for array in arrays]
+        case = Case(op, tuple(array.shape for array in arrays), dtype_name(arrays[0].dtype))
+        out = _core.empty(case.result_shape, case.result_dtype)
+        function(*map(prepared, inputs), prepared(out))
+        return out.to_host()
+
+    return end_to_end, DeviceSide(_core.to_device, run, _core.DeviceArray.to_host, prepared)
+
+
+Wanted = str | Peer | Callable[..., Any]
+
+
+def select(wanted: Sequence[Wanted] | None) -> list[tuple[Peer, str | None]]:
     """Peers and, where only one variant was asked for as "peer:variant", that variant.
 
-    Raises ValueError for an unknown name, listing the known.
+    A function takes part under its own name. Raises ValueError for an unknown name, listing the
+    known.
     """
     if wanted is None:
-        return [(peer, None) for peer in PEERS]
-    return [_named(entry) if isinstance(entry, str) else (entry, None) for entry in wanted]
+        return [(peer, None) for peer in (*PEERS, *REGISTERED.values())]
+    return [_chosen(entry) for entry in wanted]
+
+
+def _chosen(entry: Wanted) -> tuple[Peer, str | None]:
+    if isinstance(entry, str):
+        return _named(entry)
+    if isinstance(entry, Peer):
+        return entry, None
+    return own_peer(getattr(entry, "__name__", "contender"), entry), None
 
 
 def _named(entry: str) -> tuple[Peer, str | None]:
     key, _, variant = entry.partition(":")
+    if key in REGISTERED:
+        return REGISTERED[key], None
     for peer in PEERS:
         if key.lower() in (peer.key, peer.name.lower()):
             return peer, variant or None
-    raise ValueError(f"unknown contender {entry!r}; there are {', '.join(p.key for p in PEERS)}")
+    known = [peer.key for peer in PEERS] + list(REGISTERED)
+    raise ValueError(f"unknown contender {entry!r}; there are {', '.join(known)}")
 
 
 def installed(module: str) -> bool:
@@ -117,13 +232,16 @@ def gather(peer: Peer, variant: str | None, op: str, dtype: str) -> list[Contend
         return [Absent(peer.name, "", "needs a GPU")]
     if peer.requires and not installed(peer.requires):
         return [Absent(peer.name, "", f"not installed: {peer.install}")]
+    offered: list[Contender | Absent] = []
     try:
-        offered = list(_offer(peer)(op, dtype))
+        # One by one: what comes before a broken one can take part.
+        for one in _offer(peer)(op, dtype):
+            offered.append(one)
     except Exception as error:
-        return [Absent(peer.name, "", one_line(error), broken=True)]
+        offered.append(Absent(peer.name, "", one_line(error), broken=True))
     if variant is None:
         return offered
-    kept = [one for one in offered if one.variant == variant]
+    kept = [one for one in offered if one.variant in (variant, "")]
     return kept or [Absent(peer.name, variant, f"no such variant of {op} for {dtype}")]
 
 
@@ -137,5 +255,6 @@ def _offer(peer: Peer) -> Offer:
 
 def one_line(error: BaseException) -> str:
     """An error as one line: its type and the first line of what it says."""
-    text = str(error).strip()
+    # Compilers colour what they say.
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
     return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__

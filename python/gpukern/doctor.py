@@ -290,7 +290,7 @@ def _visible(seen: Evidence) -> Finding | None:
 
 
 def _visibility_problem(value: str, seen: Evidence) -> str | None:
-    first = value.split(",")[0].strip()
+    first = value.split(",", maxsplit=1)[0].strip()
     cards = sum(bool(re.fullmatch(r"/dev/nvidia\d+", path)) for path in seen.nodes)
     if not first:
         return "is empty, which hides every GPU"

@@ -1,6 +1,7 @@
 """Which libraries are here, and in which versions."""
 
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 # Distributions by the name that a reader knows them by; the first that is installed counts.
@@ -12,11 +13,21 @@ _DISTRIBUTIONS = {
     "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
     "numba": ("numba",),
     "numba-cuda": ("numba-cuda",),
+    "pycuda": ("pycuda",),
+    "triton": ("triton",),
+    "jax": ("jax",),
+    "cuda-core": ("cuda-core",),
+    "cuda-bindings": ("cuda-bindings",),
 }
 
 
 def versions() -> dict[str, str]:
     """The version of Python and of each library that is installed, without importing any."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name, distributions in _DISTRIBUTIONS.items():
         for distribution in distributions:

@@ -1,39 +1,62 @@
-"""The one clock of the project: every figure that is shown comes from here."""
+"""The one clock of the project: every figure that is shown comes from here.
+
+Device times are taken with events on the legacy default stream. The work is queued behind a
+*blocker*, a kernel long enough for the host to hand over everything before it ends; so the device
+never waits for the host between two events, however short the kernels are. Work that a contender
+puts on another stream is noticed, and then timed by the wall clock. Nobody else waits for the
+device: synchronization is the harness's.
+"""
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from gpukern import _core
+from gpukern.units import seconds as as_text
 
-_MOST_ROUNDS = 1000
-_BATCH_SECONDS = 0.005
-_LARGEST_BATCH = 1000
+_BATCH_SECONDS = 400e-6
+_SIMULATED_BATCH = 0.005
+_LARGEST_BATCH = 64
+_COLD_SECONDS = 2e-3
+_MOST_COLD = 6
+_LONGEST_DELAY = 0.2
+# No kernel is shorter: an event that comes sooner has not seen the work.
+_SHORTEST = 0.3e-6
+# What may be left on the device after the last event before another stream is suspected.
+_LEFTOVER = 30e-6
+_SHORT_CALL = 1e-3
+_BLOCKER_SIZE = 512
+_COPY_BYTES = 2**28
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure one figure: until ``seconds`` are spent, but at least ``least`` rounds.
+    """How many rounds: until ``seconds`` are spent, but from ``least`` to ``most``.
 
     ``rounds`` asks for exactly so many instead.
     """
 
-    seconds: float = 0.3
-    least: int = 3
+    seconds: float = 1.5
+    least: int = 8
+    most: int = 30
     rounds: int | None = None
 
     def enough(self, done: int, spent: float) -> bool:
         """Whether so many rounds in so many seconds are enough."""
         if self.rounds is not None:
             return done >= self.rounds
-        return done >= _MOST_ROUNDS or (done >= self.least and spent >= self.seconds)
+        return done >= self.most or (done >= self.least and spent >= self.seconds)
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """A garbage collection in the middle of a round is not the contender's time."""
     enabled = gc.isenabled()
     gc.disable()
@@ -44,45 +67,327 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _median(sample: Callable[[], float], effort: Effort) -> float:
+def wall(call: Callable[[], object]) -> float:
+    """Seconds of one call that ends with a NumPy array; a lazy result is made real in the time."""
     begin = time.perf_counter()
-    samples: list[float] = []
-    with _no_collection():
-        while not effort.enough(len(samples), time.perf_counter() - begin):
-            samples.append(sample())
-    return statistics.median(samples)
+    result = np.asarray(call())
+    spent = time.perf_counter() - begin
+    # Freed after the clock has stopped: giving memory back is not part of the call.
+    del result
+    return spent
 
 
-def end_to_end(call: Callable[[], object], effort: Effort) -> float:
-    """Seconds of a call that takes and returns NumPy arrays: the median of the rounds."""
-
-    def sample() -> float:
-        begin = time.perf_counter()
-        result = call()
-        spent = time.perf_counter() - begin
-        # Freed after the clock has stopped: giving memory back is not part of the call.
-        del result
-        return spent
-
-    return _median(sample, effort)
+def end_to_end(call: Callable[[], object]) -> float:
+    """One round of a call from NumPy array to NumPy array: of a short one, the median of a few."""
+    first = wall(call)
+    if first > _SHORT_CALL:
+        return first
+    return statistics.median([first, *(wall(call) for _ in range(4))])
 
 
-def on_device(start: Callable[[], object], effort: Effort) -> float:
-    """Seconds that the device needs for the work that ``start`` gives it.
+def wall_synchronized(call: Callable[[], object]) -> float:
+    """Seconds of a call until the device has done all of its work."""
+    _core.synchronize()
+    begin = time.perf_counter()
+    result = call()
+    _core.synchronize()
+    spent = time.perf_counter() - begin
+    del result
+    return spent
 
-    Events on the legacy default stream stand around batches of calls, and the harness waits for
-    them: a contender that returns early gains nothing. Where a kernel is shorter than its launch,
-    the launch is what this measures.
+
+@dataclass(frozen=True)
+class Work:
+    """What is timed on the device: ``start`` hands the work over; ``wait`` waits for its result.
+
+    Only libraries that hand work over from threads of their own have a ``wait``.
     """
+
+    start: Callable[[], object]
+    wait: Callable[[Any], object] | None = None
+
+
+@dataclass
+class Pace:
+    """How a contender is best timed, as found out by ``DeviceClock.pace``.
+
+    ``issue`` is the host's time to start one call. ``blocked`` tells that the blocker hides it;
+    not so for a contender that waits for the device itself, or works on a stream of its own.
+    """
+
+    calls: int
+    colds: int
+    issue: float
+    blocked: bool = True
+    own_stream: bool = False
+    late: int = 0
+
+    @property
+    def note(self) -> str:
+        """What a reader has to know of the figure."""
+        if self.own_stream:
+            return "works on a stream of its own: timed by the wall clock"
+        return (
+            "" if self.blocked else "waits for the device in its call: gaps between launches count"
+        )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One round on the device, seconds a call.
+
+    ``cold`` finds nothing in the L2 cache, ``warm`` what the call before has left there;
+    ``overhead`` is what the host needs to start a call. The simulator has warm times alone.
+    """
+
+    warm: float
+    cold: float | None = None
+    overhead: float | None = None
+
+
+class Blocker:
+    """Keeps the device busy for as long as asked, with the slowest kernel there is."""
+
+    def __init__(self) -> None:
+        side = np.zeros((_BLOCKER_SIZE, _BLOCKER_SIZE), np.float32)
+        self._a = _core.to_device(side)
+        self._out = _core.empty(side.shape, "float32")
+        self._launch()
+        times = [_between(self._launch) for _ in range(5)]
+        self._each = min(times)
+
+    def _launch(self) -> None:
+        _core.matmul(self._a, self._a, out=self._out, variant="naive")
+
+    def start(self, seconds: float) -> None:
+        """Occupy the device for at least that long."""
+        for _ in range(max(1, math.ceil(seconds / self._each))):
+            self._launch()
+
+
+class Flusher:
+    """Empties the L2 cache by reading three times its size: nothing dirty is left behind."""
+
+    def __init__(self) -> None:
+        cache = dict(_core.devices()[0]["attributes"]).get("L2_CACHE_SIZE", 0)
+        words = max(3 * cache, 2**20) // 4
+        self._words = _core.to_device(np.zeros(words, np.float32))
+        self._out = _core.empty((), "float32")
+
+    def start(self) -> None:
+        """Start reading."""
+        _core.sum(self._words, out=self._out)
+
+
+def _between(start: Callable[[], object], calls: int = 1) -> float:
     before, after = _core.Event(), _core.Event()
+    before.record()
+    for _ in range(calls):
+        start()
+    after.record()
+    return after.seconds_since(before) / calls
 
-    def batch(calls: int) -> float:
-        before.record()
-        for _ in range(calls):
+
+def _clamp(value: float, least: int, most: int) -> int:
+    return int(max(least, min(most, value)))
+
+
+class DeviceClock:
+    """Times work on the device; one for a whole comparison."""
+
+    def __init__(self) -> None:
+        self.simulated = _core.backend() == "sim"
+        if not self.simulated:
+            self._blocker = Blocker()
+            self._flusher = Flusher()
+            self._flush_issue = self._issue_time(Work(self._flusher.start))
+
+    def pace(self, work: Work, rounds: int | None = None) -> Pace:
+        """Find out how long the work takes and how it behaves. Runs it some ten times."""
+        work.start()
+        _core.synchronize()
+        one = max(_between(work.start), 1e-9)
+        if self.simulated:
+            calls = 1 if rounds is not None else _clamp(_SIMULATED_BATCH / one, 1, 1000)
+            return Pace(calls, 0, 0.0)
+        pace = Pace(
+            _clamp(_BATCH_SECONDS / one, 1, _LARGEST_BATCH),
+            _clamp(_COLD_SECONDS / one, 1, _MOST_COLD),
+            self._issue_time(work),
+            own_stream=work.wait is not None or self._leftover(work) > max(_LEFTOVER, one / 4),
+        )
+        for _ in range(4):
+            sample = self.sample(work, pace)
+            if sample is not None:
+                break
+        if sample is not None and sample.warm < _SHORTEST:
+            pace.own_stream = True
+        elif sample is not None and not pace.own_stream:
+            # Known without the gaps between launches now.
+            pace.calls = _clamp(_BATCH_SECONDS / sample.warm, 1, _LARGEST_BATCH)
+            pace.calls = _clamp(pace.calls, 1, max(1, int(0.005 / pace.issue)))
+        return pace
+
+    def sample(self, work: Work, pace: Pace) -> Sample | None:
+        """One round; None where the host was too late, after which ``pace`` has adapted."""
+        if self.simulated:
+            return Sample(_between(work.start, pace.calls))
+        if pace.own_stream:
+            return self._by_wall(work, pace)
+        return self._by_events(work, pace)
+
+    def _by_events(self, work: Work, pace: Pace) -> Sample | None:
+        start, flush = work.start, self._flusher.start
+        marks = [(_core.Event(), _core.Event()) for _ in range(pace.colds + 1)]
+        events = 4e-6 * len(marks)
+        delay = 1.5 * (pace.issue * (pace.calls + pace.colds + 1) + events)
+        delay += 1.5 * self._flush_issue * pace.colds + 100e-6
+        _core.synchronize()
+        if pace.blocked:
+            self._blocker.start(delay)
+        begin = time.perf_counter()
+        if pace.calls > 1:
+            start()  # brings the operands into the cache, as far as they fit
+        marks[0][0].record()
+        issued = time.perf_counter()
+        for _ in range(pace.calls):
             start()
-        after.record()
-        return after.seconds_since(before) / calls
+        issued = time.perf_counter() - issued
+        marks[0][1].record()
+        for before, after in marks[1:]:
+            flush()
+            before.record()
+            start()
+            after.record()
+        spent = time.perf_counter() - begin
+        _core.synchronize()
+        if pace.blocked and spent > delay:
+            self._adapt(pace, spent)
+            return None
+        pace.late = 0
+        warm = marks[0][1].seconds_since(marks[0][0]) / pace.calls
+        colds = [after.seconds_since(before) for before, after in marks[1:]]
+        return Sample(warm, statistics.median(colds), issued / pace.calls)
 
-    one = max(batch(1), 1e-9)
-    calls = max(1, min(_LARGEST_BATCH, int(_BATCH_SECONDS / one)))
-    return _median(lambda: batch(calls), effort)
+    def _adapt(self, pace: Pace, spent: float) -> None:
+        """The blocker ended before everything was queued: slow host, or a call that waits."""
+        pace.late += 1
+        pace.issue = max(pace.issue * 2, spent / (pace.calls + 2 * pace.colds + 1))
+        # Fewer calls are handed over in time more easily; the device queues about a thousand.
+        pace.calls, pace.colds = max(1, pace.calls // 2), max(1, pace.colds // 2)
+        if pace.late >= 3 or pace.issue > _LONGEST_DELAY:
+            pace.blocked = False
+
+    def _by_wall(self, work: Work, pace: Pace) -> Sample:
+        def batch() -> object:
+            result = None
+            for _ in range(pace.calls):
+                result = work.start()
+            return work.wait(result) if work.wait else None
+
+        def one() -> object:
+            result = work.start()
+            return work.wait(result) if work.wait else None
+
+        one()
+        issue = self._issue_time(work)
+        warm = wall_synchronized(batch) / pace.calls
+        colds = []
+        for _ in range(pace.colds):
+            self._flusher.start()
+            colds.append(wall_synchronized(one))
+        return Sample(warm, statistics.median(colds), issue)
+
+    def _issue_time(self, work: Work) -> float:
+        times = []
+        for _ in range(3):
+            _core.synchronize()
+            begin = time.perf_counter()
+            result = work.start()
+            times.append(time.perf_counter() - begin)
+            if work.wait:
+                work.wait(result)
+        _core.synchronize()
+        return min(times)
+
+    def _leftover(self, work: Work) -> float:
+        """Seconds that the device still works after everything on the default stream is done."""
+        mark, times = _core.Event(), []
+        for _ in range(3):
+            _core.synchronize()
+            for _ in range(8):
+                work.start()
+            mark.record()
+            mark.synchronize()
+            begin = time.perf_counter()
+            _core.synchronize()
+            times.append(time.perf_counter() - begin)
+        return min(times)
+
+
+def copy_bandwidth() -> float:
+    """Bytes/s, read and written together, of the driver's own copy of a large array."""
+    source = _core.empty(_COPY_BYTES // 4, "float32")
+    _between(lambda: _core.to_device(source))
+    best = min(_between(lambda: _core.to_device(source), 4) for _ in range(5))
+    return 2 * _COPY_BYTES / best
+
+
+def leetcuda(work: Work) -> float:
+    """The protocol of LeetCUDA's scripts: 10 warm-ups, 1000 calls on the same buffers, the mean.
+
+    The wall clock, with one synchronization at the end: launches and a warm cache are in it.
+    """
+    for _ in range(10):
+        work.start()
+
+    def iterations() -> object:
+        result = None
+        for _ in range(1000):
+            result = work.start()
+        return work.wait(result) if work.wait else None
+
+    return wall_synchronized(iterations) / 1000
+
+
+def notes(call: Callable[[], object]) -> float:
+    """The protocol of a lecture's notebook: the mean of ten wall-clock times, warm-up included."""
+    return statistics.fmean(wall(call) for _ in range(10))
+
+
+class Timer:
+    """Print what a block takes: ``with gpukern.Timer("Sum by GPU"): ...``.
+
+    Wall-clock time until the device has finished what the block started, CPU time of the process,
+    and the time between two events on the device around the block, idle gaps included. Afterwards
+    they are in ``wall``, ``cpu`` and ``device``, in seconds.
+    """
+
+    def __init__(self, name: str = "block", quiet: bool = False) -> None:
+        self.name = name
+        self.quiet = quiet
+        self.wall = self.cpu = self.device = 0.0
+
+    def __enter__(self) -> "Timer":
+        self._before, self._after = _core.Event(), _core.Event()
+        # What was started earlier is not this block's.
+        _core.synchronize()
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self._before.record()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._after.record()
+        _core.synchronize()
+        self.wall = time.perf_counter() - self._wall
+        self.cpu = time.process_time() - self._cpu
+        self.device = self._after.seconds_since(self._before)
+        if not self.quiet:
+            print(self)
+
+    def __str__(self) -> str:
+        where = "simulated device" if _core.backend() == "sim" else "device"
+        return (
+            f"{self.name}: wall {as_text(self.wall)}, CPU {as_text(self.cpu)}, "
+            f"{where} {as_text(self.device)}"
+        )

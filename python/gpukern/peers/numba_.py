@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -27,6 +28,9 @@ for _config in ("numba.core.config", "numba.cuda.core.config"):
 
 Array = npt.NDArray[Any]
 _TILE = 16
+_WIDE = 2 * _TILE
+_THREADS = 256
+_VECTORIZED = ("float32", "float64", "int32", "int64")
 _SUPPORTED = {
     "add": ("float32", "float64", "float16", "int32", "int64", "int8", "uint8"),
     "sum": ("float32", "float64", "int64"),
@@ -45,6 +49,8 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
         return
     for starter in _STARTERS[op](dtype):
         yield _contender(*starter, fetch=_fetch_sum if op == "sum" else fetch)
+    if op == "add" and dtype in _VECTORIZED:
+        yield _vectorized(dtype)
 
 
 # A contender's variant, what writes its result into a device array, and the shape of the result.
@@ -66,7 +72,12 @@ def _contender(
         into(out, *inputs)
         return fetch(out)
 
-    return Contender("Numba", variant, end_to_end, DeviceSide(load, run, fetch))
+    return Contender("Numba", variant, end_to_end, DeviceSide(load, run, fetch, wrap))
+
+
+def wrap(memory: Any) -> Any:
+    """A device array over device memory, without a copy; a 0-d one as 1-d."""
+    return cuda.as_cuda_array(memory if memory.shape else memory.reshaped((1,)))
 
 
 def load(array: Array) -> Any:
@@ -107,6 +118,23 @@ def _add(dtype: str) -> Iterator[Starter]:
 
 
 @cache
+def _ufunc(dtype: str) -> Any:
+    def add(a: Any, b: Any) -> Any:
+        return a + b
+
+    return numba.vectorize([f"{dtype}({dtype}, {dtype})"], target="cuda")(add)
+
+
+def _vectorized(dtype: str) -> Contender:
+    ufunc = _ufunc(dtype)
+
+    def run(inputs: Sequence[Any], out: Any) -> None:
+        ufunc(*inputs, out=out)
+
+    return Contender("Numba", "@vectorize", ufunc, DeviceSide(load, run, fetch, wrap))
+
+
+@cache
 def _reduction() -> Any:
     def add(a: Any, b: Any) -> Any:
         return a + b
@@ -118,7 +146,46 @@ def _sum(dtype: str) -> Iterator[Starter]:
     def into(out: Any, a: Any) -> None:
         _reduction()(a.ravel(), res=out)
 
+    def blocks(out: Any, a: Any) -> None:
+        # Few enough blocks that adding up their sums costs no more roundings than a thread's part.
+        count = max(1, min(512, math.isqrt(a.size) // 2))
+        kernel = _sum_kernel(getattr(numba, dtype))
+        _zero_kernel()[1, 1](out)
+        kernel[count, _THREADS](out, a.ravel())
+
     yield "cuda.reduce", into, lambda a: 1
+    yield "sum kernel", blocks, lambda a: 1
+
+
+@cache
+def _zero_kernel() -> Any:
+    def zero(out: Any) -> None:
+        out[0] = 0
+
+    return cuda.jit(zero)
+
+
+@cache
+def _sum_kernel(kind: Any) -> Any:
+    def block_sums(out: Any, a: Any) -> None:
+        """A thread adds up a part, a tree in shared memory joins a block, atomics the blocks."""
+        shared = cuda.shared.array(_THREADS, kind)
+        thread = cuda.threadIdx.x
+        total = kind(0)
+        for i in range(cuda.grid(1), a.size, cuda.gridsize(1)):
+            total += a[i]
+        shared[thread] = total
+        cuda.syncthreads()
+        width = _THREADS // 2
+        while width > 0:
+            if thread < width:
+                shared[thread] += shared[thread + width]
+            cuda.syncthreads()
+            width //= 2
+        if thread == 0:
+            cuda.atomic.add(out, 0, shared[0])
+
+    return cuda.jit(block_sums)
 
 
 @cache
@@ -136,7 +203,7 @@ def _matmul_naive(kind: Any) -> Any:
 
 
 @cache
-def _matmul_tiled(kind: Any) -> Any:
+def _matmul_shared(kind: Any) -> Any:
     def matmul(out: Any, a: Any, b: Any) -> None:
         tile_a = cuda.shared.array((_TILE, _TILE), kind)
         tile_b = cuda.shared.array((_TILE, _TILE), kind)
@@ -160,6 +227,46 @@ def _matmul_tiled(kind: Any) -> Any:
     return cuda.jit(matmul)
 
 
+@cache
+def _matmul_tiled(kind: Any) -> Any:
+    """Two rows and two columns a thread: each value from shared memory is used twice."""
+
+    def matmul(out: Any, a: Any, b: Any) -> None:
+        tile_a = cuda.shared.array((_WIDE, _TILE), kind)
+        tile_b = cuda.shared.array((_TILE, _WIDE), kind)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        row, column = cuda.blockIdx.y * _WIDE + y, cuda.blockIdx.x * _WIDE + x
+        t00, t01, t10, t11 = kind(0), kind(0), kind(0), kind(0)
+        for step in range(0, a.shape[1], _TILE):
+            for half in range(2):
+                r, c = row + half * _TILE, column + half * _TILE
+                tile_a[y + half * _TILE, x] = kind(0)
+                tile_b[y, x + half * _TILE] = kind(0)
+                if r < a.shape[0] and step + x < a.shape[1]:
+                    tile_a[y + half * _TILE, x] = a[r, step + x]
+                if step + y < b.shape[0] and c < b.shape[1]:
+                    tile_b[y, x + half * _TILE] = b[step + y, c]
+            cuda.syncthreads()
+            for i in range(_TILE):
+                a0, a1 = tile_a[y, i], tile_a[y + _TILE, i]
+                b0, b1 = tile_b[i, x], tile_b[i, x + _TILE]
+                t00 += a0 * b0
+                t01 += a0 * b1
+                t10 += a1 * b0
+                t11 += a1 * b1
+            cuda.syncthreads()
+        if row < out.shape[0] and column < out.shape[1]:
+            out[row, column] = t00
+        if row < out.shape[0] and column + _TILE < out.shape[1]:
+            out[row, column + _TILE] = t01
+        if row + _TILE < out.shape[0] and column < out.shape[1]:
+            out[row + _TILE, column] = t10
+        if row + _TILE < out.shape[0] and column + _TILE < out.shape[1]:
+            out[row + _TILE, column + _TILE] = t11
+
+    return cuda.jit(matmul)
+
+
 def _matmul(dtype: str) -> Iterator[Starter]:
     kind = getattr(numba, dtype)
 
@@ -168,15 +275,21 @@ def _matmul(dtype: str) -> Iterator[Starter]:
         grid = (_blocks(rows, _TILE), _blocks(columns, _TILE))
         _matmul_naive(kind)[grid, (_TILE, _TILE)](out, a, b)
 
-    def tiled(out: Any, a: Any, b: Any) -> None:
+    def shared(out: Any, a: Any, b: Any) -> None:
         rows, columns = out.shape
         grid = (_blocks(columns, _TILE), _blocks(rows, _TILE))
+        _matmul_shared(kind)[grid, (_TILE, _TILE)](out, a, b)
+
+    def tiled(out: Any, a: Any, b: Any) -> None:
+        rows, columns = out.shape
+        grid = (_blocks(columns, _WIDE), _blocks(rows, _WIDE))
         _matmul_tiled(kind)[grid, (_TILE, _TILE)](out, a, b)
 
     def shape(a: Array, b: Array) -> tuple[int, int]:
         return a.shape[0], b.shape[1]
 
     yield "naive", naive, shape
+    yield "shared", shared, shape
     yield "tiled", tiled, shape
 
 

@@ -1,0 +1,344 @@
+"""Ways to look faster than one is, each of them caught and named."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import gpukern
+from gpukern import _core, ceilings, comparison, rows, timing
+from gpukern.contenders import Contender, DeviceSide, Peer, installed
+
+SEED = 20260102
+
+
+def as_host(memory: object) -> np.ndarray:
+    """The simulator's device memory as the array that it is."""
+    interface = memory.__cuda_array_interface__
+    dtype = np.dtype(interface["typestr"])
+    count = int(np.prod(interface["shape"])) * dtype.itemsize
+    raw = (ctypes.c_char * count).from_address(interface["data"][0])
+    return np.frombuffer(raw, dtype).reshape(interface["shape"])
+
+
+def compared(op: str, size: object, function: Callable, dtype: str = "float32", **more: object):
+    """The row of one contender that takes NumPy arrays."""
+    result = gpukern.compare(op, [size], dtype, [function], seed=SEED, rounds=2, **more)
+    return result.rows[0]
+
+
+def on_device(op: str, size: object, run: Callable, wrap: Callable | None, **more: object):
+    """The row of one contender whose fault is on the device alone."""
+    right = {"add": np.add, "matmul": np.matmul, "sum": np.sum}[op]
+    side = DeviceSide(_core.to_device, run, _core.DeviceArray.to_host, wrap)
+
+    def offer(wanted: str, dtype: str) -> Iterator[Contender]:
+        yield Contender("cheater", "v", right, side)
+
+    peer = Peer("cheater", "cheater", offer, needs_gpu=False)
+    names = {"simulated": True, "seed": SEED, "rounds": 2, **more}
+    return gpukern.compare(op, [size], "float32", [peer], **names).rows[0]
+
+
+def assert_named(row: rows.Row, *words: str) -> None:
+    assert row.status == rows.WRONG, row
+    assert row.end_to_end is None and row.on_device is None
+    for word in words:
+        assert word in row.detail
+
+
+simulator_only = pytest.mark.skipif(
+    "_core.backend() != 'sim'", reason="reaches into device memory from the host"
+)
+
+
+class TestCachedOutput:
+    def test_by_the_identity_of_its_inputs(self):
+        kept: dict[tuple[int, int], np.ndarray] = {}
+
+        def cached(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return kept.setdefault((id(a), id(b)), a + b)
+
+        assert_named(compared("add", 50, cached), "cached result")
+
+    def test_of_a_sum(self):
+        kept: list[np.float32] = []
+
+        def cached(a: np.ndarray) -> np.float32:
+            kept.append(np.sum(a))
+            return kept[0]
+
+        assert_named(compared("sum", 1000, cached), "cached result")
+
+    def test_only_once_it_is_timed(self):
+        calls: list[np.ndarray] = []
+
+        def cached(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            calls.append(a + b)
+            return calls[-1] if len(calls) <= 2 else calls[2]
+
+        assert_named(compared("add", 50, cached), "after the timing")
+
+    def test_on_the_device_by_not_working_at_all(self):
+        calls: list[int] = []
+
+        def run(inputs: object, out: object) -> None:
+            calls.append(1)
+            if len(calls) <= 2:
+                _core.add(*inputs, out=out)
+
+        row = on_device("add", 50, run, lambda memory: memory)
+        assert_named(row, "after the timing", "on the device", "never writes its output")
+
+
+class TestSkippedTail:
+    def test_of_an_add(self):
+        def skipping(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            out = a + b
+            out.reshape(-1)[-7:] = 0
+            return out
+
+        assert_named(compared("add", (33, 65), skipping), "skips the tail: the last 7 elements")
+
+    def test_of_a_sum(self):
+        row = compared("sum", 2**16 - 5, lambda a: np.sum(a[:-3]))
+        assert_named(row, "skips the tail: the last 3 elements")
+
+    @simulator_only
+    def test_on_the_device(self):
+        def run(inputs: object, out: object) -> None:
+            a, b, result = (as_host(x).reshape(-1) for x in (*inputs, out))
+            whole = result.size // 4 * 4
+            result[:whole] = (a + b)[:whole]
+
+        row = on_device("add", (33, 65), run, lambda memory: memory)
+        assert_named(row, "on the device", "skips the tail: the last 1 elements")
+
+
+class TestLowerPrecision:
+    @staticmethod
+    def tf32(values: np.ndarray) -> np.ndarray:
+        bits = values.view(np.uint32) + np.uint32(0x1000)
+        return (bits & np.uint32(0xFFFFE000)).view(np.float32)
+
+    def test_tf32_for_float32(self):
+        row = compared("matmul", 96, lambda a, b: self.tf32(a) @ self.tf32(b))
+        assert_named(row, "lower precision: tf32 in place of float32")
+
+    def test_tf32_by_rounding_to_even(self):
+        def even(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            bits = (one.view(np.uint32) for one in (a, b))
+            kept = (x + np.uint32(0xFFF) + (x >> np.uint32(13) & np.uint32(1)) for x in bits)
+            x, y = ((one & np.uint32(0xFFFFE000)).view(np.float32) for one in kept)
+            return x @ y
+
+        assert_named(compared("matmul", 96, even), "tf32 in place of float32")
+
+    def test_tf32_by_truncation(self):
+        def truncated(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            mask = np.uint32(0xFFFFE000)
+            x, y = ((one.view(np.uint32) & mask).view(np.float32) for one in (a, b))
+            return x @ y
+
+        assert_named(compared("matmul", 96, truncated), "tf32 in place of float32")
+
+    def test_float16_for_float32(self):
+        def halves(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return a.astype("f2").astype("f4") @ b.astype("f2").astype("f4")
+
+        assert_named(compared("matmul", 96, halves), "lower precision")
+
+    def test_float32_for_float64(self):
+        def narrow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return (a.astype("f4") @ b.astype("f4")).astype("f8")
+
+        row = compared("matmul", 64, narrow, "float64")
+        assert_named(row, "lower precision")
+
+    @pytest.mark.skipif(
+        "_core.backend() == 'sim' or not installed('torch')", reason="needs a GPU and PyTorch"
+    )
+    def test_tensor_cores_of_a_real_device(self):
+        import torch
+
+        def run(inputs: object, out: object) -> None:
+            before = torch.backends.cuda.matmul.allow_tf32
+            torch.backends.cuda.matmul.allow_tf32 = True
+            torch.matmul(*inputs, out=out)
+            torch.backends.cuda.matmul.allow_tf32 = before
+
+        row = on_device("matmul", 512, run, lambda memory: torch.as_tensor(memory, device="cuda"))
+        assert_named(row, "on the device", "lower precision")
+
+
+def test_a_narrow_accumulator_that_is_declared_is_shown_and_judged_by_its_own_bound():
+    def halves(a: np.ndarray) -> np.float16:
+        parts = np.pad(a.reshape(-1), (0, -a.size % 8)).reshape(8, -1)
+        total = np.zeros(8, np.float16)
+        for column in parts.T:
+            total += column
+        return total.sum(dtype=np.float16)
+
+    def offer(op: str, dtype: str, carried: str) -> Iterator[Contender]:
+        yield Contender("halves", "v", halves, carried=carried)
+
+    for carried, status in (("float16", rows.RIGHT), ("", rows.WRONG)):
+        peer = Peer("h", "h", lambda o, d, c=carried: offer(o, d, c), needs_gpu=False)
+        result = gpukern.compare("sum", [2000], "float16", [peer], seed=SEED, rounds=1)
+        assert result.rows[0].status == status, result.rows[0]
+        assert ("carried in float16" in str(result)) is (carried != "")
+
+
+class TestNoSynchronization:
+    def test_a_lazy_result_is_made_real_in_the_time(self):
+        class Lazy:
+            def __init__(self, *arrays: np.ndarray) -> None:
+                self.arrays = arrays
+
+            def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+                time.sleep(0.01)
+                return np.add(*self.arrays)
+
+        row = compared("add", 10, Lazy)
+        assert row.status == rows.RIGHT
+        assert row.end_to_end.value >= 0.01
+
+    def test_a_thread_that_is_not_waited_for_is_wrong(self):
+        threads: list[threading.Thread] = []
+
+        def hasty(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            out = np.zeros_like(a)
+
+            def work() -> None:
+                time.sleep(0.02)
+                np.add(a, b, out=out)
+
+            threads.append(threading.Thread(target=work))
+            threads[-1].start()
+            return out
+
+        row = compared("add", 10, hasty)
+        for thread in threads:
+            thread.join()
+        assert_named(row)
+
+    @pytest.mark.skipif(
+        "_core.backend() == 'sim' or not installed('torch')", reason="needs a GPU and PyTorch"
+    )
+    @pytest.mark.parametrize("size", [256, 4096])
+    def test_a_stream_of_its_own_is_noticed(self, size):
+        import torch
+
+        side = torch.cuda.Stream()
+
+        def run(inputs: object, out: object) -> None:
+            with torch.cuda.stream(side):
+                torch.add(*inputs, out=out)
+
+        row = on_device("add", size, run, lambda memory: torch.as_tensor(memory, device="cuda"))
+        assert row.status == rows.RIGHT
+        assert any("stream of its own" in flag for flag in row.flags)
+        least = row.bytes_moved / 20e12
+        assert row.on_device.value > max(least, timing._SHORTEST)
+
+
+class TestL2Resident:
+    def test_above_the_copy_bandwidth_is_flagged(self):
+        known = ceilings.Limits(1e12, 1.2e12, {"float32": 50e12})
+        assert known.excess(10**6, 0, "float32", 2e-6) == ""
+        assert "above the copy bandwidth" in known.excess(10**6, 0, "float32", 0.5e-6)
+        assert "above the peak of float32" in known.excess(10**6, 10**9, "float32", 1e-5)
+
+    def test_it_is_named_in_the_row(self, monkeypatch):
+        slow = ceilings.Limits(1.0, 1.0, {})
+        monkeypatch.setattr(comparison, "measure_limits", lambda: slow)
+        monkeypatch.setattr(comparison, "is_simulated", lambda entry: False)
+        result = gpukern.compare("add", [64], None, ["gpukern"], rounds=1, simulated=True)
+        for row in result.rows:
+            (flag,) = (one for one in row.flags if one.startswith("warm"))
+            assert "above the copy bandwidth" in flag
+            assert flag.endswith("served by the L2 cache")
+        assert "served by the L2 cache" in str(result)
+
+    @pytest.mark.skipif("_core.backend() == 'sim'", reason="the simulator has no L2 cache")
+    def test_on_a_real_device_the_cold_time_is_not_fooled(self):
+        cache = dict(_core.devices()[0]["attributes"])["L2_CACHE_SIZE"]
+        columns = max(1, cache // 4 // 12 // 1024)
+        result = gpukern.compare(
+            "add", [(1024, columns)], "float32", ["gpukern:f32x4"], mode="device", rounds=8
+        )
+        (row,) = result.rows
+        assert not [flag for flag in row.flags if flag.startswith("cold")]
+        assert row.on_device.value > row.warm.value
+
+
+class TestOutOfBounds:
+    @simulator_only
+    @pytest.mark.parametrize(("first", "where"), [(-3, "before"), (0, "after")])
+    def test_canaries(self, first, where):
+        def run(inputs: object, out: object) -> None:
+            _core.add(*inputs, out=out)
+            pointer = out.__cuda_array_interface__["data"][0]
+            start = pointer + first if first else pointer + out.nbytes
+            ctypes.memset(start, 0, 3)
+
+        row = on_device("add", 50, run, lambda memory: memory)
+        assert_named(row, f"writes out of bounds: 3 bytes {where} its output")
+
+    def test_one_element_too_many(self):
+        """The same through a kernel, so that it runs on the GPU too."""
+        from gpukern.regions import Memory
+
+        def run(inputs: object, out: object) -> None:
+            count = int(np.prod(out.shape))
+            longer = [Memory(x.pointer, (count + 1,), "<f4") for x in (*inputs, out)]
+            _core.add(*longer[:2], out=longer[2])
+
+        row = on_device("add", 50, run, lambda memory: memory)
+        assert_named(row, "writes out of bounds", "after its output")
+
+
+class TestOverwrittenInput:
+    def test_on_the_host(self):
+        def in_place(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            a += b
+            return a.copy()
+
+        assert_named(compared("add", 20, in_place), "overwrites its input")
+
+    def test_on_the_device(self):
+        def run(inputs: object, out: object) -> None:
+            _core.add(*inputs, out=out)
+            _core.add(*inputs, out=inputs[0])
+
+        row = on_device("add", 20, run, lambda memory: memory)
+        assert_named(row, "on the device", "writes into its input")
+
+
+def test_a_decorated_function_takes_part():
+    from gpukern.contenders import REGISTERED
+
+    @gpukern.contender("add")
+    def mine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a + b
+
+    @gpukern.contender("add", "mine on the device", device=True)
+    def also(a: object, b: object, out: object) -> None:
+        _core.add(a, b, out=out)
+
+    try:
+        result = gpukern.compare("add", [30], None, ["mine", "mine on the device"], rounds=1)
+        assert [row.contender for row in result.rows] == ["mine", "mine on the device"]
+        assert {row.status for row in result.rows} == {rows.RIGHT}
+        assert "mine" in str(gpukern.compare("add", [30], rounds=1))
+        assert "mine" not in str(gpukern.compare("sum", [30], rounds=1))
+    finally:
+        REGISTERED.clear()
+    with pytest.raises(ValueError, match="unknown operation"):
+        gpukern.contender("divide")
+    assert installed("numpy")

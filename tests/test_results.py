@@ -1,0 +1,368 @@
+"""What becomes of a comparison: intervals, saved runs, reports, tables, pictures, case lists."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import gpukern
+from gpukern import _core, caselists, ceilings, conditions, intervals, regression, report, timing
+from gpukern.cli import main
+from gpukern.devices import Device
+from gpukern.intervals import Figure
+from gpukern.rows import FIGURES, RIGHT, Row
+
+
+def exactly(value: float, spread: float = 0.01) -> Figure:
+    return Figure(value, value * (1 - spread), value * (1 + spread), 9)
+
+
+def row(contender: str, variant: str, size: int, time: float, **more: object) -> Row:
+    fields = {
+        "op": "add",
+        "size": f"{size}x{size}",
+        "shapes": ((size, size), (size, size)),
+        "dtype": "float32",
+        "contender": contender,
+        "variant": variant,
+        "status": RIGHT,
+        "error": 2e-7,
+        "ulps": 0.5,
+        "first_call": 0.1,
+        "end_to_end": exactly(time * 20),
+        "on_device": exactly(time),
+        "warm": exactly(time * 0.9),
+        "overhead": exactly(5e-6),
+        "split": {"host to device": time * 10, "device to host": time * 5},
+        "device_ratio": exactly(1.7),
+        "end_to_end_ratio": exactly(1.001),
+        "bytes_moved": 12 * size**2,
+    }
+    return Row(**{**fields, **more})
+
+
+def made_up() -> gpukern.Comparison:
+    """As from a GPU, so that every column and every panel has something to show."""
+    machine = {
+        "backend": "cuda",
+        "device": "GPU A",
+        "date": "2026-01-01",
+        "limits": ceilings.Limits(4e12, 4.8e12, {"float32": 60e12}).to_dict(),
+        "conditions": {"watched": False},
+    }
+    rows = [
+        row(name, variant, size, factor * size**2 * 3e-12)
+        for size in (1024, 4096)
+        for name, variant, factor in (
+            *(("PyTorch", "torch.add", 1.0), ("gpukern", "f32", 1.2)),
+            *(("gpukern", "f32x4", 0.99), ("Numba", "vector add", 3.0)),
+        )
+    ]
+    rows.append(row("CuPy", "cupy.add", 4096, 1.0, flags=("warm: above the copy bandwidth",)))
+    return gpukern.Comparison(7, machine, rows)
+
+
+class TestIntervals:
+    def test_ranks_are_those_of_the_binomial_distribution(self):
+        assert [intervals.rank(n) for n in (1, 2, 7, 8, 11, 12, 20)] == [0, 0, 0, 0, 0, 1, 3]
+
+    def test_it_covers_the_median_as_often_as_it_says(self):
+        rng, hits, tries = random.Random(1), 0, 2000
+        for _ in range(tries):
+            found = intervals.figure([rng.expovariate(1) for _ in range(11)])
+            hits += found.low <= 0.6931 <= found.high
+        assert hits / tries > 0.985
+
+    def test_one_round_has_no_spread(self):
+        one = intervals.figure([2.0])
+        assert (one.value, one.rounds, one.spread) == (2.0, 1, None)
+
+    def test_a_drift_that_hits_both_cancels_in_the_ratio(self):
+        drift = [1 + 0.1 * i for i in range(12)]
+        found = intervals.ratio([2 * d for d in drift], drift)
+        assert found.value == pytest.approx(2)
+        assert found.high - found.low < 1e-9
+        assert not found.same
+        assert intervals.ratio([1.0, 1.1, 0.9], [1.0] * 3).same
+
+
+class TestSaved:
+    def test_there_and_back(self, tmp_path):
+        for result in (made_up(), gpukern.compare("add", [8], rounds=2, simulated=True)):
+            path = tmp_path / "run.json"
+            text = result.to_json(path)
+            for source in (path, str(path), text):
+                assert gpukern.Comparison.from_json(source) == result
+
+    def test_what_is_no_comparison(self, tmp_path):
+        for text in ('{"schema": 99}', "{}"):
+            with pytest.raises(ValueError, match="no comparison"):
+                gpukern.Comparison.from_json(text)
+
+    def test_nan_survives(self):
+        wrong = row("a", "b", 8, 1.0, error=float("nan"), status="WRONG")
+        back = Row.from_json(json.loads(json.dumps(wrong.to_json(), allow_nan=False)))
+        assert np.isnan(back.error)
+
+    def test_flat_rows_have_no_nesting(self):
+        for flat in made_up().to_dicts():
+            assert not any(isinstance(value, dict | Figure) for value in flat.values())
+            assert all(f"{name}_low" in flat for name in FIGURES)
+            assert flat["gigabytes_per_second"] > 0
+
+
+class TestRegression:
+    def slower(self) -> gpukern.Comparison:
+        now = made_up()
+        time = now.rows[0].on_device
+        now.rows[0] = replace(now.rows[0], on_device=exactly(time.value * 1.5))
+        now.rows[1] = replace(now.rows[1], device_ratio=exactly(0.5))
+        return now
+
+    def test_what_became_slower(self):
+        found = [c for c in regression.changes(made_up(), self.slower()) if c.verdict != "same"]
+        assert [(one.row.contender, one.name, one.verdict) for one in found] == [
+            ("PyTorch", "on_device", "slower")
+        ]
+
+    def test_ratios_that_do_not_agree(self):
+        same = regression.agreement(made_up(), made_up())
+        assert same.share == 0
+        apart = regression.agreement(made_up(), self.slower())
+        assert len(apart.apart) == 1
+        assert f"1 of {apart.compared} ratios" in str(apart)
+
+    def test_on_the_command_line(self, tmp_path):
+        before = str(tmp_path / "before.json")
+        arguments = ["compare", "add", "--sizes", "16", "--rounds", "2", "--contenders", "numpy"]
+        assert CliRunner().invoke(main, [*arguments, "--save", before]).exit_code == 0
+        done = CliRunner().invoke(main, [*arguments, "--against", before])
+        assert done.exit_code == 0, done.output
+        assert "against the run of" in done.stdout
+        assert "have intervals that do not overlap" in done.stdout
+        Path(before).write_text("{}")
+        assert CliRunner().invoke(main, [*arguments, "--against", before]).exit_code == 2
+
+
+class TestTables:
+    def test_markdown(self):
+        text = made_up().to_markdown()
+        assert "| size | contender | variant | max error | ulps | on device |" in text
+        assert "| PyTorch | torch.add |" in text
+        table = [line for line in text.splitlines() if line.startswith("|")]
+        assert {line.count("|") for line in table[:4]} == {table[0].count("|")}
+
+    def test_html_is_escaped(self):
+        result = made_up()
+        result.rows.append(row("<b>", "v", 4096, 1.0, status="WRONG", detail="<script>"))
+        text = result._repr_html_()
+        assert text.count("<table>") == 2
+        assert "<b>v" not in text and "<script>" not in text
+        assert "&lt;script&gt;" in text
+
+    def test_same_and_flags_are_said(self):
+        text = str(made_up())
+        assert "same" in text
+        assert "warm: above the copy bandwidth: CuPy cupy.add" in text
+
+    def test_modes(self):
+        both, device = made_up(), replace(made_up(), mode="device")
+        whole = replace(made_up(), mode="end-to-end")
+        counts = [len(list(report.sheets(one))) for one in (both, device, whole)]
+        assert counts == [2, 1, 1]
+
+    def test_unknown_names(self):
+        with pytest.raises(ValueError, match="unknown mode"):
+            gpukern.compare("add", [8], mode="fast")
+        with pytest.raises(ValueError, match="unknown protocol"):
+            gpukern.compare("add", [8], protocol="none")
+
+    def test_mode_decides_what_is_timed(self):
+        names = ["numpy", "gpukern:f32"]
+        for mode, has in (("device", (False, True)), ("end-to-end", (True, False))):
+            found = gpukern.compare("add", [8], None, names, mode, rounds=1, simulated=True)
+            mine = found.rows[1]
+            assert (mine.end_to_end is not None, mine.on_device is not None) == has
+
+    def test_baseline(self):
+        names = ["numpy", "gpukern"]
+        more = {"rounds": 2, "simulated": True, "baseline": "gpukern:f32"}
+        found = gpukern.compare("add", [8], None, names, **more)
+        base = [r.variant for r in found.rows if r.on_device and r.device_ratio is None]
+        assert base == ["f32"]
+
+    def test_protocols_stand_beside(self):
+        names = ["numpy", "gpukern:f32"]
+        for protocol in ("leetcuda", "notes"):
+            more = {"rounds": 1, "simulated": True, "protocol": protocol}
+            found = gpukern.compare("add", [4], None, names, **more)
+            assert found.rows[1].protocols[protocol] > 0
+            assert protocol in str(found)
+
+
+class TestPlots:
+    pytestmark = pytest.mark.skipif(
+        "__import__('importlib.util').util.find_spec('matplotlib') is None",
+        reason="not installed: pip install matplotlib",
+    )
+
+    @pytest.mark.parametrize("kind", [None, "time", "ratio", "split", "roofline"])
+    def test_each_kind(self, kind, tmp_path):
+        figure = made_up().plot(kind)
+        figure.savefig(tmp_path / "figure.png", dpi=40)
+        panels = [panel for panel in figure.axes if panel.axison]
+        assert len(panels) == (4 if kind is None else 1)
+
+    def test_nothing_to_draw_is_said(self):
+        result = made_up()
+        result.rows = [replace(one, on_device=None, end_to_end=None) for one in result.rows]
+        bare = {"device_ratio": None, "end_to_end_ratio": None, "split": {}}
+        result.rows = [replace(one, **bare) for one in result.rows]
+        figure = result.plot()
+        assert not any(panel.axison for panel in figure.axes)
+        gpukern.Comparison(1, result.machine).plot()
+
+    def test_unknown_kind(self):
+        with pytest.raises(ValueError, match="there are time, ratio, split, roofline"):
+            made_up().plot("pie")
+
+    def test_without_matplotlib(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        with pytest.raises(ImportError, match="pip install matplotlib"):
+            made_up().plot()
+
+    def test_on_the_command_line(self, tmp_path):
+        target = tmp_path / "picture.png"
+        arguments = ["compare", "add", "sum", "--sizes", "16", "--rounds", "1", "--plot"]
+        names = ["--contenders", "numpy"]
+        assert CliRunner().invoke(main, [*arguments, str(target), *names]).exit_code == 0
+        found = sorted(path.name for path in tmp_path.iterdir())
+        assert found == ["picture-add-float32.png", "picture-sum-float32.png"]
+
+
+class TestCaseLists:
+    pytestmark = pytest.mark.skipif(not caselists.names(), reason="the tests stand alone")
+
+    def test_each_is_understood(self):
+        from gpukern import comparison
+
+        assert {"readme", "adds", "protocols"} <= set(caselists.names())
+        for name in caselists.names():
+            for case in caselists.read(name).cases:
+                comparison.prepare(
+                    case["op"], case.get("sizes"), case.get("dtype"), case.get("contenders")
+                )
+
+    def test_run_into_a_readme(self, tmp_path):
+        listed = tmp_path / "tiny.toml"
+        listed.write_text('title = "t"\n[[case]]\nop = "add"\nsizes = [8]\ncontenders=["numpy"]\n')
+        readme = tmp_path / "README.md"
+        readme.write_text("above\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nbelow\n")
+        arguments = ["bench", str(listed), "--rounds", "1", "--into", str(readme)]
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 0, done.output
+        text = readme.read_text()
+        assert "np.add" in text and "old" not in text
+        assert text.startswith("above\n") and text.endswith("end -->\nbelow\n")
+        readme.write_text("no marks")
+        assert CliRunner().invoke(main, arguments).exit_code == 1
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [("", "has no"), ("[[case]]\nsize=3\n", "a case has"), ("[[", "list.toml")],
+    )
+    def test_what_is_wrong_with_one(self, text, why, tmp_path):
+        path = tmp_path / "list.toml"
+        path.write_text(text)
+        with pytest.raises(ValueError, match=why):
+            caselists.read(str(path))
+
+    def test_unknown_and_not_there(self, monkeypatch):
+        done = CliRunner().invoke(main, ["bench", "nothing"])
+        assert done.exit_code == 2
+        assert "unknown case list 'nothing'; there are adds" in done.stderr
+        monkeypatch.setattr(caselists, "folder", lambda: None)
+        with pytest.raises(ValueError, match="benchmarks/ of the source tree"):
+            caselists.read("readme")
+
+
+class TestTimer:
+    def test_it_prints_three_times(self, capsys):
+        with gpukern.Timer("Sum by GPU") as timer:
+            gpukern.sum(np.ones(1000, np.float32))
+        text = capsys.readouterr().out
+        assert text.startswith("Sum by GPU: wall ")
+        assert "CPU" in text and "device" in text
+        assert timer.wall > 0 and timer.device > 0
+
+    def test_it_waits_for_the_device(self):
+        a = _core.to_device(np.ones((512, 512), np.float32))
+        out = _core.empty((512, 512))
+        _core.matmul(a, a, out=out, variant="naive")
+        with gpukern.Timer(quiet=True) as timer:
+            _core.matmul(a, a, out=out, variant="naive")
+        assert timer.wall >= timer.device * 0.9
+
+
+class TestLimitsAndConditions:
+    def test_peaks_of_a_known_device(self):
+        attributes = {"MULTIPROCESSOR_COUNT": 132, "CLOCK_RATE": 1_980_000}
+        known = Device(0, "H200", "", 90, 0, 0, attributes)
+        peaks = ceilings.peak_operations(known)
+        assert peaks["float32"] == pytest.approx(66.9e12, rel=0.01)
+        assert peaks["float16"] == pytest.approx(1070e12, rel=0.01)
+        assert peaks["float64"] == pytest.approx(66.9e12, rel=0.01)
+        assert ceilings.peak_operations(replace(known, capability=999)) == {}
+
+    def test_share(self):
+        known = ceilings.Limits(1e12, None, {"float32": 1e12})
+        assert known.share(10**6, 0, "float32", 2e-6) == pytest.approx(0.5)
+        assert known.share(10**6, 10**6, "float32", 2e-6) == pytest.approx(0.5)
+        assert known.share(10**6, 10**6, "bfloat16", 2e-6) is None
+        assert ceilings.NONE.share(1, 0, "float32", 1.0) is None
+
+    def test_a_watched_device(self, monkeypatch):
+        calls = {
+            "nvmlDeviceGetComputeRunningProcesses": lambda h: [1, 2],
+            "nvmlDeviceGetClockInfo": lambda h, which: 1980,
+            "nvmlDeviceGetTemperature": lambda h, which: 40,
+            "nvmlDeviceGetPowerUsage": lambda h: 300_000,
+            "nvmlDeviceGetCurrentClocksThrottleReasons": lambda h: 0x4 | 0x1,
+            "nvmlSystemGetDriverVersion": lambda: b"580.1",
+            "NVML_CLOCK_SM": 1,
+            "NVML_CLOCK_MEM": 2,
+            "NVML_TEMPERATURE_GPU": 0,
+        }
+        watch = conditions.Watch()
+        assert watch._nvml is not None or watch.summary() == {"watched": False}
+        monkeypatch.setattr(watch, "_nvml", types.SimpleNamespace(**calls))
+        monkeypatch.setattr(watch, "_seen", [])
+        watch.look()
+        seen = watch.summary()
+        assert seen["sm_mhz"] == [1980, 1980]
+        assert seen["watts"] == [300.0, 300.0]
+        assert seen["driver_version"] == "580.1"
+        assert conditions.remarks(seen) == [
+            "the device was slowed down: power cap",
+            "1 other processes were on the GPU",
+        ]
+
+    def test_commit_is_recorded_in_a_checkout(self, monkeypatch):
+        found = conditions.commit()
+        assert found is None or found
+        monkeypatch.setenv("GPUKERN_COMMIT", "abc")
+        monkeypatch.setenv("PATH", "")
+        assert conditions.commit() == "abc"
+
+    def test_a_pace_says_what_it_found(self):
+        assert timing.Pace(1, 1, 0.0).note == ""
+        assert "stream of its own" in timing.Pace(1, 1, 0.0, own_stream=True).note
+        assert "waits for the device" in timing.Pace(1, 1, 0.0, blocked=False).note

@@ -444,9 +444,11 @@ static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const
     view_host(array, dtype, &output->array);
     if (check_output(call, &output->array, expected) < 0)
         return -1;
-    /* A large result comes in pieces: the user's array gets it when it is whole. */
+    /* A result that comes in pieces, as every large one does, reaches the user's array when it is
+       whole. */
     output->target = output->array;
-    if (PyArray_ISCARRAY(array) && gk_bytes(&output->array) <= BRIDGED_BYTES)
+    bool at_once = !call->in_pieces && gk_bytes(&output->array) <= BRIDGED_BYTES;
+    if (PyArray_ISCARRAY(array) && at_once)
         return 0;
     output->bridge = gk_new_host_array(state, call, expected);
     if (!output->bridge)

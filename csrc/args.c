@@ -8,7 +8,7 @@
 #include "transfer.h"
 
 /* Smaller results live where NumPy puts them; above this, page faults cost more than the copy. */
-enum { PINNED_RESULT_BYTES = 512 << 10, BRIDGED_BYTES = 256 << 10 };
+enum { PINNED_RESULT_BYTES = 512 << 10 };
 
 int gk_args_init(void) {
     import_array1(-1);
@@ -444,12 +444,9 @@ static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const
     view_host(array, dtype, &output->array);
     if (check_output(call, &output->array, expected) < 0)
         return -1;
-    /* A result that comes in pieces, as every large one does, reaches the user's array when it is
-       whole. */
+    /* Results come in pieces, and a call may fail between them: the user's array gets its own when
+       it is whole. */
     output->target = output->array;
-    bool at_once = !call->in_pieces && gk_bytes(&output->array) <= BRIDGED_BYTES;
-    if (PyArray_ISCARRAY(array) && at_once)
-        return 0;
     output->bridge = gk_new_host_array(state, call, expected);
     if (!output->bridge)
         return -1;

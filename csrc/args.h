@@ -23,9 +23,8 @@ void gk_drop_operands(gk_operand *operands, int count);
 /* Whether the object is something that an operation takes. */
 bool gk_is_operand(const gk_state *state, PyObject *object);
 
-/* Where a result goes: `object` is what the user gets, `array` what the engine writes; where the
-   user's array is not contiguous, aligned and native, or so large that a failure could leave it
-   half written, `bridge` stands between them. */
+/* Where a result goes: `object` is what the user gets, `array` what the engine writes. Before a
+   host array of the user's stands a `bridge`, so that no failure leaves it half written. */
 typedef struct gk_output {
     gk_array array;
     gk_array target;  /* the user's host array, where a bridge stands before it */

@@ -176,27 +176,46 @@ static gk_status cuda_zero(gk_backend *base, void *device, size_t bytes, gk_stre
     return check(cuda, result, "zeroing device memory", error);
 }
 
-static gk_status cuda_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
-                              gk_stream stream, gk_error *error) {
+static gk_status cuda_start_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
+                                    gk_stream stream, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
     CUresult result;
-    /* From pageable memory this returns when the bytes have left it. */
     GK_IN_CONTEXT(
         cuda, result,
         cuda->driver.cuMemcpyHtoDAsync((CUdeviceptr)device, host, bytes, (CUstream)stream));
     return check(cuda, result, "copying to the device", error);
 }
 
-static gk_status cuda_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,
-                               gk_stream stream, gk_error *error) {
+static gk_status cuda_start_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,
+                                     gk_stream stream, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
     CUresult result;
     GK_IN_CONTEXT(
         cuda, result,
         cuda->driver.cuMemcpyDtoHAsync(host, (CUdeviceptr)device, bytes, (CUstream)stream));
-    if (result == CUDA_SUCCESS)
-        GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamSynchronize((CUstream)stream));
     return check(cuda, result, "copying from the device", error);
+}
+
+/* The memory that a stream's last copy reads or writes is the caller's again. */
+static gk_status finish_copy(gk_cuda *cuda, gk_status status, gk_stream stream, gk_error *error) {
+    CUresult result;
+    if (status != GK_OK)
+        return status;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamSynchronize((CUstream)stream));
+    return check(cuda, result, "waiting for a copy", error);
+}
+
+/* The wait is for pinned memory, which anybody's array may be: pageable memory has been read. */
+static gk_status cuda_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
+                              gk_stream stream, gk_error *error) {
+    gk_status status = cuda_start_copy_in(base, device, host, bytes, stream, error);
+    return finish_copy((gk_cuda *)base, status, stream, error);
+}
+
+static gk_status cuda_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,
+                               gk_stream stream, gk_error *error) {
+    gk_status status = cuda_start_copy_out(base, host, device, bytes, stream, error);
+    return finish_copy((gk_cuda *)base, status, stream, error);
 }
 
 static gk_status cuda_copy_within(gk_backend *base, void *to, const void *from, size_t bytes,
@@ -225,21 +244,6 @@ static void cuda_stream_free(gk_backend *base, gk_stream stream) {
         return;
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamDestroy((CUstream)stream));
     (void)result; /* fails only after a fault, which the next call reports */
-}
-
-static gk_status cuda_start_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
-                                    gk_stream stream, gk_error *error) {
-    return cuda_copy_in(base, device, host, bytes, stream, error); /* pinned: returns at once */
-}
-
-static gk_status cuda_start_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,
-                                     gk_stream stream, gk_error *error) {
-    gk_cuda *cuda = (gk_cuda *)base;
-    CUresult result;
-    GK_IN_CONTEXT(
-        cuda, result,
-        cuda->driver.cuMemcpyDtoHAsync(host, (CUdeviceptr)device, bytes, (CUstream)stream));
-    return check(cuda, result, "copying from the device", error);
 }
 
 static gk_status cuda_pin(gk_backend *base, void *host, size_t bytes, gk_error *error) {

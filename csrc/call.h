@@ -24,7 +24,6 @@ typedef struct gk_call {
     gk_backend *backend;
     gk_stream stream;
     bool strict;          /* synchronize after each launch */
-    bool in_pieces;       /* a host result comes in pieces: `out` gets it when it is whole */
     gk_phases *phases;    /* NULL unless profiled */
     const gk_row *wanted; /* the row that `variant` names */
     const gk_row *ran;

@@ -111,10 +111,8 @@ static int infer(gk_state *state, gk_call *call, const gk_operation *operation,
 static int make_output(gk_state *state, gk_call *call, const gk_operation *operation,
                        const gk_array *arrays, PyObject *out, const gk_array *expected,
                        gk_output *output) {
-    if (given(out)) {
-        call->in_pieces = gk_operation_in_pieces(call, operation, arrays, expected);
+    if (given(out))
         return gk_take_output(state, call, out, expected, output);
-    }
     bool on_device = false;
     for (int i = 0; i < operation->operand_count; i++)
         on_device |= arrays[i].place == GK_DEVICE;

@@ -291,5 +291,4 @@ const gk_operation gk_op_matmul = {.name = "matmul",
                                    .infer = infer_matmul,
                                    .run = run_matmul,
                                    .flow = flow_matmul,
-                                   .in_pieces = true,
                                    .flow_bytes = FLOW_BYTES};

@@ -92,29 +92,15 @@ static gk_status run_staged(gk_call *call, const gk_operation *operation, const 
     return status;
 }
 
-static size_t bytes_in_all(const gk_operation *operation, const gk_array *operands,
-                           const gk_array *result) {
-    size_t bytes = gk_bytes(result);
-    for (int i = 0; i < operation->operand_count; i++)
-        bytes += gk_bytes(operation->elementwise ? result : &operands[i]);
-    return bytes;
-}
-
-bool gk_operation_in_pieces(const gk_call *call, const gk_operation *operation,
-                            const gk_array *operands, const gk_array *result) {
-    size_t bytes = bytes_in_all(operation, operands, result);
-    bool one_chunk = operation->elementwise && gk_count(result) <= GK_PIPELINE_LEAST;
-    bool mapped = operation->mapped && bytes <= atomic_load(&call->engine->mapped_limit);
-    return operation->in_pieces && !one_chunk && !mapped && bytes >= operation->flow_bytes;
-}
-
 gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const gk_array *operands,
                            const gk_array *result) {
     /* Of nothing there is nothing to stream: the plain way knows what a result without terms is. */
     bool on_host = result->place == GK_HOST && !call->stream;
-    size_t bytes = bytes_in_all(operation, operands, result);
-    for (int i = 0; i < operation->operand_count; i++)
+    size_t bytes = gk_bytes(result);
+    for (int i = 0; i < operation->operand_count; i++) {
         on_host = on_host && operands[i].place == GK_HOST && gk_count(&operands[i]) > 0;
+        bytes += gk_bytes(operation->elementwise ? result : &operands[i]);
+    }
     if (on_host && operation->mapped && bytes <= atomic_load(&call->engine->mapped_limit)) {
         bool done = false;
         gk_status status = run_mapped(call, operation, operands, result, &done);
@@ -191,7 +177,6 @@ const gk_operation gk_op_add = {.name = "add",
                                 .infer = infer_broadcast,
                                 .run = run_elementwise,
                                 .flow = flow_elementwise,
-                                .in_pieces = true,
                                 .mapped = true};
 
 /* transpose ------------------------------------------------------------------------------------ */

@@ -16,7 +16,6 @@ typedef struct gk_operation {
        way. GK_MEMORY_ERROR: no room for it; the plain way may still be open. */
     gk_status (*flow)(gk_call *call, const gk_array *operands, const gk_array *result);
     size_t flow_bytes; /* arrays of fewer bytes in all are not worth it */
-    bool in_pieces;    /* the flow delivers the result piece by piece */
     bool mapped;       /* worth running on mapped host memory where the arrays are small */
 } gk_operation;
 
@@ -28,10 +27,6 @@ size_t gk_blocks(size_t count, int a_block);
 /* Check everything that can be checked before memory is asked for, and describe the result. */
 gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const gk_array *operands,
                              gk_array *result);
-
-/* Whether a call that fails half way may have delivered a part of a host result. */
-bool gk_operation_in_pieces(const gk_call *call, const gk_operation *operation,
-                            const gk_array *operands, const gk_array *result);
 
 /* The operation from end to end, by the way that suits where the arrays are and how large they are.
    A host result is contiguous. */

@@ -13,6 +13,7 @@ enum {
     SLOTS = 3, /* chunks a lane has under way: one packed, one on the bus, one coming back */
     BUFFERS = GK_PIPELINE_OPERANDS + 1,
     RESULT = GK_PIPELINE_OPERANDS, /* the buffer of the result */
+    LEAST_CHUNK = 32768,           /* elements */
 };
 
 /* A chunk under way. */
@@ -302,8 +303,8 @@ static size_t chunk_elements(const gk_pipeline *pipeline, const gk_flow *flow) {
     }
     size_t most = GK_PIPELINE_CHUNK / size;
     size_t share = flow->count / ((size_t)pipeline->count * 2);
-    share = (share + GK_PIPELINE_LEAST - 1) / GK_PIPELINE_LEAST * GK_PIPELINE_LEAST;
-    share = share < GK_PIPELINE_LEAST ? GK_PIPELINE_LEAST : share;
+    share = (share + LEAST_CHUNK - 1) / LEAST_CHUNK * LEAST_CHUNK;
+    share = share < LEAST_CHUNK ? LEAST_CHUNK : share;
     return share < most ? share : most;
 }
 

@@ -12,7 +12,6 @@
 enum {
     GK_PIPELINE_OPERANDS = 2,
     GK_PIPELINE_CHUNK = 2 << 20, /* bytes of the widest array a chunk; measured best on PCIe 5 */
-    GK_PIPELINE_LEAST = 32768,   /* elements: a chunk has no fewer, but for the last one */
 };
 
 typedef struct gk_pipeline gk_pipeline;

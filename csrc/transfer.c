@@ -168,14 +168,17 @@ static gk_status upload_packed(gk_call *call, const gk_array *host, void *device
 
 gk_status gk_upload(gk_call *call, const gk_array *host, void *device) {
     size_t bytes = gk_bytes(host);
-    if (bytes > LARGE_BYTES) {
+    bool plain = gk_is_contiguous(host) && !host->swapped;
+    /* Pinned memory needs no staging, and one long copy is faster than many. */
+    bool pinned = plain && gk_pool_holds(call->device->pool, host->data, bytes);
+    if (bytes > LARGE_BYTES && !pinned) {
         gk_flow flow = {
             .count = gk_count(host), .operand_count = 1, .operands = {*host}, .landing = {device}};
         gk_status status = gk_call_flow(call, &flow);
         if (status != GK_MEMORY_ERROR)
             return status;
     }
-    if (gk_is_contiguous(host) && !host->swapped)
+    if (plain)
         return gk_call_copy_in(call, device, host->data, bytes);
     return bytes ? upload_packed(call, host, device) : GK_OK;
 }

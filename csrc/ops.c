@@ -26,9 +26,12 @@ gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const
             "%s: a result of shape %s and dtype %s has more bytes than an address counts",
             operation->name, gk_shape_text(result).text, gk_dtype_name(result->dtype));
     gk_make_contiguous(result);
-    if (call->variant)
-        return gk_row_named(operation->name, call->variant, operands[0].dtype, call->backend,
-                            &call->wanted, &call->error);
+    if (call->variant) {
+        status = gk_row_named(operation->name, call->variant, operands[0].dtype, call->backend,
+                              &call->wanted, &call->error);
+        call->ran = call->wanted; /* unless a pointer turns out not to be aligned for it */
+        return status;
+    }
     const gk_row *row;
     return gk_call_choose(call, operands[0].dtype, 0, &row);
 }

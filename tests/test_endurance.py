@@ -55,12 +55,13 @@ def test_more_small_calls_than_mailboxes():
 def test_products_and_sums_side_by_side():
     """Panels use the pipeline piece by piece, and others come in between."""
     a, b = random((9001, 61), DTYPES["float32"], 1), random((61, 67), DTYPES["float32"], 2)
-    product, total = gk.matmul(a, b), gk.sum(a)
+    variant = None if on_gpu() else "naive"
+    product, total = gk.matmul(a, b, variant=variant), gk.sum(a)
 
     def work(number):
         for _ in range(2):
             if number % 2:
-                assert gk.matmul(a, b).tobytes() == product.tobytes()
+                assert gk.matmul(a, b, variant=variant).tobytes() == product.tobytes()
             else:
                 assert all(gk.sum(a).tobytes() == total.tobytes() for _ in range(10))
 

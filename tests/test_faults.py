@@ -199,6 +199,7 @@ def test_every_step_of_every_variant_may_fail(op, variant):
 FLOWS: dict[str, tuple[str, tuple[tuple[int, ...], ...], str]] = {
     "add": ("add", ((70_000,), (70_000,)), "none"),
     "add into an array": ("add", ((70_000,), (70_000,)), "host"),
+    "add of halves into an array": ("add", ((70_000,), (70_000,)), "host"),
     "add into a strided array": ("add", ((70_000,), (70_000,)), "host strided"),
     "add into an operand": ("add", ((70_000,), (70_000,)), "an input"),
     "add to a pinned result": ("add", ((140_000,), (140_000,)), "none"),
@@ -211,7 +212,8 @@ FLOWS: dict[str, tuple[str, tuple[tuple[int, ...], ...], str]] = {
 
 def flow(case: str) -> Planted:
     op, shapes, out_kind = FLOWS[case]
-    values = [random(shape, DTYPES["float32"], i) for i, shape in enumerate(shapes)]
+    dtype = DTYPES["float16" if "halves" in case else "float32"]
+    values = [random(shape, dtype, i) for i, shape in enumerate(shapes)]
     operands = [each.copy() for each in values]
     # The naive product is the one that the simulator is quick at.
     options = {"variant": "naive"} if op == "matmul" else {}
@@ -220,7 +222,7 @@ def flow(case: str) -> Planted:
     if out_kind == "an input":
         out = operands[0]
     elif out_kind != "none":
-        out, _ = placed(out_kind, random(want.shape, DTYPES["float32"], 99))
+        out, _ = placed(out_kind, random(want.shape, dtype, 99))
     held = [*operands, *([out] if out is not None and out is not operands[0] else [])]
 
     def check(got: Any) -> None:
@@ -228,7 +230,7 @@ def flow(case: str) -> Planted:
             assert np.asarray(got).tobytes() == want.tobytes(), case
 
     return Planted(
-        lambda: getattr(gk, op)(*operands, out=out),
+        lambda: getattr(gk, op)(*operands, out=out, **options),
         lambda: [each.tobytes() for each in held],
         check,
     )
@@ -267,20 +269,22 @@ def test_every_step_of_a_large_copy_may_fail(count):
 
 
 FIRST_CALLS = """
-import gc, sys
+import os, sys
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])  # one worker: fewer steps, in order
 import numpy as np
+N = 150_000
 calls = {
     "mapped": lambda gk, a: gk.add(a[:50], a[:50]),
-    "add": lambda gk, a: gk.add(a, a),
-    "sum": lambda gk, a: gk.sum(a),
-    "to_device": lambda gk, a: gk.to_device(a).to_host(),
+    "add": lambda gk, a: gk.add(a[:N], a[:N]),
+    "sum": lambda gk, a: gk.sum(a[:N]),
+    "to_device": lambda gk, a: gk.to_device(a[:N]).to_host(),
     "matmul": lambda gk, a: gk.matmul(a.reshape(-1, 520), a[:520], variant="naive"),
 }
 want = {
     "mapped": lambda a: a[:50] + a[:50],
-    "add": lambda a: a + a,
-    "sum": lambda a: np.float32(a.sum()),
-    "to_device": lambda a: a,
+    "add": lambda a: a[:N] + a[:N],
+    "sum": lambda a: np.float32(a[:N].sum()),
+    "to_device": lambda a: a[:N],
     "matmul": lambda a: a.reshape(-1, 520) @ a[:520],
 }
 a = (np.arange(2048 * 520) % 3).astype(np.float32)

@@ -85,6 +85,8 @@ def test_a_call_on_large_host_arrays_overlaps(op):
     result = getattr(gk, op)(*operands)
     record = record_of(lambda: getattr(gk, op)(*operands))
     assert_sane(record)
+    named = gk.variants(op, "float32")[0].variant
+    assert record_of(lambda: getattr(gk, op)(*operands, variant=named))["variant"] == named
     assert record["bytes_in"] == sum(operand.nbytes for operand in operands)
     assert record["bytes_out"] == result.nbytes
     for phase in ("host_to_device", "kernel", "device_to_host"):

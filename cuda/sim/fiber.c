@@ -116,5 +116,10 @@ bool gk_sim_slab_map(gk_sim_fiber *fibers, unsigned number) {
 
 void gk_sim_slab_unmap(gk_sim_fiber *fibers) {
     size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+#ifdef GK_SIM_ASAN
+    /* The system hands the addresses out again, to memory that has no frames. */
+    for (int i = 0; i < GK_SIM_FIBERS_A_SLAB; i++)
+        __asan_unpoison_memory_region(fibers[i].low, fibers[i].bytes);
+#endif
     munmap(fibers->low - guard, (STACK_BYTES + guard) * GK_SIM_FIBERS_A_SLAB);
 }

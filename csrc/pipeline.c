@@ -301,7 +301,8 @@ static size_t chunk_elements(const gk_pipeline *pipeline, const gk_flow *flow) {
         size_t other = gk_dtype_size(flow->operands[i].dtype);
         size = other > size ? other : size;
     }
-    size_t most = GK_PIPELINE_CHUNK / size;
+    size_t most = flow->chunk / size / LEAST_CHUNK * LEAST_CHUNK;
+    most = most < LEAST_CHUNK ? LEAST_CHUNK : most;
     size_t share = flow->count / ((size_t)pipeline->count * 2);
     share = (share + LEAST_CHUNK - 1) / LEAST_CHUNK * LEAST_CHUNK;
     share = share < LEAST_CHUNK ? LEAST_CHUNK : share;

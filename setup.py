@@ -47,6 +47,8 @@ COMMON_FLAGS = ["-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing"]
 C_FLAGS = ["-std=c17", "-D_GNU_SOURCE=", *WARNINGS, *COMMON_FLAGS]
 # No exceptions and no RTTI: then the extension needs nothing of libstdc++.
 BODY_FLAGS = ["-std=c++17", "-DGK_SIM", "-fno-exceptions", "-fno-rtti", "-Wno-unknown-pragmas"]
+# What a kernel writes as two roundings is two roundings, also where the CPU has a fused one.
+BODY_FLAGS += ["-ffp-contract=off"]
 # What a GPU would fault on; cuda/sim/checks.c turns each into an error that names the line.
 BODY_CHECKS = ["-fsanitize=alignment,bounds,null,integer-divide-by-zero"]
 SANITIZERS = [

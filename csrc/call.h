@@ -16,6 +16,16 @@ typedef struct gk_phases {
     size_t bytes_in, bytes_out;
 } gk_phases;
 
+/* What a reduction is asked for. */
+typedef struct gk_reduction_request {
+    const struct gk_reduction_kind *kind;
+    int operands;
+    uint64_t axes; /* bit i: axis i is reduced */
+    bool keepdims;
+    bool has_dtype;
+    gk_dtype dtype; /* of the result */
+} gk_reduction_request;
+
 typedef struct gk_call {
     const char *operation; /* begins every sentence about a failure */
     const char *variant;   /* as the user named it, or NULL */
@@ -27,6 +37,7 @@ typedef struct gk_call {
     gk_phases *phases;    /* NULL unless profiled */
     const gk_row *wanted; /* the row that `variant` names */
     const gk_row *ran;
+    gk_reduction_request reduction;
     gk_interruption *interruption; /* NULL: the call runs to its end */
     gk_error error;
     void *temporaries[GK_MAX_TEMPORARIES];

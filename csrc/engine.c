@@ -21,6 +21,7 @@ int gk_engine_init(gk_engine *engine, gk_locator locate, void *locate_context) {
     engine->locate_context = locate_context;
     engine->pinned_limit = default_pinned_limit();
     engine->mapped_limit = MAPPED_BYTES;
+    engine->chunk_limit = GK_PIPELINE_CHUNK;
     return pthread_key_create(&engine->current, NULL) == 0 ? 0 : -1;
 }
 

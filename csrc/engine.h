@@ -37,6 +37,7 @@ typedef struct gk_engine {
     atomic_size_t pinned_limit; /* bytes of pinned host memory a device */
     atomic_size_t device_limit; /* bytes of device memory that a call's arrays may take; 0: all */
     atomic_size_t mapped_limit; /* a call of no more bytes than this copies nothing */
+    atomic_size_t chunk_limit;  /* bytes of a chunk of a host array */
     gk_locator locate;
     void *locate_context;
 } gk_engine;

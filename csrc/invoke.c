@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device_array.h"
+#include "op_reduce.h"
 
 static bool given(PyObject *object) {
     return object && !Py_IsNone(object);
@@ -24,87 +25,73 @@ static int take_variant(gk_call *call, PyObject *variant) {
     return -1;
 }
 
-/* The axes of a full reduction: None, or every axis once in any order. */
-static int check_axis(const gk_call *call, PyObject *axis, int ndim) {
-    if (!given(axis))
-        return 0;
-    bool seen[GK_MAX_DIMENSIONS] = {false};
-    int count = 0;
-    PyObject *axes = PyTuple_Check(axis) ? Py_NewRef(axis) : PyTuple_Pack(1, axis);
-    if (!axes)
-        return -1;
-    Py_ssize_t length = PyTuple_Size(axes);
-    for (Py_ssize_t i = 0; i < length; i++) {
-        long index = PyLong_AsLong(PyTuple_GetItem(axes, i));
-        if (index == -1 && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError)) {
-            PyErr_Format(PyExc_TypeError,
-                         "%s: axis has to be None, an integer or a tuple of them, not %R",
-                         call->operation, axis);
-            Py_DECREF(axes);
+/* One axis of a reduction as a bit of the mask. */
+static int take_axis(gk_call *call, PyObject *axis, PyObject *named, int ndim) {
+    gk_reduction_request *request = &call->reduction;
+    PyObject *number = PyNumber_Index(named);
+    long index = number ? PyLong_AsLong(number) : -1;
+    Py_XDECREF(number);
+    if (index == -1 && PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            PyErr_Format(PyExc_TypeError, "%s: axis has to be None, an integer%s, not %R",
+                         call->operation,
+                         gk_takes_one_axis(request->kind) ? "" : " or a tuple of them", axis);
             return -1;
         }
-        if (PyErr_Occurred()) { /* a number too large to count axes with */
-            PyErr_Clear();
-            index = ndim;
-        }
-        index += index < 0 ? ndim : 0;
-        if (index < 0 || index >= ndim || seen[index]) {
-            PyErr_Format(PyExc_ValueError, "%s: axis %R does not fit an array of %d axes",
-                         call->operation, axis, ndim);
-            Py_DECREF(axes);
-            return -1;
-        }
-        seen[index] = true;
-        count++;
+        PyErr_Clear(); /* a number too large to count axes with */
+        index = ndim;
     }
-    Py_DECREF(axes);
-    if (count == ndim)
-        return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "%s: axis=%R keeps %d of %d axes; only sums over all elements are supported "
-                 "(axis=None)",
-                 call->operation, axis, ndim - count, ndim);
-    return -1;
-}
-
-static int check_dtype(gk_state *state, const gk_call *call, PyObject *dtype,
-                       const gk_array *result) {
-    gk_dtype wanted;
-    if (!given(dtype))
-        return 0;
-    if (gk_dtype_from_object(state, call->operation, dtype, &wanted) < 0)
+    index += index < 0 ? ndim : 0;
+    if (index < 0 || index >= ndim || (request->axes >> index & 1)) {
+        PyErr_Format(PyExc_ValueError, "%s: axis %R does not fit an array of %d axes",
+                     call->operation, axis, ndim);
         return -1;
-    if (wanted == result->dtype)
-        return 0;
-    PyErr_Format(PyExc_TypeError, "%s: the result is %s, and dtype asks for %s; convert the array",
-                 call->operation, gk_dtype_name(result->dtype), gk_dtype_name(wanted));
-    return -1;
+    }
+    request->axes |= (uint64_t)1 << index;
+    return 0;
 }
 
-static void keep_dimensions(const gk_array *operand, gk_array *result) {
-    result->ndim = operand->ndim;
-    for (int i = 0; i < operand->ndim; i++)
-        result->shape[i] = 1;
-    gk_make_contiguous(result);
+/* None for all axes, one, or a tuple of them. */
+static int take_axes(gk_call *call, PyObject *axis, int ndim) {
+    if (!given(axis)) {
+        call->reduction.axes = ~(uint64_t)0;
+        return 0;
+    }
+    if (!PyTuple_Check(axis) || gk_takes_one_axis(call->reduction.kind))
+        return take_axis(call, axis, axis, ndim);
+    Py_ssize_t length = PyTuple_Size(axis);
+    for (Py_ssize_t i = 0; i < length; i++)
+        if (take_axis(call, axis, PyTuple_GetItem(axis, i), ndim) < 0)
+            return -1;
+    return 0;
+}
+
+static int take_reduction(gk_state *state, gk_call *call, const gk_operation *operation,
+                          const gk_options *options, int ndim) {
+    if (!operation->reduction)
+        return 0;
+    call->reduction = (gk_reduction_request){.kind = operation->reduction,
+                                             .operands = operation->operand_count,
+                                             .keepdims = options->keepdims,
+                                             .has_dtype = given(options->dtype)};
+    if (take_axes(call, options->axis, ndim) < 0)
+        return -1;
+    return given(options->dtype) ? gk_dtype_from_object(state, call->operation, options->dtype,
+                                                        &call->reduction.dtype)
+                                 : 0;
 }
 
 /* Shapes, dtypes and the variant, before any memory is asked for. */
 static int infer(gk_state *state, gk_call *call, const gk_operation *operation,
-                 const gk_array *arrays, const gk_options *options, gk_array *expected) {
+                 const gk_array *arrays, gk_array *expected) {
     gk_status status;
     Py_BEGIN_ALLOW_THREADS;
     status = gk_operation_infer(call, operation, arrays, expected);
     Py_END_ALLOW_THREADS;
-    if (status != GK_OK) {
-        gk_raise(state, &call->error);
-        return -1;
-    }
-    if (check_axis(call, options->axis, arrays[0].ndim) < 0 ||
-        check_dtype(state, call, options->dtype, expected) < 0)
-        return -1;
-    if (options->keepdims)
-        keep_dimensions(&arrays[0], expected);
-    return 0;
+    if (status == GK_OK)
+        return 0;
+    gk_raise(state, &call->error);
+    return -1;
 }
 
 /* `out` where it is given; else on the device if any operand is there, and on the host if none. */
@@ -171,7 +158,8 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
         return NULL;
     for (int i = 0; i < count; i++)
         arrays[i] = operands[i].array;
-    if (infer(state, &call, operation, arrays, options, &expected) == 0 &&
+    if (take_reduction(state, &call, operation, options, arrays[0].ndim) == 0 &&
+        infer(state, &call, operation, arrays, &expected) == 0 &&
         make_output(state, &call, operation, arrays, options->out, &expected, &output) == 0) {
         if (run(state, &call, operation, arrays, &output) == 0 &&
             gk_profile_end(state, &call, &profiled, arrays, count) == 0)

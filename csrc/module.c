@@ -7,6 +7,7 @@
 #include "device_array.h"
 #include "event.h"
 #include "invoke.h"
+#include "op_reduce.h"
 #include "reports.h"
 
 static gk_state *state_of(PyObject *module) {
@@ -50,24 +51,71 @@ static PyObject *transpose(PyObject *module, gk_arguments arguments, Py_ssize_t 
     return gk_invoke(state_of(module), &gk_op_transpose, values, &options);
 }
 
-static PyObject *sum(PyObject *module, gk_arguments arguments, Py_ssize_t count,
-                     PyObject *keywords) {
-    static const char *const names[] = {"a",        "axis",    "dtype",  "out",
-                                        "keepdims", "variant", "stream", NULL};
-    static const gk_signature signature = {"sum", names, 1, 5};
-    PyObject *values[7];
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
-        return NULL;
-    int keepdims = values[4] ? PyObject_IsTrue(values[4]) : 0;
+/* What stands where among the arguments of each kind of reduction. */
+enum { AXIS, DTYPE, OUT, KEEPDIMS, VARIANT, STREAM, SUM_PARAMETERS };
+
+static PyObject *reduce(PyObject *module, const gk_operation *operation, PyObject *operand,
+                        PyObject *const *given) {
+    int keepdims = given[KEEPDIMS] ? PyObject_IsTrue(given[KEEPDIMS]) : 0;
     if (keepdims < 0)
         return NULL;
-    gk_options options = {.axis = values[1],
-                          .dtype = values[2],
-                          .out = values[3],
+    gk_options options = {.axis = given[AXIS],
+                          .dtype = given[DTYPE],
+                          .out = given[OUT],
                           .keepdims = keepdims == 1,
-                          .variant = values[5],
-                          .stream = values[6]};
-    return gk_invoke(state_of(module), &gk_op_sum, values, &options);
+                          .variant = given[VARIANT],
+                          .stream = given[STREAM]};
+    return gk_invoke(state_of(module), operation, &operand, &options);
+}
+
+/* Reductions whose result may have another dtype than the array. */
+#define GK_SUM_LIKE(name)                                                                          \
+    static PyObject *name(PyObject *module, gk_arguments arguments, Py_ssize_t count,              \
+                          PyObject *keywords) {                                                    \
+        static const char *const names[] = {"a",        "axis",    "dtype",  "out",                \
+                                            "keepdims", "variant", "stream", NULL};                \
+        static const gk_signature signature = {#name, names, 1, 5};                                \
+        PyObject *values[1 + SUM_PARAMETERS];                                                      \
+        if (gk_parse(&signature, arguments, count, keywords, values) < 0)                          \
+            return NULL;                                                                           \
+        return reduce(module, &gk_op_##name, values[0], values + 1);                               \
+    }
+
+#define GK_MAX_LIKE(name)                                                                          \
+    static PyObject *name(PyObject *module, gk_arguments arguments, Py_ssize_t count,              \
+                          PyObject *keywords) {                                                    \
+        static const char *const names[] = {"a",       "axis",   "out", "keepdims",                \
+                                            "variant", "stream", NULL};                            \
+        static const gk_signature signature = {#name, names, 1, 4};                                \
+        PyObject *values[6];                                                                       \
+        if (gk_parse(&signature, arguments, count, keywords, values) < 0)                          \
+            return NULL;                                                                           \
+        PyObject *const given[SUM_PARAMETERS] = {[AXIS] = values[1],                               \
+                                                 [OUT] = values[2],                                \
+                                                 [KEEPDIMS] = values[3],                           \
+                                                 [VARIANT] = values[4],                            \
+                                                 [STREAM] = values[5]};                            \
+        return reduce(module, &gk_op_##name, values[0], given);                                    \
+    }
+
+GK_SUM_LIKE(sum)
+GK_SUM_LIKE(mean)
+GK_SUM_LIKE(prod)
+GK_MAX_LIKE(max)
+GK_MAX_LIKE(min)
+GK_MAX_LIKE(norm)
+GK_MAX_LIKE(argmax)
+GK_MAX_LIKE(argmin)
+
+static PyObject *dot(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                     PyObject *keywords) {
+    static const char *const names[] = {"a", "b", "out", "variant", "stream", NULL};
+    static const gk_signature signature = {"dot", names, 2, 3};
+    PyObject *values[5];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    gk_options options = {.out = values[2], .variant = values[3], .stream = values[4]};
+    return gk_invoke(state_of(module), &gk_op_dot, values, &options);
 }
 
 /* device memory -------------------------------------------------------------------------------- */
@@ -259,8 +307,11 @@ static atomic_size_t *limit_named(gk_engine *engine, PyObject *name) {
         return &engine->device_limit;
     if (PyUnicode_CompareWithASCIIString(name, "mapped_call") == 0)
         return &engine->mapped_limit;
+    if (PyUnicode_CompareWithASCIIString(name, "chunk") == 0)
+        return &engine->chunk_limit;
     PyErr_Format(PyExc_ValueError,
-                 "limit: unknown name %R; there are pinned_memory, device_memory and mapped_call",
+                 "limit: unknown name %R; there are pinned_memory, device_memory, mapped_call and "
+                 "chunk",
                  name);
     return NULL;
 }
@@ -287,6 +338,8 @@ static PyObject *limit(PyObject *module, gk_arguments arguments, Py_ssize_t coun
         size_t most = (size_t)GK_MAILBOX_BYTES / 2;
         if (limited == &engine->mapped_limit && bytes > most)
             bytes = most;
+        if (limited == &engine->chunk_limit && bytes > GK_PIPELINE_CHUNK)
+            bytes = GK_PIPELINE_CHUNK;
         atomic_store(limited, bytes);
         if (limited == &engine->pinned_limit) {
             Py_BEGIN_ALLOW_THREADS;
@@ -335,6 +388,19 @@ static PyObject *pinned_bytes(PyObject *module, PyObject *unused) {
     "and\n"                                                                                        \
     "names, MemoryError, CudaError, and DeviceLostError after a kernel has faulted."
 
+#define GK_SUM_SIGNATURE                                                                           \
+    "($module, a, /, axis=None, dtype=None, out=None, keepdims=False, *, variant=None, "           \
+    "stream=None)\n--\n\n"
+#define GK_MAX_SIGNATURE                                                                           \
+    "($module, a, /, axis=None, out=None, keepdims=False, *, variant=None, stream=None)\n--\n\n"
+#define GK_AXIS_DOC                                                                                \
+    "a: one of " GK_OPERANDS_DOC ".\n"                                                             \
+    "axis: None for all axes, an axis, or a tuple of them; negative ones count from the last.\n"
+#define GK_ONE_AXIS_DOC                                                                            \
+    "a: one of " GK_OPERANDS_DOC ".\n"                                                             \
+    "axis: None for all axes, or an axis; a negative one counts from the last.\n"
+#define GK_KEEPDIMS_DOC "keepdims: keep the axes that are reduced, with length 1.\n"
+
 #define GK_FAST(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
@@ -346,17 +412,69 @@ static PyMethodDef methods[] = {
      "    uint8. One may be a Python number, which takes the other's dtype.\n" GK_OPTIONS_DOC
      "Rounded once, as NumPy's; integers wrap around.\n" GK_RAISES_DOC},
     {"sum", GK_FAST(sum),
-     "sum($module, a, /, axis=None, dtype=None, out=None, keepdims=False, *, variant=None, "
-     "stream=None)\n--\n\n"
-     "The sum of all elements.\n\n"
-     "a: one of " GK_OPERANDS_DOC ";\n"
-     "    float32, float64, float16, bfloat16, int32 or int64.\n"
-     "axis: None, or a tuple of every axis.\n"
-     "dtype: None, or the result's: int64 for int32, else that of a.\n"
-     "keepdims: keep every axis, with length 1.\n" GK_OPTIONS_DOC
-     "float16 and bfloat16 are carried in float32 and rounded once. The order of the additions\n"
-     "depends on the number of elements alone (variant atomic: on nothing), so that the same\n"
-     "values give the same bits on every device.\n" GK_RAISES_DOC},
+     "sum" GK_SUM_SIGNATURE
+     "The sum of the elements, over all axes or some.\n\n" GK_AXIS_DOC GK_KEEPDIMS_DOC
+     "dtype: of the result. None: int64 for integers (also for uint8, where NumPy has uint64),\n"
+     "    else that of a. Also any integer dtype for integers, float32 for float16 and bfloat16,\n"
+     "    and float64, in which it is then carried.\n" GK_OPTIONS_DOC
+     "float32 and float64 are carried in twice their precision (T. Ogita, S. Rump, S. Oishi,\n"
+     "\"Accurate sum and dot product\", 2005), so that the error is one rounding of the result\n"
+     "plus what cancellation leaves of a rounding squared; float16 and bfloat16 in float32;\n"
+     "integers wrap around. The order of the additions depends on shape and axes alone (variant\n"
+     "atomic: on nothing), so that the same values give the same bits on every device. The sum of\n"
+     "nothing is 0.\n" GK_RAISES_DOC},
+    {"mean", GK_FAST(mean),
+     "mean" GK_SUM_SIGNATURE
+     "The arithmetic mean of the elements, over all axes or some.\n\n" GK_AXIS_DOC GK_KEEPDIMS_DOC
+     "dtype: of the result. None: float64 for integers, else that of a. Also float32 for float16\n"
+     "    and bfloat16, and float64.\n" GK_OPTIONS_DOC
+     "The sum that gpukern.sum gives before it rounds, divided in float64 and rounded then. The\n"
+     "mean of nothing is NaN, without a warning.\n" GK_RAISES_DOC},
+    {"prod", GK_FAST(prod),
+     "prod" GK_SUM_SIGNATURE
+     "The product of the elements, over all axes or some.\n\n" GK_AXIS_DOC GK_KEEPDIMS_DOC
+     "dtype: of the result. None: int64 for integers (also for uint8, where NumPy has uint64),\n"
+     "    else that of a. Also any integer dtype for integers, and float32 for float16 and\n"
+     "    bfloat16.\n" GK_OPTIONS_DOC
+     "float16 and bfloat16 are multiplied in float32; integers wrap around. The order depends on\n"
+     "shape and axes alone. The product of nothing is 1.\n" GK_RAISES_DOC},
+    {"max", GK_FAST(max),
+     "max" GK_MAX_SIGNATURE
+     "The greatest element, over all axes or some; NaN where there is one.\n\n" GK_AXIS_DOC
+         GK_KEEPDIMS_DOC GK_OPTIONS_DOC GK_RAISES_DOC
+     "\nOf no elements there is none: ValueError."},
+    {"min", GK_FAST(min),
+     "min" GK_MAX_SIGNATURE
+     "The least element, over all axes or some; NaN where there is one.\n\n" GK_AXIS_DOC
+         GK_KEEPDIMS_DOC GK_OPTIONS_DOC GK_RAISES_DOC
+     "\nOf no elements there is none: ValueError."},
+    {"norm", GK_FAST(norm),
+     "norm" GK_MAX_SIGNATURE "The 2-norm of the elements, over all axes or some: the root of the "
+                             "sum of the squares.\n\n" GK_AXIS_DOC GK_KEEPDIMS_DOC GK_OPTIONS_DOC
+     "The result has the dtype of a, float64 for integers. float32 and float64 squares are "
+     "carried\n"
+     "in twice their precision, those of float16 and bfloat16 in float32; they overflow as\n"
+     "numpy.linalg.norm's do.\n" GK_RAISES_DOC},
+    {"argmax", GK_FAST(argmax),
+     "argmax" GK_MAX_SIGNATURE
+     "Where the greatest element is, or the first NaN; the first of several.\n\n" GK_ONE_AXIS_DOC
+         GK_KEEPDIMS_DOC GK_OPTIONS_DOC
+     "The result is int64: an index along the axis, or in C order.\n" GK_RAISES_DOC
+     "\nOf no elements there is none: ValueError."},
+    {"argmin", GK_FAST(argmin),
+     "argmin" GK_MAX_SIGNATURE
+     "Where the least element is, or the first NaN; the first of several.\n\n" GK_ONE_AXIS_DOC
+         GK_KEEPDIMS_DOC GK_OPTIONS_DOC
+     "The result is int64: an index along the axis, or in C order.\n" GK_RAISES_DOC
+     "\nOf no elements there is none: ValueError."},
+    {"dot", GK_FAST(dot),
+     "dot($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
+     "The inner product of two vectors of one length.\n\n"
+     "a, b: " GK_OPERANDS_DOC ";\n"
+     "    1-D, both of one dtype, out of float32, float64, float16, bfloat16, int32, int64, int8,\n"
+     "    uint8, which the result has too. For matrices see gpukern.matmul.\n" GK_OPTIONS_DOC
+     "float32 and float64 are carried in twice their precision, float16 and bfloat16 in float32;\n"
+     "integers wrap around. The order depends on the length alone.\n" GK_RAISES_DOC},
     {"matmul", GK_FAST(matmul),
      "matmul($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
      "The matrix product of 1-D and 2-D arrays, with numpy.matmul's shapes.\n\n"
@@ -419,8 +537,9 @@ static PyMethodDef methods[] = {
     {"limit", GK_FAST(limit),
      "limit($module, name, /, bytes=None)\n--\n\n"
      "Set a limit in bytes; returns the one until now. pinned_memory: host memory that is kept\n"
-     "pinned for results and staging, a device. device_memory: what the arrays of one matmul may\n"
-     "take, 0 for all there is. mapped_call: calls of no more bytes copy nothing."},
+     "pinned for results and staging, a device. device_memory: what the arrays of one call may\n"
+     "take, 0 for all there is. mapped_call: calls of no more bytes copy nothing. chunk: how much\n"
+     "of a host array goes through the device at a time."},
     {"live_bytes", live_bytes, METH_NOARGS,
      "live_bytes($module)\n--\n\nBytes of device memory that are allocated now."},
     {"pinned_bytes", pinned_bytes, METH_NOARGS,

@@ -8,6 +8,7 @@ typedef struct gk_operation {
     const char *name;
     int operand_count;
     bool elementwise; /* reads and writes element i alone, so it may run in place */
+    const struct gk_reduction_kind *reduction; /* NULL where it is none */
     /* Check shapes and dtypes and describe the result: its dtype and shape. */
     gk_status (*infer)(gk_call *call, const gk_array *operands, gk_array *result);
     /* Launch the kernels; every array is contiguous and on the device. */
@@ -19,7 +20,7 @@ typedef struct gk_operation {
     bool mapped;       /* worth running on mapped host memory where the arrays are small */
 } gk_operation;
 
-extern const gk_operation gk_op_add, gk_op_sum, gk_op_matmul, gk_op_transpose;
+extern const gk_operation gk_op_add, gk_op_matmul, gk_op_transpose;
 
 /* The blocks that cover `count` elements. */
 size_t gk_blocks(size_t count, int a_block);

@@ -320,7 +320,8 @@ static size_t chunk_elements(const gk_pipeline *pipeline, const gk_flow *flow) {
         size_t other = gk_dtype_size(flow->operands[i].dtype);
         size = other > size ? other : size;
     }
-    size_t most = GK_PIPELINE_CHUNK / size;
+    size_t most = flow->chunk / size / LEAST_CHUNK * LEAST_CHUNK;
+    most = most < LEAST_CHUNK ? LEAST_CHUNK : most;
     size_t lanes = (size_t)pipeline->count;
     size_t few = flow->count / (lanes * FEWEST), many = flow->count / (lanes * MANY);
     size_t share = few < most / 2 ? few : most / 2;

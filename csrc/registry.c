@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "reduction.h"
+
 /* The rows stand in the .cu files; what each macro of theirs means to the table is said here. */
 #define GK_ROWS_ONLY
 #define GK_ENTRY(op_, variant_, dtype_, capability_, note_)                                        \
@@ -32,6 +34,14 @@
      .tile_columns = columns_,                                                                     \
      .threads = threads_,                                                                          \
      .alignment = 1},
+#define GK_REDUCE(op, variant, dtype, symbol_, note)                                               \
+    {GK_ENTRY(op, variant, dtype, 75, note),                                                       \
+     .symbol = #symbol_,                                                                           \
+     .tile_rows = 1,                                                                               \
+     .tile_columns = GK_REDUCE_THREADS,                                                            \
+     .threads = GK_REDUCE_THREADS,                                                                 \
+     .alignment = 1,                                                                               \
+     .reduces = true},
 #define GK_LIBRARY(op, variant, dtype, capability, note)                                           \
     {GK_ENTRY(op, variant, dtype, capability, note), .alignment = 1},
 

@@ -16,6 +16,7 @@ struct gk_row {
     int threads;        /* threads a block */
     int alignment;      /* bytes that every pointer has to be a multiple of */
     bool accumulates;   /* the whole grid adds to one zeroed result with atomics */
+    bool reduces;       /* takes a gk_reduction, which says how its blocks divide the array */
     int minimum_capability;
     const char *note; /* what this step adds to the one before it */
 };

@@ -31,11 +31,13 @@ template <typename... P, void (*kernel)(P...)> struct gk_sim_call<kernel> {
 #undef GK_ROW
 #undef GK_TILE
 #undef GK_ACCUMULATE
+#undef GK_REDUCE
 #undef GK_LIBRARY
 #define GK_BODY(symbol)                                {#symbol, gk_sim_call<&GK_NAMESPACE::symbol>::run},
 #define GK_ROW(op, variant, dtype, symbol, ...)        GK_BODY(symbol)
 #define GK_ACCUMULATE(op, variant, dtype, symbol, ...) GK_BODY(symbol)
 #define GK_TILE(op, variant, dtype, symbol, ...)       GK_BODY(symbol)
+#define GK_REDUCE(op, variant, dtype, symbol, note)    GK_BODY(symbol)
 #define GK_LIBRARY(...)
 
 extern "C" {

@@ -1,6 +1,7 @@
 """CUDA kernels, written in C, that run under NumPy arrays.
 
-``add``, ``sum``, ``matmul`` and ``transpose`` take NumPy arrays, device arrays or any object with
+``add``, ``matmul``, ``transpose`` and the reductions (``sum``, ``mean``, ``prod``, ``max``, ``min``,
+``argmax``, ``argmin``, ``norm``, ``dot``) take NumPy arrays, device arrays or any object with
 ``__cuda_array_interface__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
 simulator, and one ``SimulatorWarning`` says so.
 """
@@ -14,8 +15,16 @@ from gpukern._core import (
     Event,
     SimulatorWarning,
     add,
+    argmax,
+    argmin,
+    dot,
     empty,
     matmul,
+    max,
+    mean,
+    min,
+    norm,
+    prod,
     release_memory,
     sum,
     synchronize,
@@ -46,13 +55,21 @@ __all__ = [
     "SimulatorWarning",
     "Timer",
     "add",
+    "argmax",
+    "argmin",
     "compare",
     "contender",
     "device",
     "device_info",
+    "dot",
     "empty",
     "limits",
     "matmul",
+    "max",
+    "mean",
+    "min",
+    "norm",
+    "prod",
     "profile",
     "release_memory",
     "strict",

@@ -8,6 +8,7 @@ import numpy.typing as npt
 # or (for one of two operands) a Python scalar.
 _Operand: TypeAlias = Any
 _Stream: TypeAlias = int | None
+_Axes: TypeAlias = int | tuple[int, ...] | None
 
 class CudaError(RuntimeError): ...
 class DeviceLostError(CudaError): ...
@@ -61,10 +62,91 @@ def add(
 def sum(
     a: _Operand,
     /,
-    axis: int | tuple[int, ...] | None = None,
+    axis: _Axes = None,
     dtype: npt.DTypeLike | None = None,
     out: Any = None,
     keepdims: bool = False,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def mean(
+    a: _Operand,
+    /,
+    axis: _Axes = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def prod(
+    a: _Operand,
+    /,
+    axis: _Axes = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def max(
+    a: _Operand,
+    /,
+    axis: _Axes = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def min(
+    a: _Operand,
+    /,
+    axis: _Axes = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def norm(
+    a: _Operand,
+    /,
+    axis: _Axes = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def argmax(
+    a: _Operand,
+    /,
+    axis: int | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def argmin(
+    a: _Operand,
+    /,
+    axis: int | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def dot(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
     *,
     variant: str | None = None,
     stream: _Stream = None,

@@ -11,6 +11,7 @@
 
 typedef struct gk_row gk_row;
 typedef struct gk_backend gk_backend;
+typedef struct gk_choices gk_choices;
 typedef struct gk_event gk_event;
 typedef uintptr_t gk_stream; /* a CUstream; 0 is the legacy default stream */
 
@@ -39,6 +40,7 @@ struct gk_backend {
     int ordinal;      /* which of the devices */
     int capability;   /* compute capability, 90 for 9.0; the simulator claims 75 */
     size_t static_shared_limit;
+    gk_choices *choices; /* of rows, so far */
 
     gk_status (*allocate)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);
     void (*release)(gk_backend *, void *device,

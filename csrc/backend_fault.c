@@ -104,6 +104,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .ordinal = inner->ordinal,
                  .capability = inner->capability,
                  .static_shared_limit = inner->static_shared_limit,
+                 .choices = inner->choices,
                  .allocate = fault_allocate,
                  .release = fault_release,
                  .zero = fault_zero,

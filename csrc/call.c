@@ -1,5 +1,6 @@
 #include "call.h"
 
+#include <stddef.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,18 +12,21 @@ double gk_seconds(void) {
 
 /* Put "add: " before a sentence of the layers below, which do not know for whom they work. */
 static gk_status blame(gk_call *call, gk_status status) {
+    if (status == GK_OK)
+        return GK_OK;
     size_t length = strlen(call->operation);
-    if (status != GK_OK && (strncmp(call->error.text, call->operation, length) != 0 ||
-                            call->error.text[length] != ':'))
+    if (strncmp(call->error.text, call->operation, length) != 0 || call->error.text[length] != ':')
         gk_fail_in(&call->error, "%s: ", call->operation);
     return status;
 }
 
 gk_status gk_call_begin(gk_call *call, gk_engine *engine, const char *operation) {
-    memset(call, 0, sizeof *call);
+    memset(call, 0, offsetof(gk_call, temporaries)); /* what follows is written before it is read */
     call->engine = engine;
     call->operation = operation;
     call->strict = atomic_load(&engine->strict) > 0;
+    call->error.status = GK_OK;
+    call->error.text[0] = '\0';
     return blame(call, gk_engine_device(engine, &call->device, &call->backend, &call->error));
 }
 

@@ -27,9 +27,9 @@ typedef struct gk_call {
     gk_phases *phases;    /* NULL unless profiled */
     const gk_row *wanted; /* the row that `variant` names */
     const gk_row *ran;
-    gk_error error;
-    void *temporaries[GK_MAX_TEMPORARIES];
     int temporary_count;
+    void *temporaries[GK_MAX_TEMPORARIES];
+    gk_error error;
 } gk_call;
 
 double gk_seconds(void); /* a clock that only goes forward */

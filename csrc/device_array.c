@@ -45,7 +45,7 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
     made->device = call->device;
     made->stream = call->stream;
     made->weak_references = NULL;
-    made->array = *like;
+    gk_copy_view(&made->array, like);
     made->array.place = GK_DEVICE;
     made->array.readonly = false;
     made->array.producer = 0;
@@ -65,24 +65,25 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
 /* to_device: the operand as it is, or made contiguous, in memory of its own. */
 PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stream) {
     gk_call call;
-    gk_operand operand;
+    gk_array operand;
+    PyObject *keeper;
     gk_profiled profiled;
     PyObject *made = NULL;
     if (gk_begin(state, &call, "to_device") < 0)
         return NULL;
     call.stream = stream;
     gk_profile_begin(state, &call, &profiled);
-    if (gk_take_operands(state, &call, &source, 1, &operand) < 0)
+    if (gk_take_operands(state, &call, &source, 1, &operand, &keeper) < 0)
         return NULL;
-    made = gk_device_array_new(state, &call, &operand.array);
+    made = gk_device_array_new(state, &call, &operand);
     if (made) {
         gk_status status;
         gk_array staged, *target = &((gk_device_array *)made)->array;
         Py_BEGIN_ALLOW_THREADS;
-        if (operand.array.place == GK_HOST) {
-            status = gk_upload(&call, &operand.array, target->data);
+        if (operand.place == GK_HOST) {
+            status = gk_upload(&call, &operand, target->data);
         } else {
-            status = gk_stage_operand(&call, &operand.array, &operand.array, &staged);
+            status = gk_stage_operand(&call, &operand, &operand, &staged);
             if (status == GK_OK)
                 status = gk_call_copy_within(&call, target->data, staged.data, gk_bytes(target));
         }
@@ -91,11 +92,11 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stre
         if (status != GK_OK) {
             Py_CLEAR(made);
             gk_raise(state, &call.error);
-        } else if (gk_profile_end(state, &call, &profiled, &operand.array, 1) < 0) {
+        } else if (gk_profile_end(state, &call, &profiled, &operand, 1) < 0) {
             Py_CLEAR(made);
         }
     }
-    gk_drop_operands(&operand, 1);
+    gk_drop_operands(&keeper, 1);
     return made;
 }
 

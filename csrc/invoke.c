@@ -91,10 +91,12 @@ static void keep_dimensions(const gk_array *operand, gk_array *result) {
 /* Shapes, dtypes and the variant, before any memory is asked for. */
 static int infer(gk_state *state, gk_call *call, const gk_operation *operation,
                  const gk_array *arrays, const gk_options *options, gk_array *expected) {
-    gk_status status;
-    Py_BEGIN_ALLOW_THREADS;
-    status = gk_operation_infer(call, operation, arrays, expected);
-    Py_END_ALLOW_THREADS;
+    /* The first look for a row may load a library, which takes time and the GIL. */
+    bool known = gk_row_known(call->operation, call->variant, arrays[0].dtype, call->backend);
+    PyThreadState *released = known ? NULL : PyEval_SaveThread();
+    gk_status status = gk_operation_infer(call, operation, arrays, expected);
+    if (released)
+        PyEval_RestoreThread(released);
     if (status != GK_OK) {
         gk_raise(state, &call->error);
         return -1;
@@ -118,10 +120,11 @@ static int make_output(gk_state *state, gk_call *call, const gk_operation *opera
         on_device |= arrays[i].place == GK_DEVICE;
     if (!on_device)
         return gk_new_output(state, call, expected, output);
-    *output = (gk_output){.object = gk_device_array_new(state, call, expected)};
+    output->bridge = NULL;
+    output->object = gk_device_array_new(state, call, expected);
     if (!output->object)
         return -1;
-    output->array = ((gk_device_array *)output->object)->array;
+    gk_copy_view(&output->array, &((gk_device_array *)output->object)->array);
     return 0;
 }
 
@@ -142,7 +145,7 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
                     const gk_options *options) {
     gk_call call;
     gk_profiled profiled;
-    gk_operand operands[GK_MAX_OPERANDS];
+    PyObject *keepers[GK_MAX_OPERANDS];
     gk_array arrays[GK_MAX_OPERANDS], expected;
     gk_output output;
     PyObject *result = NULL;
@@ -152,10 +155,8 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
     gk_profile_begin(state, &call, &profiled);
     if (gk_stream_from_object(operation->name, options->stream, &call.stream) < 0 ||
         take_variant(&call, options->variant) < 0 ||
-        gk_take_operands(state, &call, objects, count, operands) < 0)
+        gk_take_operands(state, &call, objects, count, arrays, keepers) < 0)
         return NULL;
-    for (int i = 0; i < count; i++)
-        arrays[i] = operands[i].array;
     if (infer(state, &call, operation, arrays, options, &expected) == 0 &&
         make_output(state, &call, operation, arrays, options->out, &expected, &output) == 0) {
         if (run(state, &call, operation, arrays, &output) == 0 &&
@@ -163,7 +164,7 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
             result = Py_NewRef(output.object);
         gk_drop_output(&output);
     }
-    gk_drop_operands(operands, count);
+    gk_drop_operands(keepers, count);
     if (result && !given(options->out) && expected.ndim == 0)
         result = gk_as_scalar(result);
     return result;

@@ -11,7 +11,7 @@ size_t gk_blocks(size_t count, int a_block) {
 
 gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const gk_array *operands,
                              gk_array *result) {
-    memset(result, 0, sizeof *result);
+    gk_clear_view(result);
     if (operation->operand_count == 2 && operands[0].dtype != operands[1].dtype)
         return gk_fail(&call->error, GK_TYPE_ERROR,
                        "%s: operands of different dtypes, %s and %s; convert one with .astype(...)",

@@ -99,7 +99,7 @@ static bool is_ready(const gk_array *array) {
 }
 
 static gk_status temporary_array(gk_call *call, const gk_array *like, gk_array *made) {
-    *made = *like;
+    gk_copy_view(made, like);
     made->place = GK_DEVICE;
     made->readonly = false;
     made->swapped = false;
@@ -110,10 +110,10 @@ static gk_status temporary_array(gk_call *call, const gk_array *like, gk_array *
 
 void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array *view) {
     int missing = target->ndim - source->ndim;
-    *view = *source;
+    gk_copy_view(view, source);
     view->ndim = target->ndim;
-    memcpy(view->shape, target->shape, sizeof view->shape);
     for (int i = 0; i < target->ndim; i++) {
+        view->shape[i] = target->shape[i];
         bool repeated = i < missing || source->shape[i - missing] != target->shape[i];
         view->strides[i] = repeated ? 0 : source->strides[i - missing];
     }
@@ -225,24 +225,22 @@ void gk_copy_host(gk_engine *engine, const gk_array *to, const gk_array *from) {
 
 gk_status gk_stage_operand(gk_call *call, const gk_array *operand, const gk_array *shape_of,
                            gk_array *staged) {
-    gk_array on_device = *operand;
     gk_status status = GK_OK;
+    gk_copy_view(staged, operand);
     if (operand->place == GK_HOST) {
-        status = temporary_array(call, operand, &on_device);
+        status = temporary_array(call, operand, staged);
         if (status == GK_OK)
-            status = gk_upload(call, operand, on_device.data);
+            status = gk_upload(call, operand, staged->data);
     } else if (operand->producer != 0 && gk_count(operand) > 0) {
         status = call->backend->wait(call->backend, call->stream, operand->producer, &call->error);
         if (status != GK_OK)
             gk_fail_in(&call->error, "%s: ", call->operation);
     }
-    if (status != GK_OK)
+    if (status != GK_OK || (is_ready(staged) && gk_same_shape(staged, shape_of)))
         return status;
-    if (is_ready(&on_device) && gk_same_shape(&on_device, shape_of)) {
-        *staged = on_device;
-        return GK_OK;
-    }
-    gk_array view, target = *shape_of;
+    gk_array on_device, view, target;
+    gk_copy_view(&on_device, staged);
+    gk_copy_view(&target, shape_of);
     target.dtype = operand->dtype;
     gk_broadcast_view(&on_device, shape_of, &view);
     status = temporary_array(call, &target, staged);
@@ -264,7 +262,7 @@ gk_status gk_stage_result(gk_call *call, const gk_array *result, const gk_array 
     }
     if (!direct)
         return temporary_array(call, result, staged);
-    *staged = *result;
+    gk_copy_view(staged, result);
     return GK_OK;
 }
 

@@ -1,9 +1,14 @@
 #include "values.h"
 
+#include <string.h>
+
 static int name_index(const gk_signature *signature, PyObject *name) {
-    for (int i = 0; signature->names[i]; i++)
-        if (PyUnicode_CompareWithASCIIString(name, signature->names[i]) == 0)
+    Py_ssize_t length;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &length);
+    for (int i = 0; text && signature->names[i]; i++)
+        if (strcmp(text, signature->names[i]) == 0)
             return i;
+    PyErr_Clear(); /* a lone surrogate is no name of ours */
     return -1;
 }
 

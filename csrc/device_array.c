@@ -20,6 +20,7 @@ static void deallocate(PyObject *self) {
     gk_backend *backend = gk_engine_usable(&array->state->engine, array->device);
     if (backend)
         backend->release(backend, array->array.data, array->stream);
+    Py_XDECREF(array->stream_keeper);
     PyObject_GC_Del(self);
     Py_DECREF(type);
     Py_DECREF(module);
@@ -28,7 +29,14 @@ static void deallocate(PyObject *self) {
 static int traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(((gk_device_array *)self)->module);
+    Py_VISIT(((gk_device_array *)self)->stream_keeper);
     return 0;
+}
+
+/* The call's stream; but what a graph writes is read where the graph was launched, and a thread's
+   own stream, which goes with the thread, is in order with the legacy default stream. */
+static gk_stream home(const gk_call *call) {
+    return call->captured || call->stream == GK_PER_THREAD_STREAM ? 0 : call->stream;
 }
 
 PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *like) {
@@ -43,7 +51,8 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
     made->state = state;
     made->module = Py_NewRef(state->module);
     made->device = call->device;
-    made->stream = call->stream;
+    made->stream = home(call);
+    made->stream_keeper = Py_XNewRef(made->stream ? call->keeper : NULL);
     made->weak_references = NULL;
     gk_copy_view(&made->array, like);
     made->array.place = GK_DEVICE;
@@ -63,7 +72,7 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
 }
 
 /* to_device: the operand as it is, or made contiguous, in memory of its own. */
-PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stream) {
+PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stream) {
     gk_call call;
     gk_array operand;
     PyObject *keeper;
@@ -71,9 +80,9 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stre
     PyObject *made = NULL;
     if (gk_begin(state, &call, "to_device") < 0)
         return NULL;
-    call.stream = stream;
     gk_profile_begin(state, &call, &profiled);
-    if (gk_take_operands(state, &call, &source, 1, &operand, &keeper) < 0)
+    if (gk_take_stream(state, &call, stream) < 0 ||
+        gk_take_operands(state, &call, &source, 1, &operand, &keeper) < 0)
         return NULL;
     made = gk_device_array_new(state, &call, &operand);
     if (made) {
@@ -86,6 +95,8 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stre
             status = gk_stage_operand(&call, &operand, &operand, &staged);
             if (status == GK_OK)
                 status = gk_call_copy_within(&call, target->data, staged.data, gk_bytes(target));
+            if (status == GK_OK)
+                status = gk_call_rejoin(&call, &operand);
         }
         gk_call_end(&call);
         Py_END_ALLOW_THREADS;
@@ -100,6 +111,14 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stre
     return made;
 }
 
+/* Read the array where it is ordered. -1: raised. */
+static int go_home(gk_device_array *self, gk_call *call) {
+    if (gk_call_on(call, self->stream) == GK_OK)
+        return 0;
+    gk_raise(self->state, &call->error);
+    return -1;
+}
+
 /* to_host: a new NumPy array, or the one that was given. */
 static PyObject *copy_to_host(gk_device_array *self, PyObject *out) {
     gk_state *state = self->state;
@@ -108,8 +127,9 @@ static PyObject *copy_to_host(gk_device_array *self, PyObject *out) {
     gk_profiled profiled;
     if (gk_begin(state, &call, "to_host") < 0)
         return NULL;
-    call.stream = self->stream;
     gk_profile_begin(state, &call, &profiled);
+    if (go_home(self, &call) < 0)
+        return NULL;
     int failed = out ? gk_take_output(state, &call, out, &self->array, &output)
                      : gk_new_output(state, &call, &self->array, &output);
     if (failed)
@@ -241,9 +261,8 @@ enum { REPR_WHOLE = 1000, REPR_EDGE = 3 }; /* elements shown in full; at each en
 static PyObject *read_some(gk_device_array *self, int64_t first, int64_t count) {
     gk_call call;
     gk_status status;
-    if (gk_begin(self->state, &call, "repr") < 0)
+    if (gk_begin(self->state, &call, "repr") < 0 || go_home(self, &call) < 0)
         return NULL;
-    call.stream = self->stream;
     gk_array part = self->array;
     part.ndim = 1;
     part.shape[0] = count;

@@ -131,6 +131,8 @@ char *gk_mapped_view(gk_array *view, char *memory) {
 
 gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
     gk_busy busy = {0};
+    if (call->captured)
+        return gk_call_refuse_host(call);
     flow->after = call->stream;
     flow->busy = call->phases ? &busy : NULL;
     gk_status status = gk_pipeline_run(call->device->pipeline, call->backend, flow, &call->error);
@@ -231,10 +233,8 @@ gk_status gk_stage_operand(gk_call *call, const gk_array *operand, const gk_arra
         status = temporary_array(call, operand, staged);
         if (status == GK_OK)
             status = gk_upload(call, operand, staged->data);
-    } else if (operand->producer != 0 && gk_count(operand) > 0) {
-        status = call->backend->wait(call->backend, call->stream, operand->producer, &call->error);
-        if (status != GK_OK)
-            gk_fail_in(&call->error, "%s: ", call->operation);
+    } else {
+        status = gk_call_wait(call, operand);
     }
     if (status != GK_OK || (is_ready(staged) && gk_same_shape(staged, shape_of)))
         return status;
@@ -254,12 +254,9 @@ gk_status gk_stage_result(gk_call *call, const gk_array *result, const gk_array 
         bool in_place = elementwise && operands[i].data == result->data;
         direct = in_place || !gk_overlaps(&operands[i], result);
     }
-    gk_status status = GK_OK;
-    if (result->place == GK_DEVICE && result->producer != 0 && gk_count(result) > 0) {
-        status = call->backend->wait(call->backend, call->stream, result->producer, &call->error);
-        if (status != GK_OK)
-            return gk_fail_in(&call->error, "%s: ", call->operation);
-    }
+    gk_status status = gk_call_wait(call, result);
+    if (status != GK_OK)
+        return status;
     if (!direct)
         return temporary_array(call, result, staged);
     gk_copy_view(staged, result);

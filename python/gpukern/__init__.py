@@ -1,7 +1,7 @@
 """CUDA kernels, written in C, that run under NumPy arrays.
 
 ``add``, ``sum``, ``matmul`` and ``transpose`` take NumPy arrays, device arrays or any object with
-``__cuda_array_interface__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
+``__cuda_array_interface__`` or ``__dlpack__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
 simulator, and one ``SimulatorWarning`` says so.
 """
 
@@ -15,6 +15,7 @@ from gpukern._core import (
     SimulatorWarning,
     add,
     empty,
+    from_dlpack,
     matmul,
     sum,
     synchronize,
@@ -50,6 +51,7 @@ __all__ = [
     "device",
     "device_info",
     "empty",
+    "from_dlpack",
     "limits",
     "matmul",
     "profile",

@@ -3,8 +3,8 @@
 #include <numpy/arrayobject.h>
 #include <string.h>
 
-#include "cuda_interface.h"
 #include "device_array.h"
+#include "foreign.h"
 #include "transfer.h"
 
 /* Smaller results live where NumPy puts them; above this, page faults cost more than the copy. */
@@ -194,7 +194,7 @@ PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like
 }
 
 static void view_host(PyArrayObject *source, gk_dtype dtype, gk_array *array) {
-    memset(array, 0, sizeof *array);
+    gk_clear_view(array);
     array->place = GK_HOST;
     array->dtype = dtype;
     array->data = PyArray_DATA(source);
@@ -217,7 +217,8 @@ static int refuse_masked(const gk_call *call, const char *name, PyObject *object
 }
 
 /* As it is, whatever its layout: it is packed as it goes to the device. */
-static int take_host(gk_call *call, const char *name, PyObject *object, gk_operand *operand) {
+static int take_host(gk_call *call, const char *name, PyObject *object, gk_array *array,
+                     PyObject **keeper) {
     PyArrayObject *source = (PyArrayObject *)object;
     gk_dtype dtype;
     if (refuse_masked(call, name, object) < 0)
@@ -229,46 +230,8 @@ static int take_host(gk_call *call, const char *name, PyObject *object, gk_opera
                      call->operation, name, (PyObject *)PyArray_DESCR(source));
         return -1;
     }
-    operand->keeper = Py_NewRef(object);
-    view_host(source, dtype, &operand->array);
-    return 0;
-}
-
-/* device arrays -------------------------------------------------------------------------------- */
-
-/* The pointer comes from another library: ask the driver before a kernel touches it. */
-static int check_owned(const gk_state *state, gk_call *call, const char *name,
-                       const gk_array *array) {
-    gk_status status;
-    uintptr_t first, end;
-    if (gk_count(array) == 0)
-        return 0;
-    if (!gk_extent(array, &first, &end)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s: the __cuda_array_interface__ of %s has strides that leave the memory",
-                     call->operation, name);
-        return -1;
-    }
-    Py_BEGIN_ALLOW_THREADS;
-    status = call->backend->owns(call->backend, (const void *)first, end - first, &call->error);
-    Py_END_ALLOW_THREADS;
-    if (status == GK_OK)
-        return 0;
-    gk_fail_in(&call->error, "%s: %s: ", call->operation, name);
-    gk_raise(state, &call->error);
-    return -1;
-}
-
-static int take_interface(gk_state *state, gk_call *call, const char *name, PyObject *object,
-                          gk_operand *operand) {
-    PyObject *interface = PyObject_GetAttrString(object, "__cuda_array_interface__");
-    if (!interface)
-        return -1;
-    int failed = gk_read_cuda_interface(call, name, interface, &operand->array);
-    Py_DECREF(interface);
-    if (failed || check_owned(state, call, name, &operand->array) < 0)
-        return -1;
-    operand->keeper = Py_NewRef(object);
+    *keeper = Py_NewRef(object);
+    view_host(source, dtype, array);
     return 0;
 }
 
@@ -279,25 +242,18 @@ static bool is_python_scalar(PyObject *object) {
            (PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object));
 }
 
-/* Whether the object's class promises the interface. Asking the object itself would run its code,
-   and what that raises is for take_interface to pass on. A class has the attribute too, unbound. */
-static bool has_interface(PyObject *object) {
-    return !PyType_Check(object) &&
-           (PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__cuda_array_interface__") ||
-            PyObject_HasAttrString(object, "__cuda_array_interface__"));
-}
-
-bool gk_is_operand(const gk_state *state, PyObject *object) {
+bool gk_is_operand(gk_state *state, PyObject *object) {
     return gk_is_device_array(state, object) || PyArray_Check(object) ||
-           PyArray_IsScalar(object, Generic) || is_python_scalar(object) || has_interface(object);
+           PyArray_IsScalar(object, Generic) || is_python_scalar(object) ||
+           gk_is_foreign(state, object);
 }
 
 /* Our own arrays need no dict and no question to the driver. */
-static void take_device(PyObject *object, gk_operand *operand) {
+static void take_device(PyObject *object, gk_array *array, PyObject **keeper) {
     const gk_device_array *source = (const gk_device_array *)object;
-    operand->array = source->array;
-    operand->array.producer = source->stream;
-    operand->keeper = Py_NewRef(object);
+    gk_copy_view(array, &source->array);
+    array->producer = source->stream ? source->stream : GK_LEGACY_STREAM;
+    *keeper = Py_NewRef(object);
 }
 
 static int on_another_device(const gk_call *call, const char *name, PyObject *object) {
@@ -309,29 +265,33 @@ static int on_another_device(const gk_call *call, const char *name, PyObject *ob
     return -1;
 }
 
+static int refuse(const gk_call *call, const char *name, PyObject *object) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s: %s has to be a NumPy array, a DeviceArray or an object with "
+                 "__cuda_array_interface__ or __dlpack__, not %S",
+                 call->operation, name, (PyObject *)Py_TYPE(object));
+    return -1;
+}
+
 static int take_array(gk_state *state, gk_call *call, const char *name, PyObject *object,
-                      gk_operand *operand) {
+                      gk_array *array, PyObject **keeper) {
     if (gk_is_device_array(state, object)) {
         if (on_another_device(call, name, object) < 0)
             return -1;
-        take_device(object, operand);
+        take_device(object, array, keeper);
         return 0;
     }
     if (PyArray_Check(object))
-        return take_host(call, name, object, operand);
+        return take_host(call, name, object, array, keeper);
     if (PyArray_IsScalar(object, Generic)) {
-        PyObject *array = PyArray_FromScalar(object, NULL);
-        int failed = array ? take_host(call, name, array, operand) : -1;
-        Py_XDECREF(array);
+        PyObject *scalar = PyArray_FromScalar(object, NULL);
+        int failed = scalar ? take_host(call, name, scalar, array, keeper) : -1;
+        Py_XDECREF(scalar);
         return failed;
     }
-    if (has_interface(object))
-        return take_interface(state, call, name, object, operand);
-    PyErr_Format(PyExc_TypeError,
-                 "%s: %s has to be a NumPy array, a DeviceArray or an object with "
-                 "__cuda_array_interface__, not %S",
-                 call->operation, name, (PyObject *)Py_TYPE(object));
-    return -1;
+    if (gk_is_foreign(state, object))
+        return gk_take_foreign(state, call, name, object, array, keeper);
+    return refuse(call, name, object);
 }
 
 static bool is_float(gk_dtype dtype) {
@@ -340,7 +300,7 @@ static bool is_float(gk_dtype dtype) {
 
 /* A Python scalar takes the dtype of the array beside it, where that loses nothing of its kind. */
 static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObject *object,
-                       gk_dtype dtype, gk_operand *operand) {
+                       gk_dtype dtype, gk_array *array, PyObject **keeper) {
     if (PyComplex_Check(object) || (PyFloat_Check(object) && !is_float(dtype))) {
         PyErr_Format(PyExc_TypeError, "%s: %s is the %S %R beside an array of %s; convert one",
                      call->operation, name, (PyObject *)Py_TYPE(object), object,
@@ -350,48 +310,46 @@ static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObjec
     if (planted_host_fault(state, call) < 0)
         return -1;
     PyArray_Descr *descr = new_descr(state, dtype);
-    operand->keeper = descr ? PyArray_FromAny(object, descr, 0, 0, NPY_ARRAY_CARRAY, NULL) : NULL;
-    if (!operand->keeper)
+    *keeper = descr ? PyArray_FromAny(object, descr, 0, 0, NPY_ARRAY_CARRAY, NULL) : NULL;
+    if (!*keeper)
         return gk_name_failure(call->operation);
-    view_host((PyArrayObject *)operand->keeper, dtype, &operand->array);
+    view_host((PyArrayObject *)*keeper, dtype, array);
     return 0;
 }
 
 int gk_take_operands(gk_state *state, gk_call *call, PyObject *const *objects, int count,
-                     gk_operand *operands) {
+                     gk_array *arrays, PyObject **keepers) {
     static const char *const names[GK_MAX_OPERANDS] = {"a", "b"};
     int array = -1;
-    memset(operands, 0, (size_t)count * sizeof *operands);
+    for (int i = 0; i < count; i++)
+        keepers[i] = NULL;
     for (int i = 0; i < count; i++) {
-        if (is_python_scalar(objects[i]))
+        if (!gk_is_device_array(state, objects[i]) && is_python_scalar(objects[i]))
             continue;
-        if (take_array(state, call, names[i], objects[i], &operands[i]) < 0)
+        if (take_array(state, call, names[i], objects[i], &arrays[i], &keepers[i]) < 0)
             goto fail;
         array = i;
     }
     for (int i = 0; i < count; i++) {
-        if (operands[i].keeper)
+        if (keepers[i])
             continue;
         if (array < 0) { /* scalars alone: there is no dtype to take */
-            PyErr_Format(PyExc_TypeError,
-                         "%s: %s has to be a NumPy array, a DeviceArray or an object with "
-                         "__cuda_array_interface__, not %S",
-                         call->operation, names[i], (PyObject *)Py_TYPE(objects[i]));
+            refuse(call, names[i], objects[i]);
             goto fail;
         }
-        if (take_scalar(state, call, names[i], objects[i], operands[array].array.dtype,
-                        &operands[i]) < 0)
+        if (take_scalar(state, call, names[i], objects[i], arrays[array].dtype, &arrays[i],
+                        &keepers[i]) < 0)
             goto fail;
     }
     return 0;
 fail:
-    gk_drop_operands(operands, count);
+    gk_drop_operands(keepers, count);
     return -1;
 }
 
-void gk_drop_operands(gk_operand *operands, int count) {
+void gk_drop_operands(PyObject **keepers, int count) {
     for (int i = 0; i < count; i++)
-        Py_CLEAR(operands[i].keeper);
+        Py_CLEAR(keepers[i]);
 }
 
 /* results -------------------------------------------------------------------------------------- */
@@ -456,32 +414,25 @@ static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const
 
 int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
                    gk_output *output) {
-    memset(output, 0, sizeof *output);
     int failed;
-    if (PyArray_Check(out)) {
+    output->object = output->bridge = NULL;
+    if (!gk_is_device_array(state, out) && PyArray_Check(out)) {
         failed = take_host_output(state, call, out, expected, output);
-    } else if (gk_is_device_array(state, out) || has_interface(out)) {
-        gk_operand taken = {0};
-        failed = take_array(state, call, "out", out, &taken);
-        Py_XDECREF(taken.keeper);
-        output->array = taken.array;
+        output->object = Py_NewRef(out);
+    } else if (gk_is_device_array(state, out) || gk_is_foreign(state, out)) {
+        failed = take_array(state, call, "out", out, &output->array, &output->object);
         if (!failed)
             failed = check_output(call, &output->array, expected);
     } else {
-        PyErr_Format(PyExc_TypeError,
-                     "%s: out has to be a NumPy array, a DeviceArray or an object with "
-                     "__cuda_array_interface__, not %S",
-                     call->operation, (PyObject *)Py_TYPE(out));
-        failed = -1;
+        failed = refuse(call, "out", out);
     }
-    output->object = Py_NewRef(out);
     if (failed)
         gk_drop_output(output);
     return failed;
 }
 
 int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output) {
-    memset(output, 0, sizeof *output);
+    output->bridge = NULL;
     output->object = gk_new_host_array(state, call, expected);
     if (!output->object)
         return -1;

@@ -8,20 +8,14 @@
 /* Load NumPy's C API; -1: raised. */
 int gk_args_init(void);
 
-/* An operand and what keeps its memory alive. */
-typedef struct gk_operand {
-    gk_array array;
-    PyObject *keeper; /* owned; NULL where nothing was taken */
-} gk_operand;
-
 /* Take every operand of a call: arrays as they are, Python scalars in the dtype of the array beside
-   them. -1: raised, and nothing is held. */
+   them. The keepers (owned) keep their memory alive. -1: raised, and nothing is held. */
 int gk_take_operands(gk_state *state, gk_call *call, PyObject *const *objects, int count,
-                     gk_operand *operands);
-void gk_drop_operands(gk_operand *operands, int count);
+                     gk_array *arrays, PyObject **keepers);
+void gk_drop_operands(PyObject **keepers, int count);
 
 /* Whether the object is something that an operation takes. */
-bool gk_is_operand(const gk_state *state, PyObject *object);
+bool gk_is_operand(gk_state *state, PyObject *object);
 
 /* Where a result goes: `object` is what the user gets, `array` what the engine writes. Before a
    host array of the user's stands a `bridge`, so that no failure leaves it half written. */

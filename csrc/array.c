@@ -82,6 +82,18 @@ bool gk_same_shape(const gk_array *a, const gk_array *b) {
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) == 0;
 }
 
+void gk_clear_view(gk_array *array) {
+    memset(array, 0, offsetof(gk_array, shape));
+}
+
+void gk_copy_view(gk_array *to, const gk_array *from) {
+    memcpy(to, from, offsetof(gk_array, shape));
+    for (int i = 0; i < from->ndim; i++) {
+        to->shape[i] = from->shape[i];
+        to->strides[i] = from->strides[i];
+    }
+}
+
 void gk_make_contiguous(gk_array *array) {
     int64_t stride = (int64_t)gk_dtype_size(array->dtype);
     for (int i = array->ndim - 1; i >= 0; i--) {

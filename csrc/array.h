@@ -60,6 +60,10 @@ bool gk_is_addressable(const gk_array *array); /* its size in bytes fits 63 bits
 bool gk_same_shape(const gk_array *a, const gk_array *b);
 void gk_make_contiguous(gk_array *array); /* C-order strides for its shape; data untouched */
 
+/* For the path of every call: an assignment would move all 64 axes, these touch those there are. */
+void gk_clear_view(gk_array *array); /* no data, no axes */
+void gk_copy_view(gk_array *to, const gk_array *from);
+
 /* The first byte that the view can touch and the byte behind its last one; false where that is
    more than an address counts, as the strides of another library may claim. */
 bool gk_extent(const gk_array *array, uintptr_t *first, uintptr_t *end);

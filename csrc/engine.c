@@ -1,7 +1,9 @@
+#define _GNU_SOURCE /* MADV_WIPEONFORK */
 #include "engine.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "backend_sim.h"
@@ -14,6 +16,17 @@ static size_t default_pinned_limit(void) {
     return (size_t)sysconf(_SC_PHYS_PAGES) / 16 * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+static pid_t *wiped_page(void) {
+    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return NULL;
+    if (madvise(page, bytes, MADV_WIPEONFORK) == 0)
+        return page;
+    munmap(page, bytes);
+    return NULL;
+}
+
 int gk_engine_init(gk_engine *engine, gk_locator locate, void *locate_context) {
     memset(engine, 0, sizeof *engine);
     pthread_mutex_init(&engine->lock, NULL);
@@ -22,6 +35,7 @@ int gk_engine_init(gk_engine *engine, gk_locator locate, void *locate_context) {
     engine->pinned_limit = default_pinned_limit();
     engine->mapped_limit = MAPPED_BYTES;
     engine->chunk_limit = GK_PIPELINE_CHUNK;
+    engine->here = wiped_page();
     return pthread_key_create(&engine->current, NULL) == 0 ? 0 : -1;
 }
 
@@ -49,6 +63,8 @@ void gk_engine_close(gk_engine *engine) {
         close_device(device, device && gk_engine_usable(engine, device) != NULL);
     }
     gk_workers_free(engine->workers);
+    if (engine->here)
+        munmap(engine->here, (size_t)sysconf(_SC_PAGESIZE));
     pthread_key_delete(engine->current);
     pthread_mutex_destroy(&engine->lock);
 }
@@ -111,6 +127,7 @@ static gk_status equip(gk_engine *engine, gk_device *device, gk_error *error) {
     }
     if (!device->pipeline || !device->mailboxes)
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
+    device->backend->choices = &device->choices;
     gk_backend_fault_wrap(&device->faulty, device->backend, &engine->faults);
     return GK_OK;
 }
@@ -127,6 +144,8 @@ static gk_status open_once(gk_engine *engine, int ordinal, gk_device **device, g
             status = equip(engine, made, error);
         if (status == GK_OK) {
             engine->opener = getpid();
+            if (engine->here)
+                *engine->here = engine->opener;
             atomic_store(&engine->devices[ordinal], made);
             *device = made;
         } else {
@@ -159,8 +178,14 @@ gk_status gk_engine_device(gk_engine *engine, gk_device **device, gk_backend **b
     return GK_OK;
 }
 
+bool gk_engine_is_open(const gk_engine *engine) {
+    int ordinal = gk_engine_current(engine);
+    return ordinal >= 0 && ordinal < GK_MAX_DEVICES && atomic_load(&engine->devices[ordinal]);
+}
+
 gk_backend *gk_engine_usable(const gk_engine *engine, const gk_device *device) {
-    return is_cuda(device->backend) && engine->opener != getpid() ? NULL : device->backend;
+    pid_t here = engine->here ? *engine->here : getpid();
+    return here == engine->opener || !is_cuda(device->backend) ? device->backend : NULL;
 }
 
 void gk_engine_limit_pinned(gk_engine *engine, size_t bytes) {

@@ -13,6 +13,7 @@
 #include "mailbox.h"
 #include "pipeline.h"
 #include "pool.h"
+#include "registry.h"
 #include "workers.h"
 
 enum { GK_MAX_DEVICES = 16 };
@@ -20,6 +21,7 @@ enum { GK_MAX_DEVICES = 16 };
 typedef struct gk_device {
     gk_backend *backend;
     gk_faulty faulty;
+    gk_choices choices;
     gk_pool *pool;
     gk_pipeline *pipeline;
     gk_mailboxes *mailboxes;
@@ -31,6 +33,8 @@ typedef struct gk_engine {
     pthread_key_t current; /* the ordinal that a thread has chosen, as a pointer; 0 by default */
     gk_workers *workers;   /* shared by the devices */
     pid_t opener;          /* the process that opened a device: CUDA does not survive a fork */
+    pid_t *here;           /* the same on a page that a fork wipes: nobody need be asked who we are;
+                              NULL where the system has no such pages */
     gk_error no_gpu;       /* why the simulator serves, where nobody asked for it */
     gk_faults faults;
     atomic_int strict;          /* how many gpukern.strict() blocks are open */
@@ -51,6 +55,9 @@ void gk_engine_close(gk_engine *engine);
    unset for a GPU where there is one and the simulator elsewhere. */
 gk_status gk_engine_device(gk_engine *engine, gk_device **device, gk_backend **backend,
                            gk_error *error);
+
+/* Whether the calling thread's device is open. */
+bool gk_engine_is_open(const gk_engine *engine);
 
 /* The device's backend for giving memory back; NULL in a process that must not touch it. */
 gk_backend *gk_engine_usable(const gk_engine *engine, const gk_device *device);

@@ -84,10 +84,12 @@ static int take_reduction(gk_state *state, gk_call *call, const gk_operation *op
 /* Shapes, dtypes and the variant, before any memory is asked for. */
 static int infer(gk_state *state, gk_call *call, const gk_operation *operation,
                  const gk_array *arrays, gk_array *expected) {
-    gk_status status;
-    Py_BEGIN_ALLOW_THREADS;
-    status = gk_operation_infer(call, operation, arrays, expected);
-    Py_END_ALLOW_THREADS;
+    /* The first look for a row may load a library, which takes time and the GIL. */
+    bool known = gk_row_known(call->operation, call->variant, arrays[0].dtype, call->backend);
+    PyThreadState *released = known ? NULL : PyEval_SaveThread();
+    gk_status status = gk_operation_infer(call, operation, arrays, expected);
+    if (released)
+        PyEval_RestoreThread(released);
     if (status == GK_OK)
         return 0;
     gk_raise(state, &call->error);
@@ -105,10 +107,11 @@ static int make_output(gk_state *state, gk_call *call, const gk_operation *opera
         on_device |= arrays[i].place == GK_DEVICE;
     if (!on_device)
         return gk_new_output(state, call, expected, output);
-    *output = (gk_output){.object = gk_device_array_new(state, call, expected)};
+    output->bridge = NULL;
+    output->object = gk_device_array_new(state, call, expected);
     if (!output->object)
         return -1;
-    output->array = ((gk_device_array *)output->object)->array;
+    gk_copy_view(&output->array, &((gk_device_array *)output->object)->array);
     return 0;
 }
 
@@ -144,7 +147,7 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
                     const gk_options *options) {
     gk_call call;
     gk_profiled profiled;
-    gk_operand operands[GK_MAX_OPERANDS];
+    PyObject *keepers[GK_MAX_OPERANDS];
     gk_array arrays[GK_MAX_OPERANDS], expected;
     gk_output output;
     PyObject *result = NULL;
@@ -152,12 +155,10 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
     if (gk_begin(state, &call, operation->name) < 0)
         return NULL;
     gk_profile_begin(state, &call, &profiled);
-    if (gk_stream_from_object(operation->name, options->stream, &call.stream) < 0 ||
+    if (gk_take_stream(state, &call, options->stream) < 0 ||
         take_variant(&call, options->variant) < 0 ||
-        gk_take_operands(state, &call, objects, count, operands) < 0)
+        gk_take_operands(state, &call, objects, count, arrays, keepers) < 0)
         return NULL;
-    for (int i = 0; i < count; i++)
-        arrays[i] = operands[i].array;
     if (take_reduction(state, &call, operation, options, arrays[0].ndim) == 0 &&
         infer(state, &call, operation, arrays, &expected) == 0 &&
         make_output(state, &call, operation, arrays, options->out, &expected, &output) == 0) {
@@ -166,7 +167,7 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
             result = Py_NewRef(output.object);
         gk_drop_output(&output);
     }
-    gk_drop_operands(operands, count);
+    gk_drop_operands(keepers, count);
     if (result && !given(options->out) && expected.ndim == 0)
         result = gk_as_scalar(result);
     return result;

@@ -108,9 +108,65 @@ static gk_status no_such_dtype(const char *op, gk_dtype dtype, gk_error *error) 
                    gk_dtype_name(dtype), dtype_names(op).text);
 }
 
+/* remembered choices --------------------------------------------------------------------------- */
+
+enum { DTYPES = GK_bits64 + 1, ALIGNMENTS = 5 }; /* of 1, 2, 4, 8 and 16 bytes or more */
+enum { OPERATIONS = GK_CHOICES / 2 / (DTYPES * ALIGNMENTS) };
+
+static size_t hash_name(const char *name) {
+    size_t hash = 5381;
+    while (*name)
+        hash = hash * 33 + (unsigned char)*name++;
+    return hash;
+}
+
+/* The first half of the choices: a cell for each dtype and alignment of an operation, so that what
+   stands there is right if it is of that operation. */
+static _Atomic(const gk_row *) *chosen_cell(gk_backend *backend, const char *op, gk_dtype dtype,
+                                            uintptr_t address_bits) {
+    size_t alignment = (size_t)__builtin_ctzll((unsigned long long)address_bits | 16);
+    size_t cell = (hash_name(op) % OPERATIONS * DTYPES + dtype) * ALIGNMENTS + alignment;
+    return &backend->choices->rows[cell];
+}
+
+/* The second half: what stands there is right if its names are. */
+static _Atomic(const gk_row *) *named_cell(gk_backend *backend, const char *op, const char *variant,
+                                           gk_dtype dtype) {
+    size_t hash = (hash_name(op) * 31 + hash_name(variant)) * DTYPES + dtype;
+    return &backend->choices->rows[GK_CHOICES / 2 + hash % (GK_CHOICES / 2)];
+}
+
+/* The row of that name if it was looked up before, and the cell for it if not. */
+static const gk_row *named_before(gk_backend *backend, const char *op, const char *variant,
+                                  gk_dtype dtype, _Atomic(const gk_row *) **cell) {
+    *cell = named_cell(backend, op, variant, dtype);
+    const gk_row *row = atomic_load_explicit(*cell, memory_order_relaxed);
+    bool same = row && strcmp(row->op, op) == 0 && strcmp(row->variant, variant) == 0 &&
+                gk_row_serves(row, dtype);
+    return same ? row : NULL;
+}
+
+/* The row for these pointers if it was chosen before, and the cell for it if not. */
+static const gk_row *chosen_before(gk_backend *backend, const char *op, gk_dtype dtype,
+                                   uintptr_t address_bits, _Atomic(const gk_row *) **cell) {
+    *cell = chosen_cell(backend, op, dtype, address_bits);
+    const gk_row *row = atomic_load_explicit(*cell, memory_order_relaxed);
+    return row && strcmp(row->op, op) == 0 ? row : NULL;
+}
+
+bool gk_row_known(const char *op, const char *variant, gk_dtype dtype, gk_backend *backend) {
+    _Atomic(const gk_row *) *cell;
+    return variant ? named_before(backend, op, variant, dtype, &cell) != NULL
+                   : chosen_before(backend, op, dtype, 0, &cell) != NULL;
+}
+
 gk_status gk_row_named(const char *op, const char *variant, gk_dtype dtype, gk_backend *backend,
                        const gk_row **row, gk_error *error) {
+    _Atomic(const gk_row *) *cell;
     bool known = false;
+    *row = named_before(backend, op, variant, dtype, &cell);
+    if (*row)
+        return GK_OK;
     for (int i = 0; i < ROWS; i++) {
         if (strcmp(table[i].op, op) != 0 || strcmp(table[i].variant, variant) != 0)
             continue;
@@ -122,6 +178,7 @@ gk_status gk_row_named(const char *op, const char *variant, gk_dtype dtype, gk_b
             return gk_fail_in(error, "%s: variant '%s' does not run here: ", op, variant);
         }
         *row = &table[i];
+        atomic_store_explicit(cell, *row, memory_order_relaxed);
         return GK_OK;
     }
     if (!known)
@@ -136,7 +193,13 @@ gk_status gk_row_named(const char *op, const char *variant, gk_dtype dtype, gk_b
 
 gk_status gk_row_chosen(const char *op, gk_dtype dtype, gk_backend *backend, uintptr_t address_bits,
                         const gk_row *wanted, const gk_row **row, gk_error *error) {
+    _Atomic(const gk_row *) *cell;
     bool served = false;
+    *row = chosen_before(backend, op, dtype, address_bits, &cell);
+    if (wanted) /* it was found to run when it was looked up by its name */
+        *row = (address_bits & (uintptr_t)(wanted->alignment - 1)) == 0 ? wanted : NULL;
+    if (*row)
+        return GK_OK;
     gk_error why = {0};
     for (int i = ROWS - 1; i >= 0; i--) {
         const gk_row *candidate = &table[i];
@@ -148,6 +211,8 @@ gk_status gk_row_chosen(const char *op, gk_dtype dtype, gk_backend *backend, uin
             !gk_row_runs(candidate, backend, &why))
             continue;
         *row = candidate;
+        if (!wanted)
+            atomic_store_explicit(cell, candidate, memory_order_relaxed);
         return GK_OK;
     }
     if (!served)

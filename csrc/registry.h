@@ -2,6 +2,8 @@
 #ifndef GK_REGISTRY_H
 #define GK_REGISTRY_H
 
+#include <stdatomic.h>
+
 #include "array.h"
 #include "backend.h"
 
@@ -21,6 +23,13 @@ struct gk_row {
     const char *note; /* what this step adds to the one before it */
 };
 
+/* What was chosen before: rows by operation, dtype and alignment, and by name. A lookup that finds
+   nothing walks the table once and writes its answer here. */
+enum { GK_CHOICES = 1 << 14 };
+typedef struct gk_choices {
+    _Atomic(const gk_row *) rows[GK_CHOICES];
+} gk_choices;
+
 /* All rows, family by family, each family from the naive variant up. */
 const gk_row *gk_rows(size_t *count);
 
@@ -33,6 +42,9 @@ bool gk_row_runs(const gk_row *row, gk_backend *backend, gk_error *why);
 /* The row of that name, or an error that lists the ones there are. */
 gk_status gk_row_named(const char *op, const char *variant, gk_dtype dtype, gk_backend *backend,
                        const gk_row **row, gk_error *error);
+
+/* Whether such a row was looked up before: then nothing is loaded, and nobody is waited for. */
+bool gk_row_known(const char *op, const char *variant, gk_dtype dtype, gk_backend *backend);
 
 /* The row to run: the last one in its family that runs here and whose alignment suits
    `address_bits` (the bitwise or of every pointer); with `wanted` set, the last one not behind it,

@@ -40,15 +40,29 @@ static int show_simulator(gk_state *state) {
 }
 
 int gk_begin(gk_state *state, gk_call *call, const char *operation) {
-    gk_status status;
-    Py_BEGIN_ALLOW_THREADS;
-    status = gk_call_begin(call, &state->engine, operation);
-    Py_END_ALLOW_THREADS;
+    /* Only opening a device takes time, and may need the GIL in another thread. */
+    PyThreadState *released = gk_engine_is_open(&state->engine) ? NULL : PyEval_SaveThread();
+    gk_status status = gk_call_begin(call, &state->engine, operation);
+    if (released)
+        PyEval_RestoreThread(released);
     if (status != GK_OK) {
         gk_raise(state, &call->error);
         return -1;
     }
     return show_simulator(state);
+}
+
+int gk_take_stream(gk_state *state, gk_call *call, PyObject *object) {
+    gk_stream stream;
+    if (!object || Py_IsNone(object))
+        return 0;
+    if (gk_stream_from_object(call->operation, object, &stream) < 0)
+        return -1;
+    call->keeper = PyLong_Check(object) ? NULL : object;
+    if (gk_call_on(call, stream) == GK_OK)
+        return 0;
+    gk_raise(state, &call->error);
+    return -1;
 }
 
 void gk_end(gk_call *call) {
@@ -60,8 +74,10 @@ void gk_end(gk_call *call) {
 }
 
 void gk_profile_begin(const gk_state *state, gk_call *call, gk_profiled *profiled) {
+    if (!state->profile)
+        return;
     *profiled = (gk_profiled){.start = gk_seconds()};
-    call->phases = state->profile ? &profiled->phases : NULL;
+    call->phases = &profiled->phases;
 }
 
 static PyObject *shape_list(const gk_array *operands, int operand_count) {

@@ -99,7 +99,7 @@ static bool is_ready(const gk_array *array) {
 }
 
 static gk_status temporary_array(gk_call *call, const gk_array *like, gk_array *made) {
-    *made = *like;
+    gk_copy_view(made, like);
     made->place = GK_DEVICE;
     made->readonly = false;
     made->swapped = false;
@@ -110,10 +110,10 @@ static gk_status temporary_array(gk_call *call, const gk_array *like, gk_array *
 
 void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array *view) {
     int missing = target->ndim - source->ndim;
-    *view = *source;
+    gk_copy_view(view, source);
     view->ndim = target->ndim;
-    memcpy(view->shape, target->shape, sizeof view->shape);
     for (int i = 0; i < target->ndim; i++) {
+        view->shape[i] = target->shape[i];
         bool repeated = i < missing || source->shape[i - missing] != target->shape[i];
         view->strides[i] = repeated ? 0 : source->strides[i - missing];
     }
@@ -131,6 +131,8 @@ char *gk_mapped_view(gk_array *view, char *memory) {
 
 gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
     gk_busy busy = {0};
+    if (call->captured)
+        return gk_call_refuse_host(call);
     flow->after = call->stream;
     flow->chunk = atomic_load(&call->engine->chunk_limit);
     flow->interruption = call->interruption;
@@ -227,24 +229,20 @@ void gk_copy_host(gk_engine *engine, const gk_array *to, const gk_array *from) {
 
 gk_status gk_stage_operand(gk_call *call, const gk_array *operand, const gk_array *shape_of,
                            gk_array *staged) {
-    gk_array on_device = *operand;
     gk_status status = GK_OK;
+    gk_copy_view(staged, operand);
     if (operand->place == GK_HOST) {
-        status = temporary_array(call, operand, &on_device);
+        status = temporary_array(call, operand, staged);
         if (status == GK_OK)
-            status = gk_upload(call, operand, on_device.data);
-    } else if (operand->producer != 0 && gk_count(operand) > 0) {
-        status = call->backend->wait(call->backend, call->stream, operand->producer, &call->error);
-        if (status != GK_OK)
-            gk_fail_in(&call->error, "%s: ", call->operation);
+            status = gk_upload(call, operand, staged->data);
+    } else {
+        status = gk_call_wait(call, operand);
     }
-    if (status != GK_OK)
+    if (status != GK_OK || (is_ready(staged) && gk_same_shape(staged, shape_of)))
         return status;
-    if (is_ready(&on_device) && gk_same_shape(&on_device, shape_of)) {
-        *staged = on_device;
-        return GK_OK;
-    }
-    gk_array view, target = *shape_of;
+    gk_array on_device, view, target;
+    gk_copy_view(&on_device, staged);
+    gk_copy_view(&target, shape_of);
     target.dtype = operand->dtype;
     gk_broadcast_view(&on_device, shape_of, &view);
     status = temporary_array(call, &target, staged);
@@ -258,15 +256,12 @@ gk_status gk_stage_result(gk_call *call, const gk_array *result, const gk_array 
         bool in_place = elementwise && operands[i].data == result->data;
         direct = in_place || !gk_overlaps(&operands[i], result);
     }
-    gk_status status = GK_OK;
-    if (result->place == GK_DEVICE && result->producer != 0 && gk_count(result) > 0) {
-        status = call->backend->wait(call->backend, call->stream, result->producer, &call->error);
-        if (status != GK_OK)
-            return gk_fail_in(&call->error, "%s: ", call->operation);
-    }
+    gk_status status = gk_call_wait(call, result);
+    if (status != GK_OK)
+        return status;
     if (!direct)
         return temporary_array(call, result, staged);
-    *staged = *result;
+    gk_copy_view(staged, result);
     return GK_OK;
 }
 

@@ -2,7 +2,7 @@
 
 ``add``, ``matmul``, ``transpose`` and the reductions (``sum``, ``mean``, ``prod``, ``max``, ``min``,
 ``argmax``, ``argmin``, ``norm``, ``dot``) take NumPy arrays, device arrays or any object with
-``__cuda_array_interface__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
+``__cuda_array_interface__`` or ``__dlpack__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
 simulator, and one ``SimulatorWarning`` says so.
 """
 
@@ -19,6 +19,7 @@ from gpukern._core import (
     argmin,
     dot,
     empty,
+    from_dlpack,
     matmul,
     max,
     mean,
@@ -63,6 +64,7 @@ __all__ = [
     "device_info",
     "dot",
     "empty",
+    "from_dlpack",
     "limits",
     "matmul",
     "max",

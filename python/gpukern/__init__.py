@@ -1,8 +1,8 @@
 """CUDA kernels, written in C, that run under NumPy arrays.
 
-``add``, ``matmul``, ``transpose`` and the reductions (``sum``, ``mean``, ``prod``, ``max``, ``min``,
-``argmax``, ``argmin``, ``norm``, ``dot``) take NumPy arrays, device arrays or any object with
-``__cuda_array_interface__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
+``add``, ``matmul``, ``transpose`` and the reductions (``sum``, ``mean``, ``prod``, ``max``,
+``min``, ``argmax``, ``argmin``, ``norm``, ``dot``) take NumPy arrays, device arrays or any object
+with ``__cuda_array_interface__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
 simulator, and one ``SimulatorWarning`` says so.
 """
 

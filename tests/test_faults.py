@@ -108,7 +108,7 @@ def host_values(array: Any) -> np.ndarray:
 
 
 def planted(op: str, kinds: tuple[str, ...], out_kind: str, seed: int, **options: Any) -> Planted:
-    shape = (9, 9)
+    shape = (9,) if op == "dot" else (9, 9)
     values = [random(shape, DTYPES["float32"], seed + i) for i in range(len(kinds))]
     operands, readers = zip(*map(placed, kinds, values), strict=True)
     out, out_reader = None, bytes
@@ -126,20 +126,22 @@ def planted(op: str, kinds: tuple[str, ...], out_kind: str, seed: int, **options
 
     def check(got: Any) -> None:
         if out_kind != "an input":  # there the second of two calls starts from another array
-            assert_right(op, host_values(got), values)
+            assert_right(op, host_values(got), values, options.get("variant", "default"))
 
     return Planted(call, lambda: [read() for read in (*readers, out_reader)], check)
 
 
-def assert_right(op: str, got: np.ndarray, values: list[np.ndarray]) -> None:
+def assert_right(op: str, got: np.ndarray, values: list[np.ndarray], variant: str) -> None:
     if op == "add":
         oracle.assert_same(got, oracle.add(*values), op)
     elif op == "sum":
-        oracle.assert_sum(got, values[0], "default", op)
+        oracle.assert_sum(got, values[0], variant, op)
     elif op == "matmul":
         oracle.assert_matmul(got, *values, "cublas", op)
-    else:
+    elif op == "transpose":
         oracle.assert_same(got, np.ascontiguousarray(values[0].T), op)
+    else:
+        oracle.assert_same(got, np.asarray(getattr(gk, op)(*values)), op)
 
 
 def combinations() -> list[tuple[str, tuple[str, ...], str]]:
@@ -191,7 +193,7 @@ def test_every_step_may_fail_under_strict(op):
     ("op", "variant"), [(v.op, v.variant) for v in gk.variants(dtype="float32") if v.runs]
 )
 def test_every_step_of_every_variant_may_fail(op, variant):
-    kinds = ("host",) * (2 if op in ("add", "matmul") else 1)
+    kinds = ("host",) * (2 if op in ("add", "matmul", "dot") else 1)
     assert_survives(lambda: planted(op, kinds, "none", 1, variant=variant), 3)
 
 

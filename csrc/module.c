@@ -450,7 +450,7 @@ static PyMethodDef methods[] = {
      "\nOf no elements there is none: ValueError."},
     {"norm", GK_FAST(norm),
      "norm" GK_MAX_SIGNATURE "The 2-norm of the elements, over all axes or some: the root of the "
-                             "sum of the squares.\n\n" GK_AXIS_DOC GK_KEEPDIMS_DOC GK_OPTIONS_DOC
+     "sum of the squares.\n\n" GK_AXIS_DOC GK_KEEPDIMS_DOC GK_OPTIONS_DOC
      "The result has the dtype of a, float64 for integers. float32 and float64 squares are "
      "carried\n"
      "in twice their precision, those of float16 and bfloat16 in float32; they overflow as\n"

@@ -377,6 +377,8 @@ static gk_status run_panel(panels *of, const gk_array *part, uint64_t reduced) {
     gk_call call = *of->call; /* what a panel takes is given back at its end */
     gk_array there = *part, result = {.dtype = of->result, .data = of->next};
     gk_reduce_plan plan = of->plan;
+    if (gk_interrupted(call.interruption, &of->call->error))
+        return GK_INTERRUPTED;
     call.temporary_count = 0;
     there.place = GK_DEVICE;
     there.swapped = false;

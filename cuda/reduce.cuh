@@ -32,13 +32,17 @@ template <typename T> __device__ static inline bool gk_is_aligned(const T *at) {
     return (uintptr_t)at % GK_REDUCE_VECTOR_BYTES == 0;
 }
 
+template <typename T> __device__ static inline gk_vector<T> gk_load_whole(const T *at) {
+    return {*(const uint4 *)at};
+}
+
 // Elements [i, i + WIDTH) of a run of n; what is beyond its end is padding. The elements are the same
 // ones where the run is not aligned: only the loads are narrower.
 template <class Op, typename T>
 __device__ static inline gk_vector<T> gk_load(const Op &op, const T *run, size_t i, size_t n, bool aligned) {
     enum { WIDTH = gk_vector<T>::WIDTH };
     if (aligned && i + WIDTH <= n)
-        return {*(const uint4 *)(run + i)};
+        return gk_load_whole(run + i);
     T elements[WIDTH];
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
@@ -46,15 +50,6 @@ __device__ static inline gk_vector<T> gk_load(const Op &op, const T *run, size_t
     gk_vector<T> loaded;
     memcpy(&loaded.bits, elements, sizeof loaded.bits);
     return loaded;
-}
-
-// The same vector, to be taken once more without changing anything.
-template <class Op, typename T> __device__ static inline void gk_pad(const Op &op, gk_vector<T> &taken) {
-    T elements[gk_vector<T>::WIDTH];
-#pragma unroll
-    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-        elements[e] = op.padding(taken[e]);
-    memcpy(&taken.bits, elements, sizeof taken.bits);
 }
 
 // Lane 0 of each group of `width` lanes gets all that they hold.
@@ -91,31 +86,39 @@ __device__ static inline bool gk_is_last(unsigned *arrivals, size_t blocks) {
     return turn == (unsigned)blocks - 1;
 }
 
-// Long rows: one block takes a segment of a row. All elements of an array are one row.
-template <class Op>
-__device__ static inline void gk_reduce_row(const Op &op, const gk_reduction &how, typename Op::State &state,
-                                            const typename Op::Element *a, const typename Op::Element *b, size_t n,
-                                            size_t index) {
-    typedef gk_vector<typename Op::Element> Vector;
+template <class Op, typename T>
+__device__ static inline void gk_take_vector(const Op &op, typename Op::State &state, const gk_vector<T> &x, const gk_vector<T> &y, size_t index) {
+#pragma unroll
+    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+        op.take(state, x[e], y[e], index + e);
+}
+
+// A thread's part of a run of n elements, the first of which has the number `index`: every 256th
+// vector, four loads at a time as long as all are whole.
+template <class Op, typename T>
+__device__ static inline void gk_take_run(const Op &op, typename Op::State &state, const T *a, const T *b, size_t n, size_t index) {
+    enum { WIDTH = gk_vector<T>::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH };
     bool aligned = gk_is_aligned(a) && gk_is_aligned(b);
-    for (size_t tile = 0; tile < n; tile += GK_REDUCE_LOADS * GK_REDUCE_THREADS * Vector::WIDTH) {
-        Vector x[GK_REDUCE_LOADS], y[GK_REDUCE_LOADS];
-        size_t at[GK_REDUCE_LOADS];
+    size_t i = threadIdx.x * WIDTH, whole = aligned ? n / (STEP * GK_REDUCE_LOADS) : 0;
+    for (; whole > 0; whole--, i += STEP * GK_REDUCE_LOADS) {
+        gk_vector<T> x[GK_REDUCE_LOADS], y[GK_REDUCE_LOADS];
 #pragma unroll
         for (int j = 0; j < GK_REDUCE_LOADS; j++) {
-            at[j] = tile + ((size_t)j * GK_REDUCE_THREADS + threadIdx.x) * Vector::WIDTH;
-            x[j] = gk_load(op, a, at[j], n, aligned);
-            if (Op::OPERANDS == 2)
-                y[j] = gk_load(op, b, at[j], n, aligned);
+            x[j] = gk_load_whole(a + i + j * STEP);
+            y[j] = Op::OPERANDS == 2 ? gk_load_whole(b + i + j * STEP) : x[j];
         }
 #pragma unroll
         for (int j = 0; j < GK_REDUCE_LOADS; j++)
-#pragma unroll
-            for (int e = 0; e < Vector::WIDTH; e++)
-                op.take(state, x[j][e], Op::OPERANDS == 2 ? y[j][e] : x[j][e], index + at[j] + e);
+            gk_take_vector(op, state, x[j], y[j], index + i + j * STEP);
+    }
+#pragma unroll 1
+    for (; i < n; i += STEP) {
+        gk_vector<T> x = gk_load(op, a, i, n, aligned);
+        gk_take_vector(op, state, x, Op::OPERANDS == 2 ? gk_load(op, b, i, n, aligned) : x, index + i);
     }
 }
 
+// Long rows: one block takes a segment of a row. All elements of an array are one row.
 template <class Op>
 __device__ static inline void gk_reduce_rows(const gk_reduction &how, const typename Op::Element *a, const typename Op::Element *b) {
     typedef typename Op::State State;
@@ -125,7 +128,7 @@ __device__ static inline void gk_reduce_rows(const gk_reduction &how, const type
     if (how.stage != GK_REDUCE_FINISH) {
         size_t begin = segment * how.segment, left = how.length - begin;
         size_t offset = row * how.length + begin;
-        gk_reduce_row(op, how, state, a + offset, b + offset, left < how.segment ? left : how.segment, how.first + begin);
+        gk_take_run(op, state, a + offset, b + offset, left < how.segment ? left : how.segment, how.first + begin);
         gk_join_block(op, state);
         bool whole = how.stage == GK_REDUCE_WHOLE;
         if (threadIdx.x == 0 && whole && how.segments == 1)
@@ -145,43 +148,52 @@ __device__ static inline void gk_reduce_rows(const gk_reduction &how, const type
 }
 
 // Short rows: a group of lanes takes several rows, side by side so that enough loads are under way.
+// WHOLE: every vector of every row is whole and aligned.
+template <bool WHOLE, class Op, typename T, int ROWS>
+__device__ static inline void gk_take_short(const Op &op, typename Op::State (&state)[ROWS], const T *const (&row)[ROWS], size_t first, size_t length,
+                                            size_t step) {
+    for (size_t i = first; i < length; i += step) {
+        gk_vector<T> x[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            x[r] = WHOLE ? gk_load_whole(row[r] + i) : gk_load(op, row[r], i, length, false);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            gk_take_vector(op, state[r], x[r], x[r], i);
+    }
+}
+
 template <class Op> __device__ static inline void gk_reduce_short(const gk_reduction &how, const typename Op::Element *a) {
-    typedef gk_vector<typename Op::Element> Vector;
-    enum { ROWS = GK_REDUCE_SHORT_ROWS };
+    enum { ROWS = GK_REDUCE_SHORT_ROWS, WIDTH = gk_vector<typename Op::Element>::WIDTH };
     Op op = {how.flip};
     unsigned lane = threadIdx.x % how.lanes, groups = GK_REDUCE_THREADS / how.lanes;
     size_t first = (size_t)blockIdx.x * groups * ROWS + threadIdx.x / how.lanes;
-    bool aligned = gk_is_aligned(a) && how.length % Vector::WIDTH == 0;
     typename Op::State state[ROWS];
+    const typename Op::Element *row[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < ROWS; r++) {
+        size_t number = first + (size_t)r * groups; // beyond the end: the last one again, for nobody
+        row[r] = a + (number < how.outer ? number : how.outer - 1) * how.length;
         state[r] = op.start();
-    for (size_t i = lane * Vector::WIDTH; i < how.length; i += how.lanes * Vector::WIDTH) {
-        Vector x[ROWS];
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            size_t row = first + (size_t)r * groups; // beyond the end: the last one again, for nobody
-            x[r] = gk_load(op, a + (row < how.outer ? row : how.outer - 1) * how.length, i, how.length, aligned);
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-#pragma unroll
-            for (int e = 0; e < Vector::WIDTH; e++)
-                op.take(state[r], x[r][e], x[r][e], i + e);
     }
+    if (gk_is_aligned(a) && how.length % WIDTH == 0)
+        gk_take_short<true>(op, state, row, lane * WIDTH, how.length, how.lanes * WIDTH);
+    else
+        gk_take_short<false>(op, state, row, lane * WIDTH, how.length, how.lanes * WIDTH);
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         gk_join_lanes(op, state[r], how.lanes);
-        size_t row = first + (size_t)r * groups;
-        if (lane == 0 && row < how.outer)
-            op.store(how, row, state[r]);
+        size_t number = first + (size_t)r * groups;
+        if (lane == 0 && number < how.outer)
+            op.store(how, number, state[r]);
     }
 }
 
 // Where a thread of a block of columns stands: `lanes` vectors side by side, the other threads below.
 struct gk_columns {
     size_t outer, segment, group, column;
-    unsigned x, y, height;
+    size_t height;
+    unsigned y;
 };
 template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const gk_reduction &how) {
     gk_columns at;
@@ -189,10 +201,9 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
     at.segment = blockIdx.x % how.segments;
     at.group = blockIdx.x / how.segments;
     at.outer = at.group / across;
-    at.x = threadIdx.x % how.lanes;
     at.y = threadIdx.x / how.lanes;
     at.height = GK_REDUCE_THREADS / how.lanes;
-    at.column = at.group % across * wide + at.x * WIDTH;
+    at.column = at.group % across * wide + threadIdx.x % how.lanes * WIDTH;
     return at;
 }
 
@@ -215,29 +226,31 @@ __device__ static inline void gk_join_columns(const Op &op, typename Op::State (
     }
 }
 
-// The rows [row, end) of a block's columns, every `height`-th one.
-template <class Op, int WIDTH>
-__device__ static inline void gk_take_columns(const Op &op, const gk_reduction &how, const gk_columns &at, const typename Op::Element *a,
-                                              size_t row, size_t end, typename Op::State (&state)[WIDTH]) {
+template <class Op, typename T, int WIDTH>
+__device__ static inline void gk_take_columns(const Op &op, typename Op::State (&state)[WIDTH], const gk_vector<T> &x, size_t index) {
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        op.take(state[e], x[e], x[e], index);
+}
+
+// A thread's part of the rows [row, end): every `height`-th one, eight loads at a time.
+template <class Op, typename T, int WIDTH>
+__device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, const T *a, size_t row, size_t end,
+                                           typename Op::State (&state)[WIDTH]) {
     enum { LOADS = GK_REDUCE_COLUMN_LOADS };
     bool aligned = gk_is_aligned(a) && how.inner % WIDTH == 0;
-    for (; row < end; row += (size_t)at.height * LOADS) {
-        gk_vector<typename Op::Element> x[LOADS];
-        size_t index[LOADS];
-#pragma unroll
-        for (int j = 0; j < LOADS; j++) {
-            size_t wanted = row + (size_t)j * at.height;
-            index[j] = wanted < end ? wanted : end - 1;
-            x[j] = gk_load(op, a + index[j] * how.inner, at.column, how.inner, aligned);
-            if (wanted >= end)
-                gk_pad(op, x[j]);
-        }
+    for (; aligned && row + (LOADS - 1) * at.height < end; row += LOADS * at.height) {
+        gk_vector<T> x[LOADS];
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
+            x[j] = gk_load_whole(a + (row + j * at.height) * how.inner + at.column);
 #pragma unroll
-            for (int e = 0; e < WIDTH; e++)
-                op.take(state[e], x[j][e], x[j][e], index[j]);
+        for (int j = 0; j < LOADS; j++)
+            gk_take_columns(op, state, x[j], row + j * at.height);
     }
+#pragma unroll 1
+    for (; row < end; row += at.height)
+        gk_take_columns(op, state, gk_load(op, a + row * how.inner, at.column, how.inner, aligned), row);
 }
 
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
@@ -252,7 +265,7 @@ template <class Op> __device__ static inline void gk_reduce_columns(const gk_red
     for (int e = 0; e < WIDTH; e++)
         state[e] = op.start();
     if (at.column < how.inner)
-        gk_take_columns(op, how, at, a + at.outer * how.length * how.inner, begin + at.y, end, state);
+        gk_take_rows(op, how, at, a + at.outer * how.length * how.inner, begin + at.y, end, state);
     gk_join_columns(op, state, how.lanes);
     if (how.segments > 1) {
 #pragma unroll

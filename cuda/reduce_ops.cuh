@@ -70,7 +70,7 @@ template <typename A> __device__ static inline A gk_two_sum(A a, A b, A *error) 
 // A pair rounded once. What overflows has no error left: then the high part is the sum as it is.
 template <typename B, typename A> __device__ static inline B gk_settle(gk_pair<A> sum) {
     B whole = (B)sum.high + (B)sum.low;
-    return sum.low == 0 || whole != whole ? (B)sum.high : whole;
+    return whole != whole ? (B)sum.high : whole;
 }
 
 // results ----------------------------------------------------------------------------------------
@@ -132,14 +132,14 @@ template <typename A> __device__ static inline void gk_store_sum(const gk_reduct
 
 // sums -------------------------------------------------------------------------------------------
 
-// One addition an element, in A; integers wrap around. -0.0 is what changes no sum, not even of -0.0.
+// One addition an element, in A; integers wrap around.
 template <typename T, typename A> struct gk_plain_sum {
     typedef T Element;
     typedef A State;
     static constexpr int OPERANDS = 1;
     bool flip;
-    __device__ static State start() { return State(-0.0f); }
-    __device__ static T padding(T) { return T(-0.0f); }
+    __device__ static State start() { return State(0); }
+    __device__ static T padding(T) { return T(0.0f); }
     __device__ static void take(State &state, T x, T, size_t) { state = gk_plus(state, gk_as<A>(x)); }
     __device__ static void join(State &state, State other) { state = gk_plus(state, other); }
     __device__ static void store(const gk_reduction &how, size_t i, State state) { gk_store_sum(how, i, state); }
@@ -152,8 +152,8 @@ template <typename T, typename A> struct gk_compensated_sum {
     typedef gk_pair<A> State;
     static constexpr int OPERANDS = 1;
     bool flip;
-    __device__ static State start() { return {A(-0.0f), A(0)}; }
-    __device__ static T padding(T) { return T(-0.0f); }
+    __device__ static State start() { return {A(0), A(0)}; }
+    __device__ static T padding(T) { return T(0.0f); }
     __device__ static void take(State &state, T x, T, size_t) {
         A error;
         state.high = gk_two_sum(state.high, gk_as<A>(x), &error);
@@ -185,7 +185,6 @@ template <typename T, typename A> struct gk_product {
 // digits than float32 has.
 template <int COUNT, typename T, typename A> struct gk_plain_dot : gk_plain_sum<T, A> {
     static constexpr int OPERANDS = COUNT;
-    __device__ static T padding(T) { return T(0.0f); }
     __device__ static void take(A &state, T x, T y, size_t) {
         state = gk_plus(state, gk_times(gk_as<A>(x), gk_as<A>(y)));
     }
@@ -194,7 +193,6 @@ template <int COUNT, typename T, typename A> struct gk_plain_dot : gk_plain_sum<
 // And with twice the precision: a fused multiplication tells what the product has lost.
 template <int COUNT, typename T, typename A> struct gk_compensated_dot : gk_compensated_sum<T, A> {
     static constexpr int OPERANDS = COUNT;
-    __device__ static T padding(T) { return T(0.0f); }
     __device__ static void take(gk_pair<A> &state, T x, T y, size_t) {
         A left = gk_as<A>(x), right = gk_as<A>(y), product = gk_times(left, right), error;
         state.high = gk_two_sum(state.high, product, &error);

@@ -53,7 +53,7 @@ extern "C" __global__ void gk_sum_interleaved_f32(float *partials, const float *
     __shared__ float cell[SUM_THREADS];
     size_t i = gk_thread();
     unsigned t = threadIdx.x;
-    cell[t] = i < n ? a[i] : -0.0f;
+    cell[t] = i < n ? a[i] : 0.0f;
     __syncthreads();
     for (unsigned stride = 1; stride < SUM_THREADS; stride *= 2) {
         if (t % (2 * stride) == 0)
@@ -78,7 +78,7 @@ __device__ static inline void add_sequentially(float *cell) {
 extern "C" __global__ void gk_sum_sequential_f32(float *partials, const float *a, size_t n) {
     __shared__ float cell[SUM_THREADS];
     size_t i = gk_thread();
-    cell[threadIdx.x] = i < n ? a[i] : -0.0f;
+    cell[threadIdx.x] = i < n ? a[i] : 0.0f;
     add_sequentially(cell);
     if (threadIdx.x == 0)
         partials[blockIdx.x] = cell[0];
@@ -87,7 +87,7 @@ extern "C" __global__ void gk_sum_sequential_f32(float *partials, const float *a
 extern "C" __global__ void gk_sum_first_add_f32(float *partials, const float *a, size_t n) {
     __shared__ float cell[SUM_THREADS];
     size_t i = (size_t)blockIdx.x * SUM_THREADS * 2 + threadIdx.x;
-    float first = i < n ? a[i] : -0.0f, second = i + SUM_THREADS < n ? a[i + SUM_THREADS] : -0.0f;
+    float first = i < n ? a[i] : 0.0f, second = i + SUM_THREADS < n ? a[i + SUM_THREADS] : 0.0f;
     cell[threadIdx.x] = first + second;
     add_sequentially(cell);
     if (threadIdx.x == 0)
@@ -105,7 +105,7 @@ template <int THREADS> __device__ static inline float block_sum(float sum) {
         of_warp[warp] = sum;
     __syncthreads();
     if (warp == 0) {
-        sum = lane < THREADS / GK_WARP ? of_warp[lane] : -0.0f;
+        sum = lane < THREADS / GK_WARP ? of_warp[lane] : 0.0f;
         for (int step = GK_WARP / 2; step > 0; step /= 2)
             sum += __shfl_down_sync(GK_ALL_LANES, sum, step);
     }
@@ -114,11 +114,11 @@ template <int THREADS> __device__ static inline float block_sum(float sum) {
 
 extern "C" __global__ void gk_sum_shuffle_f32(float *partials, const float *a, size_t n) {
     size_t first = (size_t)blockIdx.x * SUM_THREADS * SUM_PER_THREAD + threadIdx.x;
-    float sum = -0.0f;
+    float sum = 0.0f;
 #pragma unroll
     for (int j = 0; j < SUM_PER_THREAD; j++) {
         size_t i = first + (size_t)j * SUM_THREADS; // neighbouring threads, neighbouring elements
-        sum += i < n ? a[i] : -0.0f;
+        sum += i < n ? a[i] : 0.0f;
     }
     sum = block_sum<SUM_THREADS>(sum);
     if (threadIdx.x == 0)
@@ -127,16 +127,16 @@ extern "C" __global__ void gk_sum_shuffle_f32(float *partials, const float *a, s
 
 extern "C" __global__ void gk_sum_vectorized_f32(float *partials, const float *a, size_t n) {
     size_t first = (size_t)blockIdx.x * SUM_THREADS * SUM_PER_THREAD + threadIdx.x * 4;
-    float sum = -0.0f;
+    float sum = 0.0f;
     float4 x[SUM_PER_THREAD / 4];
 #pragma unroll
     for (int j = 0; j < SUM_PER_THREAD / 4; j++) {
         size_t i = first + (size_t)j * SUM_THREADS * 4;
-        x[j] = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);
+        x[j] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         if (i + 4 <= n)
             x[j] = *(const float4 *)(a + i);
         else if (i < n)
-            x[j] = make_float4(a[i], i + 1 < n ? a[i + 1] : -0.0f, i + 2 < n ? a[i + 2] : -0.0f, -0.0f);
+            x[j] = make_float4(a[i], i + 1 < n ? a[i + 1] : 0.0f, i + 2 < n ? a[i + 2] : 0.0f, 0.0f);
     }
 #pragma unroll
     for (int j = 0; j < SUM_PER_THREAD / 4; j++)
@@ -147,7 +147,7 @@ extern "C" __global__ void gk_sum_vectorized_f32(float *partials, const float *a
 }
 
 extern "C" __global__ void gk_sum_finish_f32(float *result, const float *partials, size_t n) {
-    float sum = -0.0f;
+    float sum = 0.0f;
 #pragma unroll 8
     for (size_t i = threadIdx.x; i < n; i += FINISH_THREADS)
         sum += partials[i];

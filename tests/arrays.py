@@ -36,6 +36,9 @@ EMPTY_SHAPES = ((0,), (0, 3), (3, 0), (2, 0, 4))
 
 CANARY = 0xA5
 
+# Over all elements or some axes, into another shape; dot takes two vectors.
+REDUCTIONS = ("sum", "mean", "prod", "max", "min", "norm", "argmax", "argmin")
+
 
 def on_gpu() -> bool:
     """Whether the suite runs on a real device, where larger sizes cost nothing."""

@@ -39,6 +39,32 @@ def run_sum(variant: Variant) -> None:
         got = gk.sum(gk.to_device(a), variant=variant.variant)
         exact = a.astype(np.int64).sum()
         check(str(variant), got, np.asarray(exact), abs(float(exact)) * 2.0**-7)
+    if variant.variant in ("single_launch", "compensated"):
+        run_reduction(variant)
+
+
+def run_reduction(variant: Variant) -> None:
+    """Along both axes and over all: rows, short rows, columns, and segments of each."""
+    for shape in ((3, 17_001), (70, 65), (9000, 3), (1, 1)):
+        a = random_array(shape, gk.empty(0, variant.dtype).dtype)
+        if variant.op == "prod":
+            a = np.sign(a).astype(a.dtype)
+        for axis in (None, 0, 1):
+            got = getattr(gk, variant.op)(gk.to_device(a), axis, variant=variant.variant)
+            wide = a.astype(np.float64)
+            of_numpy = np.linalg.norm if variant.op == "norm" else getattr(np, variant.op)
+            exact = of_numpy(wide.ravel()) if axis is None else of_numpy(wide, axis=axis)
+            if variant.op == "prod" and variant.dtype == "uint8":
+                exact = a.astype(np.int64).prod(axis=axis)
+            check(str(variant), got, exact, 2.0**-7 * max(float(np.abs(exact).max()), 1.0))
+
+
+def run_dot(variant: Variant) -> None:
+    for length in (*LENGTHS[:-1], 40_001):  # float16 counts that far
+        a = np.sign(random_array((length,), gk.empty(0, variant.dtype).dtype))
+        got = gk.dot(gk.to_device(a), gk.to_device(a), variant=variant.variant)
+        exact = np.dot(a.astype(np.int64), a.astype(np.int64)).astype(a.dtype)
+        check(str(variant), got, exact, 2.0**-7 * abs(float(exact)))
 
 
 def run_matmul(variant: Variant) -> None:
@@ -55,7 +81,9 @@ def run_transpose(variant: Variant) -> None:
         check(str(variant), gk.transpose(gk.to_device(a), variant=variant.variant), a.T, 0.0)
 
 
+REDUCTIONS = ("mean", "prod", "max", "min", "norm", "argmax", "argmin")
 RUNS = {"add": run_add, "sum": run_sum, "matmul": run_matmul, "transpose": run_transpose}
+RUNS |= {"dot": run_dot, **dict.fromkeys(REDUCTIONS, run_reduction)}
 
 
 def main() -> None:

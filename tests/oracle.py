@@ -118,19 +118,39 @@ def add(a: Any, b: Any) -> Array:
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of a sum: NumPy's, but for bfloat16, where it is the array's."""
-    return DTYPES["int64"] if dtype.kind == "i" else dtype.newbyteorder("=")
+    """The dtype of a sum: NumPy's, but for uint8 (NumPy: uint64) and bfloat16 (the array's)."""
+    return DTYPES["int64"] if dtype.kind in "iu" else dtype.newbyteorder("=")
 
 
 # What one block adds up: (elements, additions that an element goes through). The 16 elements of a
 # thread are 15 additions, a warp's shuffles 5, and those over 8 warps 3 (the rest add zeros).
-BLOCKS = {"interleaved": (256, 8), "tree": (256, 8), "shuffle": (4096, 15 + 5 + 3)}
+BLOCKS = {
+    "interleaved": (256, 8),
+    "sequential": (256, 8),
+    "first_add": (512, 9),
+    "shuffle": (4096, 15 + 5 + 3),
+    "vectorized": (4096, 15 + 5 + 3),
+}
 
 
-def sum_depth(variant: str, count: int) -> int:
+def segment(count: int, itemsize: int) -> int:
+    """How many elements a block adds up where the last one finishes (csrc/reduce_shape.c)."""
+    if count <= 16384:
+        return 16384
+    length = max(4096, 256 * 4 * 16 // itemsize)
+    while count > 4096 * length and length < 32768:
+        length *= 2
+    return length
+
+
+def sum_depth(variant: str, count: int, itemsize: int) -> int:
     """How many additions an element goes through at most."""
     if variant == "atomic":
         return max(count - 1, 0)
+    if variant not in BLOCKS:
+        elements = segment(count, itemsize)
+        partials = -(-count // elements)
+        return elements // 256 + 8 + (partials // 256 + 1 + 8 if partials > 1 else 0)
     elements, additions = BLOCKS[variant]
     partials = -(-count // elements)
     rounds = -(-partials // 1024)  # the finish has 1024 threads, and shuffles twice
@@ -143,6 +163,9 @@ def _exact_int_sum(a: Array) -> Array:
 
 def assert_sum(got: Any, a: Array, variant: str, case: str) -> None:
     """`got` is the sum of all elements of `a`, as near as the variant's additions allow."""
+    if variant == "default":
+        exacting = a.dtype in (DTYPES["float32"], DTYPES["float64"])
+        variant = "compensated" if exacting else "single_launch"
     got = np.asarray(got)
     assert got.shape == (), f"{case}: shape {got.shape}"
     assert got.dtype == sum_dtype(a.dtype), f"{case}: dtype {got.dtype}"
@@ -153,7 +176,10 @@ def assert_sum(got: Any, a: Array, variant: str, case: str) -> None:
         wide = a.astype(LONG)
         exact, magnitude = np.asarray(wide.sum()), np.asarray(np.abs(wide).sum())
         carried = accumulator(got.dtype)
-        relative = gamma(sum_depth(variant, a.size), roundoff(carried))
+        depth = sum_depth(variant, a.size, a.dtype.itemsize)
+        relative = gamma(depth, roundoff(carried))
+        if variant == "compensated":
+            relative = relative**2
         relative += gamma(a.size + 1, roundoff(LONG))
         # An infinite bound of a sum of zeros is 0: nothing was rounded.
         bound = relative * magnitude if magnitude else np.zeros_like(magnitude)
@@ -161,7 +187,7 @@ def assert_sum(got: Any, a: Array, variant: str, case: str) -> None:
             # A GPU's atomic addition to global memory takes and makes no subnormal numbers (PTX
             # ISA, atom.add.f32): each step may lose up to the smallest normal one.
             bound = bound + 2 * a.size * np.longdouble(ml_dtypes.finfo(got.dtype).tiny)
-        if carried != got.dtype:
+        if carried != got.dtype or variant == "compensated":
             bound = bound + roundoff(got.dtype) * (np.abs(exact) + bound) + tiniest(got.dtype) / 2
         _assert_within(got, exact, bound, magnitude, case)
 

@@ -103,7 +103,11 @@ DTYPE_ERRORS = {
     "add records": (lambda x: gk.add(RECORDS, RECORDS), ("add: ",)),
     "sum complex": (lambda x: gk.sum(COMPLEX), ("sum: ", "complex64")),
     "sum objects": (lambda x: gk.sum(OBJECTS), ("sum: ", "object")),
-    "sum int8": (lambda x: gk.sum(np.ones(3, np.int8)), ("sum: ", "int8", "int32")),
+    "sum in int32": (lambda x: gk.sum(x.f32, dtype="int32"), ("sum: ", "int32", "float64")),
+    "sum in less": (lambda x: gk.sum(x.f64, dtype="float32"), ("sum: ", "float32", "float64")),
+    "mean in int64": (lambda x: gk.mean(x.i32, dtype="int64"), ("mean: ", "int64", "float64")),
+    "prod in float64": (lambda x: gk.prod(x.i32, dtype="float64"), ("prod: ", "float64", "int32")),
+    "dot of two dtypes": (lambda x: gk.dot(x.f32[0], x.f64[0]), ("dot: ", "float32", "float64")),
     "matmul int32": (lambda x: gk.matmul(x.i32, x.i32.T), ("matmul: ", "int32", "float32")),
     "matmul objects": (lambda x: gk.matmul(OBJECTS, OBJECTS), ("matmul: ", "object")),
     "transpose complex": (lambda x: gk.transpose(COMPLEX), ("transpose: ", "complex64")),
@@ -364,12 +368,12 @@ def test_a_variant_of_another_dtype():
         *("add: ", "'f32x4'", "float64", "f64"),
     )
     assert_fails(
-        lambda x: gk.sum(x.d_f64, variant="tree"),
+        lambda x: gk.sum(x.d_f64, variant="sequential"),
         ValueError,
         "sum: ",
-        "'tree'",
+        "'sequential'",
         "float64",
-        "shuffle",
+        "compensated",
     )
 
 
@@ -414,26 +418,44 @@ def test_an_unknown_variant_is_an_error_on_empty_arrays_too():
         assert_fails(call, ValueError, "'none'")
 
 
-SUM_ERRORS = {
-    "an axis": (lambda x: gk.sum(x.f32, axis=0), ("sum: ", "axis")),
-    "an axis that is not there": (lambda x: gk.sum(x.f32, axis=5), ("sum: ", "axis")),
-}
-
-
 @pytest.mark.parametrize("axis", [1.5, "x", [0, 1], (0, "x"), object()])
 def test_an_axis_that_is_none(axis):
     assert_fails(lambda x: gk.sum(x.f32, axis=axis), TypeError, "sum: ", "axis")
 
 
-@pytest.mark.parametrize("axis", [(0, 0), (0, 1, 2), (), -3])
-def test_axes_that_do_not_fit(axis):
-    assert_fails(lambda x: gk.sum(x.f32, axis=axis), ValueError, "sum: ", "axis")
+@pytest.mark.parametrize("op", ["sum", "max", "norm"])
+@pytest.mark.parametrize("axis", [(0, 0), (0, -2), (0, 1, 2), 5, -3, 1 << 70])
+def test_axes_that_do_not_fit(op, axis):
+    assert_fails(lambda x: getattr(gk, op)(x.f32, axis=axis), ValueError, f"{op}: ", "axis")
 
 
-@pytest.mark.parametrize("case", SUM_ERRORS)
-def test_sum_over_one_axis_is_refused(case):
-    call, words = SUM_ERRORS[case]
-    assert_fails(call, ValueError, *words)
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+def test_an_index_is_along_one_axis(op):
+    assert_fails(lambda x: getattr(gk, op)(x.f32, axis=(0, 1)), TypeError, f"{op}: ", "axis")
+
+
+@pytest.mark.parametrize("options", [{"axis": 0}, {"dtype": "float64"}])
+def test_a_variant_for_whole_arrays_only(options):
+    assert_fails(
+        lambda x: gk.sum(x.f32, variant="shuffle", **options), ValueError, "sum: ", "'shuffle'"
+    )
+
+
+@pytest.mark.parametrize("op", ["max", "min", "argmax", "argmin"])
+def test_no_elements(op):
+    words = (
+        "empty sequence" if op.startswith("arg") else f"operation {op}imum which has no identity"
+    )
+    for device in (False, True):
+        for shape, axis in (((0,), None), ((3, 0), 1), ((0, 3), 0)):
+            x = gk.empty(shape) if device else np.empty(shape, np.float32)
+            assert_fails(lambda _, x=x, axis=axis: getattr(gk, op)(x, axis=axis), ValueError, words)
+
+
+def test_dot_takes_vectors():
+    assert_fails(lambda x: gk.dot(x.f32, x.f32), ValueError, "dot: ", "matmul")
+    assert_fails(lambda x: gk.dot(x.f32[0], 2.0), ValueError, "dot: ", "matmul")
+    assert_fails(lambda x: gk.dot(x.f32[0], x.f32[0, :1]), ValueError, "dot: ", "not aligned")
 
 
 def huge(count=1 << 47, dtype="float32"):

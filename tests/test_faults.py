@@ -18,6 +18,8 @@ from arrays import DTYPES, LAYOUTS, OnDevice, on_device, places, random
 from gpukern import _core
 
 OPS = ("add", "sum", "matmul", "transpose")
+# One of each kind of reduction, over the last axis but for dot.
+OTHERS = {"mean": -1, "argmax": -1, "norm": 0, "max": (0, 1)}
 # How an operand or out reaches the operation.
 MOST_STEPS = 4000  # a profiled product in panels, six workers at it, takes some 500
 KINDS = ("host", "host strided", "host swapped", "device", "device strided", "device off")
@@ -106,7 +108,7 @@ def host_values(array: Any) -> np.ndarray:
 
 
 def planted(op: str, kinds: tuple[str, ...], out_kind: str, seed: int, **options: Any) -> Planted:
-    shape = (9, 9)
+    shape = (9,) if op == "dot" else (9, 9)
     values = [random(shape, DTYPES["float32"], seed + i) for i in range(len(kinds))]
     operands, readers = zip(*map(placed, kinds, values), strict=True)
     out, out_reader = None, bytes
@@ -124,20 +126,22 @@ def planted(op: str, kinds: tuple[str, ...], out_kind: str, seed: int, **options
 
     def check(got: Any) -> None:
         if out_kind != "an input":  # there the second of two calls starts from another array
-            assert_right(op, host_values(got), values)
+            assert_right(op, host_values(got), values, options.get("variant", "default"))
 
     return Planted(call, lambda: [read() for read in (*readers, out_reader)], check)
 
 
-def assert_right(op: str, got: np.ndarray, values: list[np.ndarray]) -> None:
+def assert_right(op: str, got: np.ndarray, values: list[np.ndarray], variant: str) -> None:
     if op == "add":
         oracle.assert_same(got, oracle.add(*values), op)
     elif op == "sum":
-        oracle.assert_sum(got, values[0], "shuffle", op)
+        oracle.assert_sum(got, values[0], variant, op)
     elif op == "matmul":
         oracle.assert_matmul(got, *values, "cublas", op)
-    else:
+    elif op == "transpose":
         oracle.assert_same(got, np.ascontiguousarray(values[0].T), op)
+    else:
+        oracle.assert_same(got, np.asarray(getattr(gk, op)(*values)), op)
 
 
 def combinations() -> list[tuple[str, tuple[str, ...], str]]:
@@ -189,8 +193,42 @@ def test_every_step_may_fail_under_strict(op):
     ("op", "variant"), [(v.op, v.variant) for v in gk.variants(dtype="float32") if v.runs]
 )
 def test_every_step_of_every_variant_may_fail(op, variant):
-    kinds = ("host",) * (2 if op in ("add", "matmul") else 1)
+    kinds = ("host",) * (2 if op in ("add", "matmul", "dot") else 1)
     assert_survives(lambda: planted(op, kinds, "none", 1, variant=variant), 3)
+
+
+def simple_reduction(op: str, kind: str, shape: tuple[int, ...], axis: Any) -> Planted:
+    values = random(shape, DTYPES["float32"], 3)
+    operand, reader = placed(kind, values)
+    want = np.asarray(getattr(gk, op)(values.copy(), axis))
+
+    def check(got: Any) -> None:
+        assert host_values(got).tobytes() == want.tobytes()
+
+    return Planted(lambda: getattr(gk, op)(operand, axis), lambda: [reader()], check)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("op", OTHERS)
+def test_every_step_of_a_reduction_may_fail(op, kind):
+    assert_survives(lambda: simple_reduction(op, kind, (9, 9), OTHERS[op]), 2)
+
+
+@pytest.mark.parametrize("shape", [(3, 20_000), (3000, 8), (5, 7, 90)])
+def test_every_step_of_a_reduction_in_segments_may_fail(shape):
+    """Partial results, their counters, and axes that have to be moved first."""
+    axis = {2: 1 if shape[0] == 3 else 0, 3: (0, 2)}[len(shape)]
+    assert_survives(lambda: simple_reduction("sum", "device", shape, axis), 2)
+
+
+def test_every_step_of_a_reduction_by_panels_may_fail():
+    with gk.limits(device_memory=100_000, mapped_call=0):
+        for shape, axis in (((200, 999), 1), ((999, 200), 0)):
+            assert_survives(
+                lambda shape=shape, axis=axis: simple_reduction("sum", "host", shape, axis),
+                10,
+                fallback=True,
+            )
 
 
 # --- large host arrays ------------------------------------------------------------------------
@@ -206,6 +244,8 @@ FLOWS: dict[str, tuple[str, tuple[tuple[int, ...], ...], str]] = {
     "add to a pinned result": ("add", ((140_000,), (140_000,)), "none"),
     "broadcasting": ("add", ((300, 301), (1, 301)), "none"),
     "sum": ("sum", ((140_001,),), "none"),
+    "dot": ("dot", ((140_001,), (140_001,)), "none"),
+    "argmax": ("argmax", ((140_001,),), "none"),
     "matmul": ("matmul", ((2048, 520), (520, 1)), "none"),
     "matmul into an array": ("matmul", ((2048, 520), (520, 1)), "host"),
 }

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 import gpukern as gk
-from arrays import DTYPES, DeviceView, on_device, places, random, sanitized, settled
+from arrays import DTYPES, REDUCTIONS, DeviceView, on_device, places, random, sanitized, settled
 from gpukern import _core
 
 CALLS = 300 if sanitized() else 2000
@@ -58,6 +58,10 @@ GOOD = {
     "sum": lambda x: gk.sum(x.a),
     "sum out": lambda x: gk.sum(x.strided, axis=x.axes, dtype=x.dtype, out=x.total),
     "sum on the device": lambda x: gk.sum(x.device, keepdims=True),
+    "reductions": lambda x: [getattr(gk, op)(x.strided, 0) for op in REDUCTIONS],
+    "sum over an axis": lambda x: gk.sum(x.device, axis=(-1,), dtype=x.wide.dtype),
+    "argmax on the device": lambda x: gk.argmax(x.device, 1),
+    "dot": lambda x: gk.dot(x.a[0], x.device.to_host()[1]),
     "matmul": lambda x: gk.matmul(x.a, x.b),
     "matmul on the device": lambda x: gk.matmul(x.device, x.device, out=x.device_out),
     "transpose": lambda x: gk.transpose(x.a, out=x.out),
@@ -89,8 +93,10 @@ BAD = {
     "foreign out of another shape": lambda x: gk.add(x.short, x.short, out=x.view),
     "an interface without a version": lambda x: gk.add(changed(x, version=None), x.a),
     "an interface on the host": lambda x: gk.add(x.a, changed(x, data=(x.a.ctypes.data, False))),
-    "an axis": lambda x: gk.sum(x.device, axis=0),
-    "another dtype": lambda x: gk.sum(x.swapped, dtype=np.dtype("float64")),
+    "an axis": lambda x: gk.sum(x.device, axis=2),
+    "axes": lambda x: gk.max(x.a, axis=(0, x.list)),
+    "vectors of two lengths": lambda x: gk.dot(x.a[0], x.short),
+    "another dtype": lambda x: gk.sum(x.swapped, dtype=np.dtype("int64")),
     "a float beside integers": lambda x: gk.add(np.ones(3, np.int32), x.scalar),
     "to_host of another shape": lambda x: x.device.to_host(out=x.short),
     "to_device of objects": lambda x: gk.to_device(np.array([x.a, None], object)),

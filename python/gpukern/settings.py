@@ -63,8 +63,9 @@ def limits(
 
     ``pinned_memory``: host memory that results and staging buffers of a device may hold, in use and
     kept to be used again; a sixteenth of the machine's memory unless set. Above it results are
-    ordinary NumPy arrays. ``device_memory``: what the arrays of one matmul on host arrays may take
-    on the device, which otherwise is what is free; 0 takes the limit away. ``mapped_call``: calls
+    ordinary NumPy arrays. ``device_memory``: what the arrays of one matmul, or of one reduction
+    along an axis, on host arrays may take on the device, which otherwise is what is free; 0 takes
+    the limit away. ``mapped_call``: calls
     on host arrays of no more bytes than this, operands and result together, copy nothing: the
     kernel reads and writes the host's memory (192 KiB unless set, 512 KiB at most).
 

@@ -1,0 +1,538 @@
+"""Reductions over any axes: NumPy's shapes, dtypes, special values and errors, and results as near
+to the exact ones as the accumulation promises."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import gpukern as gk
+import oracle
+from arrays import (
+    DTYPES,
+    LAYOUTS,
+    REDUCTIONS,
+    Array,
+    contents,
+    dtypes_of,
+    is_float,
+    on_device,
+    on_gpu,
+    places,
+    random,
+    variants,
+)
+from gpukern import _core
+
+LONG = oracle.LONG
+EXTREMES = ("max", "min", "argmax", "argmin")
+ACCURATE = ("float32", "float64")
+
+# Rows, short rows, columns, several segments of each, and axes that alternate.
+SHAPES: tuple[tuple[tuple[int, ...], Any], ...] = (
+    ((), None),
+    ((), ()),
+    ((17,), None),
+    ((17,), ()),
+    ((5003,), -1),
+    ((3, 4, 5), 0),
+    ((3, 4, 5), 1),
+    ((3, 4, 5), 2),
+    ((3, 4, 5), (0, 2)),
+    ((3, 4, 5), (-3, 1)),
+    ((3, 4, 5), (2, 1, 0)),
+    ((2, 3, 4, 5, 6), (1, 3)),
+    ((1, 7, 1), 1),
+    ((257, 1), 1),
+    ((257, 1), 0),
+    ((3, 17_001), 1),
+    ((17_001, 3), 0),
+    ((3001, 33), 0),
+    ((2, 701, 65), 1),
+    ((301, 64), -1),
+    ((8193, 3), 1),
+)
+
+
+def wide_sum(x: Array, axis: Any) -> tuple[Array, Array]:
+    """The sum and the sum of the absolute values, in more than any accumulator has."""
+    wide = np.asarray(x).astype(LONG)
+    return np.asarray(wide.sum(axis=axis)), np.asarray(np.abs(wide).sum(axis=axis))
+
+
+def bound_of(op: str, a: Array, exact: Array, magnitude: Array, count: int) -> Array:
+    """How far a sum of `count` terms, or what is made of it, may be off."""
+    to = result_dtype(op, a.dtype)
+    carried = oracle.roundoff(oracle.accumulator(to))
+    relative = oracle.gamma(count + 1, carried)
+    if to.name in ACCURATE:
+        relative = relative**2
+    relative += oracle.gamma(count + 1, oracle.roundoff(LONG))
+    bound = relative * magnitude
+    return bound + 2 * oracle.roundoff(to) * (np.abs(exact) + bound) + oracle.tiniest(to)
+
+
+def result_dtype(op: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """NumPy's, but for sums and products of uint8, which NumPy has in uint64."""
+    dtype = dtype.newbyteorder("=")
+    if op.startswith("arg"):
+        return DTYPES["int64"]
+    if is_float(dtype) or op in ("max", "min", "dot"):
+        return dtype
+    return DTYPES["int64" if op in ("sum", "prod") else "float64"]
+
+
+def assert_reduced(
+    op: str, got: Any, a: Array, axis: Any, case: str, keepdims: bool = False
+) -> None:
+    """`got` is what NumPy would give, or within the bound of the exact result."""
+    got = np.asarray(got)
+    reduced = np.zeros(a.shape, np.int8).sum(axis=axis, keepdims=keepdims)
+    assert got.shape == np.shape(reduced), f"{case}: shape {got.shape}"
+    assert got.dtype == result_dtype(op, a.dtype), f"{case}: {got.dtype}"
+    if keepdims:
+        got = got.reshape(np.zeros(a.shape, np.int8).sum(axis=axis).shape)
+    count = a.size // max(got.size, 1)
+    with np.errstate(all="ignore"):
+        if op in EXTREMES:
+            want = np.asarray(getattr(np, op)(a.astype(a.dtype.newbyteorder("=")), axis=axis))
+            assert np.array_equal(got, want, equal_nan=is_float(got.dtype)), f"{case}: {got} {want}"
+        elif op == "prod":
+            assert_product(got, a, axis, case)
+        elif not is_float(got.dtype):
+            np.testing.assert_array_equal(got, a.astype(np.int64).sum(axis=axis), case)
+        else:
+            wide = a.astype(LONG)
+            exact, magnitude = wide_sum(wide**2 if op == "norm" else wide, axis)
+            if op == "mean":
+                exact, magnitude = exact / max(count, 1), magnitude / max(count, 1)
+            bound = bound_of(op, a, exact, magnitude, count)
+            if op == "norm":
+                exact, bound = (
+                    np.sqrt(exact),
+                    bound_of(op, a, np.sqrt(exact), np.sqrt(exact), count),
+                )
+            assert np.all(np.abs(got.astype(LONG) - exact) <= bound), f"{case}: {got} {exact}"
+
+
+def assert_product(got: Array, a: Array, axis: Any, case: str) -> None:
+    if not is_float(a.dtype):
+        np.testing.assert_array_equal(got, a.astype(np.int64).prod(axis=axis), case)
+        return
+    carried = oracle.accumulator(a.dtype)
+    exact = a.astype(LONG).prod(axis=axis)
+    count = a.size // max(got.size, 1)
+    relative = oracle.gamma(count, oracle.roundoff(carried)) + oracle.roundoff(got.dtype) * 2
+    relative += oracle.gamma(count, oracle.roundoff(LONG))
+    assert np.all(np.abs(got.astype(LONG) - exact) <= relative * np.abs(exact)), case
+
+
+def values_for(op: str, shape: tuple[int, ...], dtype: str, seed: int = 3) -> Array:
+    """Values whose reduction neither overflows nor vanishes."""
+    if op == "prod" and is_float(DTYPES[dtype]):
+        return np.exp2(random(shape, DTYPES["float64"], seed) / 64).astype(DTYPES[dtype])
+    values = random(shape, DTYPES[dtype], seed)
+    if op in ("mean", "norm") and dtype == "int64":
+        values >>= 12  # so that float64 holds them
+    return values
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_axes(op, dtype, balanced):
+    for shape, axis in SHAPES:
+        if op.startswith("arg") and isinstance(axis, tuple):
+            continue
+        a = values_for(op, shape, dtype)
+        for place, x in (("host", a), ("device", gk.to_device(a))):
+            got = np.asarray(getattr(gk, op)(x, axis=axis))
+            assert_reduced(op, got, a, axis, f"{place} {shape} {axis}")
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_keepdims(op):
+    for shape, axis in (((3, 4, 5), 1), ((3, 4, 5), None), ((4, 5), -1), ((2, 3, 4), (0, 2))):
+        if op.startswith("arg") and isinstance(axis, tuple):
+            continue
+        a = values_for(op, shape, "float32")
+        got = getattr(gk, op)(a, axis, keepdims=True)
+        assert_reduced(op, got, a, axis, f"{shape} {axis}", keepdims=True)
+        out = np.empty_like(got)
+        assert getattr(gk, op)(gk.to_device(a), axis, out=out, keepdims=True) is out
+        oracle.assert_same(out, got, "out")
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_layouts(op, dtype):
+    """Every layout has the bits of the contiguous array, on the host and on the device."""
+    for axis in (0, 1, None):
+        for case, layout in LAYOUTS.items():
+            a = layout(values_for(op, (21, 33), dtype))
+            want = getattr(gk, op)(np.ascontiguousarray(a.astype(DTYPES[dtype])), axis)
+            oracle.assert_same(getattr(gk, op)(a, axis), np.asarray(want), f"{case} {axis}")
+        a = values_for(op, (21, 33), dtype)
+        want = np.asarray(getattr(gk, op)(a, axis))
+        for case, place in places(a.shape, a.dtype):
+            there = on_device(place, a)
+            got = getattr(gk, op)(there.view, axis).to_host()
+            oracle.assert_same(got, want, f"device {case} {axis}")
+            assert there.holds(a), f"{case}: the array was changed"
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_out(op):
+    a = values_for(op, (33, 257), "float32")
+    for axis in (0, 1):
+        want = np.asarray(getattr(gk, op)(a, axis))
+        for case, place in places(want.shape, want.dtype):
+            block = place.block()
+            out = place.view(block)
+            assert getattr(gk, op)(a, axis, out=out) is out
+            np.testing.assert_array_equal(block, place.block(want), case)
+            there = on_device(place)
+            assert getattr(gk, op)(gk.to_device(a), axis, out=there.view) is there.view
+            assert there.holds(want), f"{case}: wrong, or written outside of out"
+
+
+def test_out_inside_the_array():
+    a = random((40, 50), DTYPES["float32"], 4)
+    want = gk.sum(a, 0)
+    device = gk.to_device(a)
+    gk.sum(device, 0, out=on_rows(device))
+    oracle.assert_same(device.to_host()[7], want, "a row of the operand")
+
+
+def on_rows(device: gk.DeviceArray) -> Any:
+    """Row 7 of a device array, as another library would hand it over."""
+
+    class Row:
+        def __init__(self):
+            whole = device.__cuda_array_interface__
+            address = whole["data"][0] + 7 * device.itemsize * device.shape[1]
+            changes = {"shape": device.shape[1:], "strides": None, "data": (address, False)}
+            self.__cuda_array_interface__ = {**whole, **changes}
+
+    return Row()
+
+
+# --- dtypes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("op", "of", "to"),
+    [
+        *(
+            ("sum", of, to)
+            for of in ("int8", "uint8", "int32", "int64")
+            for to in ("int8", "int64")
+        ),
+        *(("sum", of, "float64") for of in ("int8", "int64", "float16", "bfloat16", "float32")),
+        *(("mean", of, "float64") for of in ("int8", "float16", "bfloat16", "float32")),
+        *((op, of, "float32") for op in ("sum", "mean", "prod") for of in ("float16", "bfloat16")),
+        *(("prod", of, to) for of in ("int8", "uint8") for to in ("uint8", "int32")),
+    ],
+)
+def test_dtype(op, of, to):
+    a = values_for(op, (50, 401), of)
+    for axis in (None, 0, 1):
+        got = np.asarray(getattr(gk, op)(a, axis, dtype=to))
+        assert got.dtype == DTYPES[to]
+        with np.errstate(all="ignore"):
+            want = np.asarray(getattr(np, op)(a.astype(DTYPES[to]), axis=axis, dtype=DTYPES[to]))
+        if is_float(got.dtype):
+            np.testing.assert_allclose(
+                got, want, rtol=1e-5 if to == "float32" else 1e-13, atol=1e-4
+            )
+        else:
+            np.testing.assert_array_equal(got, want)
+
+
+def test_a_sum_in_float64_does_not_overflow_in_float32():
+    a = np.full(20_000, 3e38, np.float32)
+    assert gk.sum(a) == np.inf
+    assert gk.sum(a, dtype="float64") == 20_000 * float(a[0])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_integers_wrap_around(dtype):
+    limits = np.iinfo(dtype)
+    for value in (limits.min, limits.max):
+        a = np.full((40, 70), value, dtype)
+        for axis in (None, 0, 1):
+            with np.errstate(over="ignore"):
+                want = a.astype(np.int64).prod(axis=axis)
+                total = a.astype(np.int64).sum(axis=axis)
+            np.testing.assert_array_equal(gk.prod(a, axis), want)
+            np.testing.assert_array_equal(gk.sum(a, axis), total)
+        with np.errstate(over="ignore"):
+            assert gk.dot(a[0], a[1]) == np.dot(a[0], a[1])
+
+
+# --- special values ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", [op for op in REDUCTIONS if op != "prod"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_special_values(op, dtype):
+    """NaN and infinity as NumPy has them, whatever they stand beside."""
+    for case, flat in contents(DTYPES[dtype], 1036):
+        if "overflow" in case or (dtype == "int64" and op in ("mean", "norm")):
+            continue
+        a = flat.reshape(37, 28)
+        for axis in (None, 0, 1):
+            got = np.asarray(getattr(gk, op)(a, axis))
+            with np.errstate(all="ignore"):
+                wide = a.astype(LONG)
+                if op in EXTREMES:
+                    want = np.asarray(getattr(np, op)(a, axis=axis))
+                    assert np.array_equal(got, want, equal_nan=is_float(got.dtype)), case
+                    continue
+                want = np.asarray(
+                    np.sqrt((wide**2).sum(axis=axis))
+                    if op == "norm"
+                    else getattr(np, op)(wide, axis=axis)
+                )
+            special = ~np.isfinite(want)
+            np.testing.assert_array_equal(
+                got[special].astype(LONG), want[special], f"{case} {axis}"
+            )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_one_special_value_anywhere(dtype):
+    for special in (np.nan, np.inf, -np.inf):
+        for at in (0, 31, 255, 4095, 4096, 16_384, 20_000):
+            a = np.abs(random(20_001, DTYPES[dtype], 1)) + DTYPES[dtype].type(1)
+            a[at] = special
+            want = np.float64(special)
+            assert np.array_equal(float(gk.sum(a)), want, equal_nan=True), (special, at)
+            assert np.array_equal(float(gk.mean(a)), want, equal_nan=True), (special, at)
+            assert np.array_equal(float(gk.norm(a)), np.abs(want), equal_nan=True), (special, at)
+            greatest = float(a[np.isfinite(a.astype(float))].max()) if special < 0 else want
+            assert np.array_equal(float(gk.max(a)), greatest, equal_nan=True), (special, at)
+            assert gk.argmax(a) == np.argmax(a.astype(np.float32)), (special, at)
+            assert gk.argmin(a) == np.argmin(a.astype(np.float32)), (special, at)
+
+
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_first_of_several(op, dtype):
+    """Also where every element is the worst that there is."""
+    lowest = -np.inf if is_float(DTYPES[dtype]) else np.iinfo(dtype).min
+    highest = np.inf if is_float(DTYPES[dtype]) else np.iinfo(dtype).max
+    for fill in (lowest, highest, 1):
+        a = np.full((3, 20_011), fill, DTYPES[dtype])
+        for axis in (None, 0, 1):
+            assert not np.any(getattr(gk, op)(a, axis)), (fill, axis)
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 3, (70, 20_011)).astype(DTYPES[dtype])
+    for axis in (None, 0, 1):
+        np.testing.assert_array_equal(getattr(gk, op)(a, axis), getattr(np, op)(a, axis=axis))
+
+
+def test_the_first_nan():
+    a = np.zeros((5, 40_000), np.float32)
+    a[:, 39_000] = np.inf
+    a[1, 30_000:] = np.nan
+    a[3, [7, 20_000]] = np.nan
+    np.testing.assert_array_equal(gk.argmax(a, 1), np.argmax(a, 1))
+    np.testing.assert_array_equal(gk.argmin(a, 0), np.argmin(a, 0))
+    assert gk.argmax(a) == np.argmax(a)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_elements(dtype):
+    for shape, axis in (((0,), None), ((3, 0), 1), ((0, 3), 0), ((0, 3), 1), ((2, 0, 3), (0, 1))):
+        a = np.empty(shape, DTYPES[dtype])
+        for x in (a, gk.to_device(a)):
+            for op, fill in (("sum", 0), ("prod", 1), ("norm", 0), ("mean", np.nan)):
+                got = np.asarray(getattr(gk, op)(x, axis))
+                assert got.shape == np.shape(np.sum(np.empty(shape), axis=axis)), (op, shape)
+                assert np.array_equal(got.astype(float), np.full(got.shape, fill), equal_nan=True)
+    nothing = np.empty((0, 3), DTYPES[dtype])
+    for op in EXTREMES:
+        assert getattr(gk, op)(nothing, 1).shape == (0,)
+    vector = np.empty(0, DTYPES[dtype])
+    assert gk.dot(vector, vector) == 0
+
+
+def test_the_sign_of_zero():
+    for shape in ((3,), (40_000,)):
+        for dtype in ("float32", "float64", "float16"):
+            a = np.full(shape, -0.0, dtype)
+            assert not np.signbit(gk.sum(a)), "as NumPy's"
+            assert not np.signbit(gk.sum(np.tile(a[:100], (9, 1)), 0)).any()
+
+
+# --- accuracy ---------------------------------------------------------------------------------
+
+
+def cancelling(count: int) -> Array:
+    """1e8 and -1e8 among many tiny values of both signs, each of them lost beside 1e8."""
+    a = np.where(np.arange(count) % 2, -1e-8, 3e-8).astype(np.float32)
+    # Up to 32 times 1e8 is a float32 exactly: their own sum costs nothing.
+    places = np.random.default_rng(8).permutation(count)[:60]
+    a[places[::2]], a[places[1::2]] = 1e8, -1e8
+    return a
+
+
+def ulp(x: float, dtype: str) -> float:
+    return float(np.spacing(np.abs(DTYPES[dtype].type(x))))
+
+
+def test_cancellation():
+    for count in (30_003, 500_003):
+        a = cancelling(count)
+        exact = math.fsum(a.tolist())
+        for x in (a, gk.to_device(a)):
+            assert abs(float(np.asarray(gk.sum(x))) - exact) <= ulp(exact, "float32")
+        for variant in [v.variant for v in gk.variants("sum", "float32")][:-1]:
+            assert abs(float(gk.sum(a, variant=variant)) - exact) > 0.5 * exact, variant
+
+
+@pytest.mark.parametrize("dtype", ACCURATE)
+@pytest.mark.parametrize("count", [1, 3, 1000, 16_384, 16_385, 200_003])
+def test_a_sum_is_rounded_once(dtype, count):
+    """Against math.fsum, which is exact: half a unit in the last place, plus a rounding squared."""
+    for condition in (0, 6, 12):
+        rng = np.random.default_rng(count)
+        a = rng.standard_normal(count) * 10.0 ** rng.uniform(-condition, condition, count)
+        a = np.concatenate([a, -a[: count // 2] * (1 + 1e-6)]).astype(dtype)
+        rng.shuffle(a)
+        exact = math.fsum(a.tolist())
+        u = oracle.roundoff(DTYPES[dtype])
+        bound = 0.5 * ulp(exact, dtype) + (300 * u) ** 2 * float(np.abs(a).sum(dtype=np.float64))
+        assert abs(Fraction(float(gk.sum(a))) - Fraction(exact)) <= bound * 1.0001
+        mean = exact / a.size
+        assert abs(float(gk.mean(a)) - mean) <= 1.01 * ulp(mean, dtype) + 2 * bound / a.size
+        rows = np.tile(a, (3, 1))
+        for got in (*gk.sum(rows, 1), *gk.sum(np.ascontiguousarray(rows.T), 0)):
+            assert abs(float(got) - exact) <= 2 * bound
+
+
+@pytest.mark.parametrize("dtype", dtypes_of("dot"))
+@pytest.mark.parametrize("count", [0, 1, 17, 4097, 16_385, 140_001])
+def test_dot(dtype, count):
+    a, b = (random(count, DTYPES[dtype], seed) for seed in (1, 2))
+    if not is_float(DTYPES[dtype]):
+        with np.errstate(over="ignore"):
+            want = np.dot(a, b)
+        for got in (gk.dot(a, b), gk.dot(gk.to_device(a), b).to_host(), gk.dot(a[::-1], b[::-1])):
+            oracle.assert_same(np.asarray(got), np.asarray(want), "integers")
+        return
+    products = a.astype(LONG) * b.astype(LONG)
+    exact, magnitude = wide_sum(products, None)
+    bound = bound_of("dot", a, exact, magnitude, count)
+    got = gk.dot(a, b)
+    assert got.dtype == DTYPES[dtype]
+    assert abs(LONG.type(got) - exact) <= bound
+    for x, y in ((gk.to_device(a), gk.to_device(b)), (a, gk.to_device(b))):
+        oracle.assert_same(gk.dot(x, y).to_host(), np.asarray(got), "device")
+
+
+def test_dot_is_rounded_once():
+    a, b = random(70_001, DTYPES["float32"], 1), random(70_001, DTYPES["float32"], 2)
+    a[:35_000], b[:35_000] = a[-35_000:] * np.float32(-1), b[-35_000:]
+    exact = math.fsum((a.astype(float) * b.astype(float)).tolist())
+    assert abs(float(gk.dot(a, b)) - exact) <= 0.501 * ulp(exact, "float32") + 1e-8
+
+
+def test_norm_overflows_as_numpy():
+    for dtype in ACCURATE:
+        a = np.full(10, np.finfo(dtype).max / 2, dtype)
+        with np.errstate(over="ignore"):
+            assert gk.norm(a) == np.linalg.norm(a) == np.inf
+
+
+# --- what there is ----------------------------------------------------------------------------
+
+
+def test_every_dtype_has_every_reduction():
+    for op in (*REDUCTIONS, "dot"):
+        assert set(dtypes_of(op)) == set(DTYPES), op
+
+
+@pytest.mark.parametrize(("variant", "dtype"), variants("sum"))
+def test_variants_over_an_axis(variant, dtype):
+    """Those that finish in one launch; the steps before them say that they cannot."""
+    a = random((70, 65), DTYPES[dtype])
+    if variant in ("single_launch", "compensated"):
+        for axis in (0, 1):
+            got = gk.sum(a, axis, variant=variant)
+            if not is_float(a.dtype):
+                np.testing.assert_array_equal(got, a.sum(axis, dtype=np.int64))
+                continue
+            wide = np.abs(a.astype(float)).sum(axis=axis)
+            np.testing.assert_allclose(
+                got.astype(float), a.astype(float).sum(axis=axis), rtol=0, atol=1e-2 * wide.max()
+            )
+        return
+    with pytest.raises(ValueError, match=f"sum: variant '{variant}'"):
+        gk.sum(a, 0, variant=variant)
+
+
+def test_an_array_that_does_not_fit_on_the_device():
+    """By panels of kept axes, with the bits of the whole; the limit holds whatever the length."""
+    for shape, axis in (
+        ((300, 1001), 1),
+        ((1001, 300), 0),
+        ((9, 200, 70), 1),
+        ((9, 70, 200), (0, 2)),
+    ):
+        a = random(shape, DTYPES["float32"], 6)
+        for op in ("sum", "argmax") if not isinstance(axis, tuple) else ("sum", "max"):
+            want = np.asarray(getattr(gk, op)(gk.to_device(a), axis))
+            with gk.limits(device_memory=a.nbytes // 7, mapped_call=0):
+                oracle.assert_same(getattr(gk, op)(a, axis), want, f"{op} {shape}")
+                oracle.assert_same(getattr(gk, op)(a[::-1, ::-1][::-1, ::-1], axis), want, "view")
+
+
+@pytest.mark.skipif(not on_gpu(), reason="large arrays need a GPU")
+def test_large_arrays():
+    rng = np.random.default_rng(1)
+    for shape, axis in (
+        ((64, 1 << 20), 0),
+        ((64, 1 << 20), 1),
+        ((1 << 20, 64), 0),
+        ((1 << 20, 64), 1),
+    ):
+        a = rng.standard_normal(shape, np.float32)
+        got = gk.sum(gk.to_device(a), axis).to_host()
+        want = a.astype(np.float64).sum(axis=axis)
+        bound = 0.51 * np.spacing(np.abs(want).astype(np.float32)) + 1e-9 * np.abs(a).sum(axis=axis)
+        assert (np.abs(got - want) <= bound).all(), (shape, axis)
+        np.testing.assert_array_equal(gk.argmax(gk.to_device(a), axis).to_host(), a.argmax(axis))
+
+
+@given(
+    data=st.data(),
+    op=st.sampled_from(REDUCTIONS),
+    dtype=st.sampled_from(sorted(DTYPES)),
+    shape=hnp.array_shapes(min_dims=0, max_dims=5, min_side=1, max_side=9),
+)
+def test_any_axes_of_any_view(data, op, dtype, shape):
+    view = data.draw(hnp.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
+    a = np.asarray(values_for(op, shape, dtype, 9)[view])
+    if a.size == 0:
+        return
+    axes = st.integers(-a.ndim, a.ndim - 1) if a.ndim else st.none()
+    if not op.startswith("arg"):
+        axes = st.one_of(axes, st.sets(st.integers(0, a.ndim - 1)).map(tuple)) if a.ndim else axes
+    axis = data.draw(st.one_of(st.none(), axes))
+    x = gk.to_device(a) if data.draw(st.booleans()) else a
+    assert_reduced(op, np.asarray(getattr(gk, op)(x, axis)), a, axis, f"{a.shape} {axis}")
+
+
+def test_the_names_of_internal_rows_stay_inside():
+    assert {row["op"] for row in _core.rows()} > {"sum", "sum_short", "sum_columns", "sum_wide"}
+    assert not [v for v in gk.variants() if "_" in v.op]
+    assert ml_dtypes.bfloat16 in {DTYPES[v.dtype].type for v in gk.variants("mean")}

@@ -1,0 +1,257 @@
+"""The bits of a sum: what the values and their number alone decide, here worked out by NumPy,
+addition by addition, whatever the device, the place, the alignment, the chunks and the order of
+threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+import oracle
+from arrays import DTYPES, REDUCTIONS, Array, on_device, on_gpu, places, random
+from gpukern import _core
+
+THREADS, LOADS, WARP = 256, 4, 32
+COUNTS = (1, 257, 4099, 16_384, 16_385, 70_001, 300_007)
+
+
+# --- the model --------------------------------------------------------------------------------
+
+Pair = tuple[Array, Array]
+
+
+def two_sum(a: Array, b: Array) -> Pair:
+    """The rounded sum and what it has lost."""
+    total = a + b
+    of_b = total - a
+    return total, (a - (total - of_b)) + (b - of_b)
+
+
+def take(state: Pair, x: Array) -> Pair:
+    high, error = two_sum(state[0], x)
+    return high, state[1] + error
+
+
+def join(state: Pair, other: Pair) -> Pair:
+    high, error = two_sum(state[0], other[0])
+    return high, (state[1] + other[1]) + error
+
+
+def plain(state: Pair, x: Array) -> Pair:
+    return state[0] + x, state[1]
+
+
+def plain_join(state: Pair, other: Pair) -> Pair:
+    return state[0] + other[0], state[1]
+
+
+def join_block(state: Pair, joined: Any) -> Pair:
+    """The last axis has a value a thread: lanes by halves, then the warps' values by halves."""
+    warps = tuple(part.reshape(*part.shape[:-1], THREADS // WARP, WARP) for part in state)
+    for _ in range(2):
+        width = warps[0].shape[-1]
+        while width > 1:
+            width //= 2
+            left, right = (tuple(p[..., i : i + width] for p in warps) for i in (0, width))
+            warps = joined(left, right)
+        warps = tuple(part[..., 0] for part in warps)
+    return warps
+
+
+def model(a: Array, compensated: bool) -> Any:
+    """The sum of a vector, in the dtype of its accumulator, as the kernels add it up."""
+    taken, joined = (take, join) if compensated else (plain, plain_join)
+    width = 16 // a.dtype.itemsize
+    segment = oracle.segment(a.size, a.dtype.itemsize)
+    segments = -(-a.size // segment)
+    carried = oracle.accumulator(a.dtype)
+    padded = np.zeros(segments * segment, carried)
+    padded[: a.size] = a
+    # Of each segment a thread takes one vector of every 256, four at a time.
+    vectors = padded.reshape(segments, segment // (THREADS * width), THREADS, width)
+    state = (np.zeros((segments, THREADS), carried),) * 2
+    for step in range(vectors.shape[1]):
+        for element in range(width):
+            state = taken(state, vectors[:, step, :, element])
+    partials = join_block(state, joined)
+    if segments > 1:
+        rounds = -(-segments // THREADS)
+        state = (np.zeros(THREADS, carried),) * 2
+        for number in range(rounds):
+            some = tuple(part[number * THREADS : (number + 1) * THREADS] for part in partials)
+            count = some[0].size
+            merged = joined(tuple(part[:count] for part in state), some)
+            state = tuple(
+                np.concatenate([new, old[count:]]) for new, old in zip(merged, state, strict=True)
+            )
+        partials = tuple(part[None] for part in join_block(state, joined))
+    high, low = (part[0] for part in partials)
+    return high + low if compensated else high
+
+
+def expected(a: Array) -> Array:
+    """The default sum, bit for bit."""
+    compensated = a.dtype in (DTYPES["float32"], DTYPES["float64"])
+    return np.asarray(model(a, compensated)).astype(a.dtype)
+
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+
+
+def troublesome(count: int, dtype: str) -> Array:
+    """Values of all magnitudes that half precision has, so that every order gives other bits."""
+    a = random(count, DTYPES["float64"], count) * np.exp2(random(count, DTYPES["float64"], 1) * 3)
+    return a.astype(DTYPES[dtype])
+
+
+def hexadecimal(value: Any) -> str:
+    return np.asarray(value).tobytes().hex()
+
+
+# --- the same bits ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("count", [*COUNTS, (1 << 24) + 5] if on_gpu() else COUNTS)
+def test_every_way_gives_the_bits_of_the_model(dtype, count):
+    a = troublesome(count, dtype)
+    want = hexadecimal(expected(a))
+    device = gk.to_device(a)
+    wide = np.zeros(2 * count, a.dtype)
+    wide[::2] = a
+    assert hexadecimal(gk.sum(a)) == want, "host"
+    assert hexadecimal(gk.sum(device).to_host()) == want, "device"
+    with gk.limits(mapped_call=0):
+        assert hexadecimal(gk.sum(a)) == want, "streamed"
+        assert hexadecimal(gk.sum(wide[::2])) == want, "strided"
+        assert hexadecimal(gk.sum(a.reshape(1, -1), 1)) == want, "a row"
+    for case, place in places(a.shape, a.dtype):
+        assert hexadecimal(gk.sum(on_device(place, a).view).to_host()) == want, case
+
+
+@pytest.mark.parametrize("dtype", ["float32"])
+def test_the_plain_sum_has_its_model_too(dtype):
+    for count in COUNTS:
+        a = troublesome(count, dtype)
+        got = gk.sum(gk.to_device(a), variant="single_launch").to_host()
+        assert hexadecimal(got) == hexadecimal(model(a, compensated=False)), count
+
+
+# What the model gave when it was written, so that it cannot change along with the kernels.
+BITS = {
+    ("float32", 300_007): "e0d15e45",
+    ("float64", 300_007): "00003f0b3cdaab40",
+    ("float16", 70_001): "29eb",
+    ("bfloat16", 70_001): "65c5",
+}
+
+
+@pytest.mark.parametrize(("dtype", "count"), BITS)
+def test_the_bits_on_paper(dtype, count):
+    """Of whole numbers over powers of two, which every version of NumPy makes alike."""
+    i = np.arange(count, dtype=np.int64)
+    numbers = (i * 2_654_435_761 % 1_000_003 - 500_001) / 2.0 ** (8 + i % 23)
+    a = numbers.astype(DTYPES[dtype])
+    assert hexadecimal(expected(a)) == BITS[dtype, count]
+    assert hexadecimal(gk.sum(a)) == BITS[dtype, count]
+    assert hexadecimal(gk.sum(gk.to_device(a)).to_host()) == BITS[dtype, count]
+
+
+@pytest.fixture
+def chunk():
+    """Sets how many bytes of a host array go through the device at a time."""
+    before = _core.limit("chunk")
+    yield lambda size: _core.limit("chunk", size)
+    _core.limit("chunk", before)
+
+
+def test_chunks_of_any_size(chunk):
+    a = troublesome(700_001, "float32")
+    b = troublesome(700_001, "float32")[::-1].copy()
+    whole = [hexadecimal(getattr(gk, op)(gk.to_device(a)).to_host()) for op in REDUCTIONS]
+    whole.append(hexadecimal(gk.dot(gk.to_device(a), gk.to_device(b)).to_host()))
+    for size in (1, 300_000, 1 << 20, 2 << 20):
+        chunk(size)
+        got = [hexadecimal(getattr(gk, op)(a)) for op in REDUCTIONS]
+        assert [*got, hexadecimal(gk.dot(a, b))] == whole, size
+
+
+def test_a_thousand_runs():
+    a = troublesome(70_001, "float32")
+    want = hexadecimal(expected(a))
+    device = gk.to_device(a)
+    out = gk.empty(())
+    for _ in range(1000 if on_gpu() else 30):
+        gk.sum(device, out=out)
+        assert hexadecimal(out.to_host()) == want
+
+
+def test_many_threads_at_once():
+    a = troublesome(300_007, "float32")
+    want = hexadecimal(expected(a))
+    rows = a[:300_000].reshape(500, 600)
+    columns = gk.sum(rows, 0).tobytes()
+    device, device_rows = gk.to_device(a), gk.to_device(rows)
+    wrong = []
+
+    def work() -> None:
+        for _ in range(5):
+            for x in (a, device):
+                if hexadecimal(gk.to_device(gk.sum(x)).to_host()) != want:
+                    wrong.append("sum")
+            if gk.sum(device_rows, 0).to_host().tobytes() != columns:
+                wrong.append("columns")
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import gpukern as gk
+from test_reproducible import COUNTS, troublesome
+for dtype in ("float32", "float16"):
+    for count in COUNTS:
+        a = troublesome(count, dtype)
+        print(gk.sum(a).tobytes().hex(), gk.norm(gk.to_device(a)).to_host().tobytes().hex())
+    for shape in ((33, 2049), (2049, 33), (3, 17_001), (20, 30, 40), (9000, 7)):
+        a = troublesome(int(np.prod(shape)), dtype).reshape(shape)
+        for axis in range(len(shape)):
+            for op in ("sum", "prod", "argmin"):
+                print(op, shape, axis, hash(getattr(gk, op)(a, axis).tobytes()))
+"""
+
+
+def test_any_order_of_threads_and_blocks(script, request):
+    here = str(request.path.parent)
+    outputs = set()
+    for seed in ("1", "2", "987654321"):
+        run = script(SCRIPT, here, GPUKERN_SIM_SEED=seed, PYTHONHASHSEED="0")
+        assert run.returncode == 0, run.stderr
+        outputs.add(run.stdout)
+    assert len(outputs) == 1
+    assert len(outputs.pop().splitlines()) == 2 * (len(COUNTS) + 3 * 11)
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "norm", "prod"])
+def test_axes_have_their_own_bits(op):
+    """The same wherever the array is and whatever its layout."""
+    for shape, axis in (((33, 2049), 1), ((2049, 33), 0), ((64, 300), 1), ((3, 40_001), 1)):
+        a = troublesome(shape[0] * shape[1], "float32").reshape(shape)
+        want = getattr(gk, op)(gk.to_device(a), axis).to_host().tobytes()
+        ways = [a, np.asfortranarray(a), a[::-1, ::-1].copy()[::-1, ::-1], a.astype(">f4")]
+        for way in ways:
+            assert getattr(gk, op)(way, axis).tobytes() == want, (shape, axis)
+        for case, place in places(shape, a.dtype):
+            got = getattr(gk, op)(on_device(place, a).view, axis).to_host().tobytes()
+            assert got == want, (shape, axis, case)

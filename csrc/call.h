@@ -24,6 +24,7 @@ typedef struct gk_call {
     gk_backend *backend;
     gk_stream stream;
     gk_stream waited;     /* the last one that `stream` was made to wait for, or 0 */
+    gk_stream rejoined;   /* the last one that was made to wait for `stream`, or 0 */
     void *keeper;         /* the Python object that holds the stream open; not owned, or NULL */
     bool captured;        /* the stream's work goes into a CUDA graph, to run later */
     bool strict;          /* synchronize after each launch */

@@ -34,7 +34,7 @@ static int check_device(const gk_call *call, const char *name, gk_dl_device its)
         return 0;
     if (its.kind == ours.kind && its.ordinal == ours.ordinal)
         return 0;
-    if (its.kind == GK_DL_CPU)
+    if (its.kind == GK_DL_CPU && ours.kind != GK_DL_CPU)
         PyErr_Format(
             PyExc_BufferError,
             "%s: %s is in host memory; numpy.from_dlpack makes a NumPy array of it with no "
@@ -132,19 +132,26 @@ int gk_dlpack_show(gk_state *state, gk_call *call, const char *name, const gk_dl
     return 0;
 }
 
-/* What was lent goes back when this capsule dies. */
+/* What was lent goes back when this capsule dies, perhaps on the way of an exception, which is none
+   of the deleter's business. */
 static const char lent_name[] = "gpukern.lent";
 
 static void give_back(PyObject *capsule) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
     gk_dl_managed *lent = PyCapsule_GetPointer(capsule, lent_name);
     if (lent && lent->deleter)
         lent->deleter(lent);
+    PyErr_Restore(type, value, traceback);
 }
 
 static void give_back_versioned(PyObject *capsule) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
     gk_dl_versioned *lent = PyCapsule_GetPointer(capsule, lent_name);
     if (lent && lent->deleter)
         lent->deleter(lent);
+    PyErr_Restore(type, value, traceback);
 }
 
 /* The tensor is the caller's before, and afterwards the keeper's, also where it is refused. */
@@ -298,10 +305,13 @@ static void delete_versioned(gk_dl_versioned *versioned) {
 
 /* Under another name it was consumed, and the consumer calls the deleter. */
 static void destroy_capsule(PyObject *capsule) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
     if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
         delete_versioned(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
     else if (PyCapsule_IsValid(capsule, "dltensor"))
         delete_managed(PyCapsule_GetPointer(capsule, "dltensor"));
+    PyErr_Restore(type, value, traceback);
 }
 
 static gk_dl_tensor describe(const gk_array *array, gk_dl_device device, int64_t *lengths) {

@@ -96,8 +96,7 @@ static gk_status rejoin(gk_call *call, const gk_operation *operation, const gk_a
                         const gk_array *result) {
     gk_status status = gk_call_rejoin(call, result);
     for (int i = 0; i < operation->operand_count && status == GK_OK; i++)
-        if (result->place == GK_HOST || operands[i].producer != result->producer)
-            status = gk_call_rejoin(call, &operands[i]);
+        status = gk_call_rejoin(call, &operands[i]);
     return status;
 }
 

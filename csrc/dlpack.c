@@ -216,15 +216,16 @@ static int ask_device(gk_state *state, const gk_call *call, const char *name, Py
 }
 
 /* __dlpack__(stream=..., max_version=(1, 0)), or as before there were versions. The producer makes
-   our stream wait for its own; host memory, which the simulator's is, has none. */
+   the legacy default stream, which is home to an array that names none, wait for its own; a graph
+   waits for nothing; host memory, which the simulator's is, has no streams. */
 static PyObject *ask(gk_state *state, const gk_call *call, gk_dl_device device, PyObject *object) {
-    gk_stream ours = device.kind == GK_DL_CPU ? 0 : call->stream ? call->stream : GK_LEGACY_STREAM;
+    long ours = call->captured ? -1 : GK_LEGACY_STREAM;
     PyObject *capsule = NULL;
     PyObject *method = PyObject_GetAttr(object, state->names[GK_NAME_DLPACK]);
     PyObject *nothing = method ? PyTuple_New(0) : NULL;
     PyObject *named =
         nothing ? Py_BuildValue("{s:(ii)}", "max_version", GK_DL_MAJOR, GK_DL_MINOR) : NULL;
-    PyObject *stream = named && ours ? PyLong_FromSize_t(ours) : NULL;
+    PyObject *stream = named && device.kind != GK_DL_CPU ? PyLong_FromLong(ours) : NULL;
     if (stream && PyDict_SetItem(named, state->names[GK_NAME_STREAM], stream) < 0)
         Py_CLEAR(named);
     if (named && !PyErr_Occurred())
@@ -268,7 +269,7 @@ int gk_dlpack_import(gk_state *state, gk_call *call, const char *name, PyObject 
     Py_DECREF(capsule);
     if (failed)
         Py_CLEAR(*keeper);
-    array->producer = call->stream ? call->stream : GK_LEGACY_STREAM;
+    array->producer = GK_LEGACY_STREAM;
     return failed;
 }
 

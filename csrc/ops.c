@@ -114,6 +114,8 @@ static gk_status run_staged(gk_call *call, const gk_operation *operation, const 
 
 gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const gk_array *operands,
                            const gk_array *result) {
+    if (call->captured && result->place == GK_HOST)
+        return gk_call_refuse_host(call);
     /* Of nothing there is nothing to stream: the plain way knows what a result without terms is. */
     bool on_host = result->place == GK_HOST && !call->stream;
     size_t bytes = gk_bytes(result);

@@ -72,8 +72,12 @@ class Producer:
         fields = {
             "data": array.__cuda_array_interface__["data"][0],
             **dict(zip(("kind", "ordinal"), HERE, strict=True)),
-            **{"ndim": array.ndim, "code": CODES[array.dtype.kind], "lanes": 1},
-            **{"bits": 8 * array.itemsize, "shape": array.shape, "strides": strides},
+            "ndim": array.ndim,
+            "code": CODES[array.dtype.kind],
+            "lanes": 1,
+            "bits": 8 * array.itemsize,
+            "shape": array.shape,
+            "strides": strides,
             **changes,
         }
         self.kept = [fields["shape"], fields["strides"]] = (
@@ -173,7 +177,7 @@ def test_what_is_not_in_c_order_is_copied_or_refused():
     turned = Producer(there(), shape=(6, 4), strides=(1, 6))
     assert gk.from_dlpack(turned).shape == (6, 4)
     assert turned.ended == 1, "a copy was made"
-    with pytest.raises(BufferError, match="from_dlpack: .*copy=False"):
+    with pytest.raises(BufferError, match=r"from_dlpack: .*copy=False"):
         gk.from_dlpack(turned, copy=False)
     assert turned.ended == 2
 
@@ -278,17 +282,16 @@ def test_what_a_producer_raises_is_passed_on():
 
     with pytest.raises(BufferError, match="gradients"):
         gk.add(Broken(there()), 1)
-    for pair in (1, (1,), ("x", 0)):
-        broken = Producer(there())
-        type(broken).__dlpack_device__, kept = (
-            lambda self, pair=pair: pair,
-            Producer.__dlpack_device__,
-        )
-        try:
-            with pytest.raises((ValueError, TypeError)):
-                gk.from_dlpack(broken)
-        finally:
-            Producer.__dlpack_device__ = kept
+
+
+@pytest.mark.parametrize("answer", [1, (1,), ("x", 0)])
+def test_a_device_that_is_none(answer):
+    class Nowhere(Producer):
+        def __dlpack_device__(self):
+            return answer
+
+    with pytest.raises((ValueError, TypeError)):
+        gk.from_dlpack(Nowhere(there()))
 
 
 def test_a_producer_without_a_deleter():
@@ -429,7 +432,7 @@ def test_torch(dtype):
     one = np.ones((), DTYPES[dtype])
     want = oracle.add(random(SHAPE, DTYPES[dtype], 1), one)
     oracle.assert_same(borrowed.to_host(), want, "torch's sum")
-    with pytest.raises(BufferError, match="numpy.from_dlpack"):
+    with pytest.raises(BufferError, match=r"numpy\.from_dlpack"):
         gk.from_dlpack(torch.ones(3))
     with pytest.raises(RuntimeError, match="grad"):
         gk.add(torch.ones(3, device="cuda", requires_grad=True), 1.0)

@@ -1,8 +1,8 @@
 """CUDA kernels, written in C, that run under NumPy arrays.
 
 ``add``, ``sum``, ``matmul`` and ``transpose`` take NumPy arrays, device arrays or any object with
-``__cuda_array_interface__`` or ``__dlpack__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
-simulator, and one ``SimulatorWarning`` says so.
+``__cuda_array_interface__`` or ``__dlpack__``. On a machine without an NVIDIA GPU the same kernels
+run on a CPU simulator, and one ``SimulatorWarning`` says so.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -415,12 +415,12 @@ static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const
 int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
                    gk_output *output) {
     int failed;
-    output->object = output->bridge = NULL;
+    output->bridge = output->keeper = NULL;
+    output->object = Py_NewRef(out);
     if (!gk_is_device_array(state, out) && PyArray_Check(out)) {
         failed = take_host_output(state, call, out, expected, output);
-        output->object = Py_NewRef(out);
     } else if (gk_is_device_array(state, out) || gk_is_foreign(state, out)) {
-        failed = take_array(state, call, "out", out, &output->array, &output->object);
+        failed = take_array(state, call, "out", out, &output->array, &output->keeper);
         if (!failed)
             failed = check_output(call, &output->array, expected);
     } else {
@@ -432,7 +432,7 @@ int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array
 }
 
 int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output) {
-    output->bridge = NULL;
+    output->bridge = output->keeper = NULL;
     output->object = gk_new_host_array(state, call, expected);
     if (!output->object)
         return -1;
@@ -454,6 +454,7 @@ int gk_finish_output(gk_state *state, gk_output *output) {
 void gk_drop_output(gk_output *output) {
     Py_CLEAR(output->object);
     Py_CLEAR(output->bridge);
+    Py_CLEAR(output->keeper);
 }
 
 PyObject *gk_as_scalar(PyObject *array) {

@@ -24,6 +24,7 @@ typedef struct gk_output {
     gk_array target;  /* the user's host array, where a bridge stands before it */
     PyObject *object; /* owned */
     PyObject *bridge; /* owned, or NULL */
+    PyObject *keeper; /* of device memory; owned, or NULL */
 } gk_output;
 
 /* Check the user's `out` against the result that was inferred. */

@@ -34,7 +34,7 @@ static int check_device(const gk_call *call, const char *name, gk_dl_device its)
         return 0;
     if (its.kind == ours.kind && its.ordinal == ours.ordinal)
         return 0;
-    if (its.kind == GK_DL_CPU)
+    if (its.kind == GK_DL_CPU && ours.kind != GK_DL_CPU)
         PyErr_Format(
             PyExc_BufferError,
             "%s: %s is in host memory; numpy.from_dlpack makes a NumPy array of it with no "
@@ -132,19 +132,26 @@ int gk_dlpack_show(gk_state *state, gk_call *call, const char *name, const gk_dl
     return 0;
 }
 
-/* What was lent goes back when this capsule dies. */
+/* What was lent goes back when this capsule dies, perhaps on the way of an exception, which is none
+   of the deleter's business. */
 static const char lent_name[] = "gpukern.lent";
 
 static void give_back(PyObject *capsule) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
     gk_dl_managed *lent = PyCapsule_GetPointer(capsule, lent_name);
     if (lent && lent->deleter)
         lent->deleter(lent);
+    PyErr_Restore(type, value, traceback);
 }
 
 static void give_back_versioned(PyObject *capsule) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
     gk_dl_versioned *lent = PyCapsule_GetPointer(capsule, lent_name);
     if (lent && lent->deleter)
         lent->deleter(lent);
+    PyErr_Restore(type, value, traceback);
 }
 
 /* The tensor is the caller's before, and afterwards the keeper's, also where it is refused. */
@@ -209,15 +216,16 @@ static int ask_device(gk_state *state, const gk_call *call, const char *name, Py
 }
 
 /* __dlpack__(stream=..., max_version=(1, 0)), or as before there were versions. The producer makes
-   our stream wait for its own; host memory, which the simulator's is, has none. */
+   the legacy default stream, which is home to an array that names none, wait for its own; a graph
+   waits for nothing; host memory, which the simulator's is, has no streams. */
 static PyObject *ask(gk_state *state, const gk_call *call, gk_dl_device device, PyObject *object) {
-    gk_stream ours = device.kind == GK_DL_CPU ? 0 : call->stream ? call->stream : GK_LEGACY_STREAM;
+    long ours = call->captured ? -1 : GK_LEGACY_STREAM;
     PyObject *capsule = NULL;
     PyObject *method = PyObject_GetAttr(object, state->names[GK_NAME_DLPACK]);
     PyObject *nothing = method ? PyTuple_New(0) : NULL;
     PyObject *named =
         nothing ? Py_BuildValue("{s:(ii)}", "max_version", GK_DL_MAJOR, GK_DL_MINOR) : NULL;
-    PyObject *stream = named && ours ? PyLong_FromSize_t(ours) : NULL;
+    PyObject *stream = named && device.kind != GK_DL_CPU ? PyLong_FromLong(ours) : NULL;
     if (stream && PyDict_SetItem(named, state->names[GK_NAME_STREAM], stream) < 0)
         Py_CLEAR(named);
     if (named && !PyErr_Occurred())
@@ -261,7 +269,7 @@ int gk_dlpack_import(gk_state *state, gk_call *call, const char *name, PyObject 
     Py_DECREF(capsule);
     if (failed)
         Py_CLEAR(*keeper);
-    array->producer = call->stream ? call->stream : GK_LEGACY_STREAM;
+    array->producer = GK_LEGACY_STREAM;
     return failed;
 }
 
@@ -298,10 +306,13 @@ static void delete_versioned(gk_dl_versioned *versioned) {
 
 /* Under another name it was consumed, and the consumer calls the deleter. */
 static void destroy_capsule(PyObject *capsule) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
     if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
         delete_versioned(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
     else if (PyCapsule_IsValid(capsule, "dltensor"))
         delete_managed(PyCapsule_GetPointer(capsule, "dltensor"));
+    PyErr_Restore(type, value, traceback);
 }
 
 static gk_dl_tensor describe(const gk_array *array, gk_dl_device device, int64_t *lengths) {

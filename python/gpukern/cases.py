@@ -284,6 +284,9 @@ def check(got: Any, expected: Expected, serial: bool = False, carried: str = "")
 
 def _equal(got: Array, nearest: Array) -> bool:
     def part(a: Array, b: Array) -> bool:
+        # The bits first, since half types compare slowly.
+        if np.array_equal(a.view(np.uint8), b.view(np.uint8)):
+            return True
         with np.errstate(invalid="ignore"):
             return bool(np.all(a == b))
 

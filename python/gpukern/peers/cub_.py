@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 from gpukern import _core
@@ -24,6 +25,7 @@ _SUPPORTED = {
     "argmax": ("float32",),
 }
 _RESULTS = {("sum", "int32"): "int64", ("argmax", "float32"): "int64"}
+_building = Lock()
 _NAMES = {"sum": "DeviceReduce::Sum", "max": "DeviceReduce::Max", "argmax": "DeviceReduce::ArgMax"}
 
 
@@ -56,9 +58,15 @@ def compiled(capability: int) -> Path:
 
 def build(capability: int) -> Path:
     """The library, compiled if it is not there yet. Raises RuntimeError with nvcc's first words."""
-    target, compiler = compiled(capability), nvcc()
-    if target.exists():
+    with _building:
+        target = compiled(capability)
+        if not target.exists():
+            _compile(target, capability)
         return target
+
+
+def _compile(target: Path, capability: int) -> None:
+    compiler = nvcc()
     if compiler is None:
         raise RuntimeError("there is no nvcc")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +79,6 @@ def build(capability: int) -> Path:
             raise RuntimeError(f"nvcc: {done.stderr.strip() or done.stdout.strip()}")
         # Into place in one step: another process may be doing the same.
         made.replace(target)
-    return target
 
 
 @cache

@@ -126,6 +126,19 @@ static void leave(const gk_cuda *cuda, bool pushed) {
         leave(cuda, gk_pushed);                                                                    \
     } while (0)
 
+/* What was freed is in the pool until its stream has passed it: wait first. */
+static CUresult trim_pool(gk_cuda *cuda) {
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuCtxSynchronize());
+    if (result == CUDA_SUCCESS)
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuMemPoolTrimTo(cuda->pool, 0));
+    return result;
+}
+
+static void cuda_trim(gk_backend *base) {
+    (void)trim_pool((gk_cuda *)base); /* fails only after a fault, which the next call reports */
+}
+
 static gk_status cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, void **device,
                                gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
@@ -136,10 +149,7 @@ static gk_status cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream,
     GK_IN_CONTEXT(cuda, result,
                   driver->cuMemAllocFromPoolAsync(&pointer, asked, cuda->pool, (CUstream)stream));
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-        /* What was freed is in the pool until its stream has passed it: wait, then ask again. */
-        GK_IN_CONTEXT(cuda, result, driver->cuCtxSynchronize());
-        if (result == CUDA_SUCCESS)
-            GK_IN_CONTEXT(cuda, result, driver->cuMemPoolTrimTo(cuda->pool, 0));
+        result = trim_pool(cuda);
         if (result == CUDA_SUCCESS)
             GK_IN_CONTEXT(
                 cuda, result,
@@ -572,6 +582,7 @@ static const gk_backend functions = {
     .holds = cuda_holds,
     .owns = cuda_owns,
     .live_bytes = cuda_live_bytes,
+    .trim = cuda_trim,
     .close = cuda_close,
 };
 

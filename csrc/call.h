@@ -27,6 +27,7 @@ typedef struct gk_call {
     gk_phases *phases;    /* NULL unless profiled */
     const gk_row *wanted; /* the row that `variant` names */
     const gk_row *ran;
+    gk_interruption *interruption; /* NULL: the call runs to its end */
     gk_error error;
     void *temporaries[GK_MAX_TEMPORARIES];
     int temporary_count;

@@ -132,6 +132,7 @@ char *gk_mapped_view(gk_array *view, char *memory) {
 gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
     gk_busy busy = {0};
     flow->after = call->stream;
+    flow->interruption = call->interruption;
     flow->busy = call->phases ? &busy : NULL;
     gk_status status = gk_pipeline_run(call->device->pipeline, call->backend, flow, &call->error);
     if (status != GK_OK)

@@ -212,6 +212,39 @@ def test_interrupts_leave_everything_usable():
     assert (process.returncode, out) == (0, "usable\n"), errors
 
 
+ENDLESS = """
+import signal, sys
+import numpy as np, gpukern as gk
+from gpukern import _core
+a = np.broadcast_to(np.float32(1), (1 << 37,))
+x = np.ones((9001, 61), np.float32)
+b = np.arange(1_000_000, dtype=np.float32)
+heard = []
+def handler(*_):
+    heard.append((gk.add(b, b) == b + b).all() and gk.sum(np.ones(300_000, np.int32)) == 300_000)
+    assert (gk.matmul(x, x[:61]) == 61).all()
+    if len(heard) == 3:
+        raise KeyboardInterrupt
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+try:
+    gk.sum(a)
+except KeyboardInterrupt:
+    assert len(heard) == 3 and all(heard), heard
+else:
+    sys.exit("it ended?")
+assert (gk.add(b, b) == b + b).all()
+assert _core.live_bytes() == 0
+"""
+
+
+def test_a_long_call_hears_signals_on_its_way(script):
+    """Half a terabyte to sum; the handlers call gpukern themselves, and the third one ends it."""
+    run = script(ENDLESS)
+    assert run.returncode == 0, run.stderr
+
+
 SIGNALLED = """
 import signal, threading
 import numpy as np, gpukern as gk

@@ -90,6 +90,19 @@ def test_pieces_cover_every_element_once(monkeypatch):
     assert len({tuple(drawn[i : i + 10]) for i in range(0, 90, 10)}) == 9
 
 
+def test_large_arrays_are_judged_in_pieces(monkeypatch):
+    monkeypatch.setattr(pieces, "PIECE", 100)
+    for op, dtype in (("add", "float32"), ("add", "bfloat16"), ("sum", "float16"), ("dot", None)):
+        result = gpukern.compare(op, [size_of(op)], dtype, ["numpy"], seed=SEED, rounds=1)
+        assert [row.status for row in result.rows] == ["right"]
+    trial = make_trials(make_case("add", (33, 70)), SEED)[0]
+    wrong = trial.expected.nearest.copy()
+    wrong[20, 3] += 1
+    found = check(wrong, trial.expected)
+    assert "1 of 2310 elements, the first at [20, 3]" in found.detail
+    assert found.error == pytest.approx(1)
+
+
 def planted(name: str, variant: str, side: DeviceSide, host: object = np.add) -> Peer:
     def offer(op: str, dtype: str) -> Iterator[Contender]:
         yield Contender(name, variant, host, side)

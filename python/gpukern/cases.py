@@ -148,13 +148,13 @@ class Expected:
         squares = in_pieces(lambda x: np.sum(np.square(x, dtype=np.float64)), self.exact)
         return math.sqrt(float(np.sum(squares)) / self.exact.size)
 
-    def _ulp(self, exact: Array) -> Array:
+    def _ulp(self, exact: Array, typical: float) -> Array:
         """One unit in the last place of some elements.
 
         Where cancellation has left an element smaller than is typical of all, it is the unit of
         that: how accurate a sum is depends on its terms, not on what is left of them.
         """
-        _, exponent = np.frexp(np.maximum(np.abs(exact), self.typical))
+        _, exponent = np.frexp(np.maximum(np.abs(exact), typical))
         bits = bounds.SIGNIFICAND[dtype_name(self.nearest.dtype)]
         return np.asarray(np.ldexp(1.0, exponent - bits))
 
@@ -163,11 +163,12 @@ class Expected:
         if got is self.exact or not got.size:
             return 0.0, 0.0
         rounded = bounds.is_float(self.nearest.dtype)
+        typical = self.typical
 
         def part(found: Array, exact: Array) -> tuple[float, float]:
             difference = _difference(found, exact)
             with np.errstate(invalid="ignore"):
-                ulps = np.max(difference / self._ulp(exact)) if rounded else 0.0
+                ulps = np.max(difference / self._ulp(exact, typical)) if rounded else 0.0
             return float(np.max(difference)), float(ulps)
 
         error, ulps = np.max(in_pieces(part, got, self.exact), axis=0)

@@ -23,7 +23,8 @@ def _pool() -> ThreadPoolExecutor:
 def in_pieces(function: Callable[..., Result], *arrays: Array) -> list[Result]:
     """What ``function`` returns for each piece of some arrays of one size, flattened, in order.
 
-    The pieces of a contiguous array are views, so that the function may write to them.
+    The pieces of a contiguous array are views, so that the function may write to them. It must not
+    call ``in_pieces`` itself: the cores that it would wait for are those that run it.
     """
     flat = [array.reshape(-1) for array in arrays]
     starts = range(0, flat[0].size, PIECE)

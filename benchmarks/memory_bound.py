@@ -27,7 +27,7 @@ import gpukern as gk
 from gpukern import _core, timing
 from gpukern.comparison import FASTEST_PEER, Comparison, fill, prepare
 from gpukern.conditions import describe_machine
-from gpukern.contenders import gather, select
+from gpukern.contenders import Wanted, gather, select
 from gpukern.intervals import Figure, figure, ratio
 from gpukern.measuring import Settings
 from gpukern.plans import Size
@@ -76,7 +76,7 @@ class Run:
     """The state of one run: small sizes or full ones, and every comparison made."""
 
     small: bool
-    contenders: Sequence[str] = ()
+    contenders: Sequence[Wanted] = ()
     comparisons: list[Comparison] = field(default_factory=list)
     machine: dict[str, object] = field(default_factory=describe_machine)
 
@@ -357,8 +357,8 @@ def bits(run: Run) -> Iterator[Line]:
     a = np.random.default_rng(1).standard_normal(count, np.float32)
     d = gk.to_device(a)
     found = {np.asarray(gk.sum(d).to_host()).tobytes() for _ in range(run.size(1000, 10))}
-    found |= {np.asarray(gk.sum(a)).tobytes() for _ in range(run.size(50, 3))}
-    text = f"{len(found)} in {run.size(1000, 10)} runs on the device, {run.size(50, 3)} from host"
+    found |= {np.asarray(gk.sum(a)).tobytes() for _ in range(run.size(20, 3))}
+    text = f"{len(found)} in {run.size(1000, 10)} runs on the device, {run.size(20, 3)} from host"
     status = "yes" if len(found) == 1 else "no"
     yield Line("bits", f"sum {count}", "one bit pattern", text, status)
 

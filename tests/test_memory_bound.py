@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 import gpukern
 from gpukern import _core
+from gpukern.contenders import Contender, DeviceSide, Peer
 from gpukern.intervals import Figure
 from gpukern.peers import cub_
 from gpukern.rows import RIGHT, WRONG, Row
@@ -132,6 +134,32 @@ def test_one_section(tmp_path):
     assert list(json.loads((tmp_path / "a.json").read_text())["seconds"]) == ["transposes"]
     done = run(*paths, "--only", "nothing")
     assert done.returncode == 2 and "there are adds" in done.stderr
+
+
+def test_the_sections_hold_ours_against_others(script):
+    """As on a GPU, with a planted peer and the simulator's times."""
+
+    def offer(op: str, dtype: str) -> Iterator[Contender]:
+        def run(inputs: object, out: object) -> None:
+            for _ in range(10):
+                getattr(_core, op)(*inputs, out=out)
+
+        side = DeviceSide(_core.to_device, run, _core.DeviceArray.to_host, lambda memory: memory)
+        yield Contender("planted", op, run, side)
+
+    peer = Peer("planted", "planted", offer, needs_gpu=False)
+    state = script.Run(small=True, contenders=[peer])
+    state.machine["backend"] = "cuda"
+    for section in (script.adds, script.sums, script.transposes):
+        for line in section(state):
+            if line.bar.endswith("fastest peer"):
+                assert line.met == "yes" and ", planted " in line.measured
+            elif line.bar.endswith("bandwidth"):
+                assert line.met == "no limit"
+            else:
+                assert line.met in ("yes", "same", "no") and "ulps" in line.measured
+    assert script.remarks(state)
+    assert "planted" in script.as_markdown([], script.remarks(state), state)
 
 
 class TestCub:

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from math import isqrt, sqrt
 from typing import Any
 
@@ -177,8 +177,11 @@ def _sum(case: Case, inputs: tuple[Array, ...], whole: bool) -> Expected:
         total = np.asarray(np.sum(a, axis=case.axis))
         return Expected(total, total, None)
     exact = np.asarray(_total(case, a))
-    absolute = _total(case, a, absolute=True)
-    bound = partial(bounds.sum_bound, absolute, exact, case.reduced, case.dtype)
+    absolute = cache(partial(_total, case, a, absolute=True))
+
+    def bound(**carried: Any) -> Any:
+        return bounds.sum_bound(absolute(), exact, case.reduced, case.dtype, **carried)
+
     return _bounded(case, exact, whole, bound)
 
 

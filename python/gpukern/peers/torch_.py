@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,13 +43,17 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
 
 
 def _compiled(calculate: Callable[..., Any]) -> Contender:
-    compiled = torch.compile(calculate)
+    @cache
+    def compiled() -> Callable[..., Any]:
+        # Only when it takes part: it imports a compiler, which takes seconds.
+        made: Callable[..., Any] = torch.compile(calculate)
+        return made
 
     def end_to_end(*arrays: Array) -> Array:
-        return fetch(compiled(*map(load, arrays)))
+        return fetch(compiled()(*map(load, arrays)))
 
     def run(inputs: Any, out: Any) -> Any:
-        return compiled(*inputs)
+        return compiled()(*inputs)
 
     return Contender("PyTorch", "torch.compile", end_to_end, DeviceSide(load, run, fetch, wrap))
 

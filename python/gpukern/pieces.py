@@ -12,7 +12,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Result = TypeVar("Result")
 
-PIECE = 2**21
+# Elements: their temporary arrays stay in a core's cache.
+PIECE = 2**18
 
 
 @cache

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpukern import bounds
-from gpukern.cases import ELEMENTWISE, Case, Expected, Trial, numpy_dtype
+from gpukern.cases import ELEMENTWISE, Case, Expected, Trial, numpy_dtype, widened
 from gpukern.pieces import draw, in_pieces
 
 Array = npt.NDArray[Any]
@@ -135,6 +135,8 @@ _WHOLE: dict[str, Callable[[Case, np.random.Generator], tuple[Array, ...]]] = {
 
 
 def _nearest(case: Case, exact: Array) -> Array:
+    if case.result_dtype == "float64":
+        return exact
     rounded = np.empty(exact.shape, numpy_dtype(case.result_dtype))
 
     def round_to(out: Array, values: Array) -> None:
@@ -154,7 +156,7 @@ def _elementwise(case: Case, inputs: tuple[Array, ...], whole: bool) -> Expected
     exact = np.empty(case.result_shape, np.float64)
 
     def calculate(out: Array, *terms: Array) -> None:
-        operation(*(term.astype(np.float64) for term in terms), out=out)
+        operation(*map(widened, terms), out=out)
 
     in_pieces(calculate, exact, *inputs)
     return Expected(exact, _nearest(case, exact), None)
@@ -203,7 +205,7 @@ def _dot(case: Case, inputs: tuple[Array, ...], whole: bool) -> Expected:
         return Expected(total, total, None)
 
     def part(x: Array, y: Array) -> Any:
-        products = x.astype(np.float64) * y.astype(np.float64)
+        products = widened(x) * widened(y)
         return np.sum(products), np.sum(np.abs(products))
 
     exact, absolute = np.sum(in_pieces(part, a, b), axis=0)
@@ -215,7 +217,7 @@ def _dot(case: Case, inputs: tuple[Array, ...], whole: bool) -> Expected:
 
 def _norm(case: Case, inputs: tuple[Array, ...], whole: bool) -> Expected:
     def part(x: Array) -> Any:
-        return np.sum(np.square(x.astype(np.float64)))
+        return np.sum(np.square(widened(x)))
 
     exact = np.asarray(np.sqrt(np.sum(in_pieces(part, inputs[0]))))
     bound = None if whole else np.asarray(bounds.norm_bound(exact, case.count, case.dtype))

@@ -85,6 +85,11 @@ class Run:
         """Whether times mean nothing."""
         return _core.backend() == "sim"
 
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of every comparison made."""
+        return [row for comparison in self.comparisons for row in comparison.rows]
+
     def size(self, full: int, small: int) -> int:
         """One of two sizes."""
         return small if self.small else full
@@ -176,7 +181,9 @@ def ratio_line(
 
 
 def flagged(row: Row) -> str:
-    return f" (flagged: {row.flags[0]})" if row.flags else ""
+    # Warm figures of small arrays come from the cache, and are not those that count here.
+    flags = [flag for flag in row.flags if not flag.startswith("warm:")]
+    return f" (flagged: {flags[0]})" if flags else ""
 
 
 def share(row: Row) -> Figure | None:
@@ -384,8 +391,7 @@ def remarks(run: Run) -> list[str]:
         f"{row.label}: {row.op} {row.dtype}: {row.status}: {row.detail}"
         if row.status != ABSENT
         else f"{row.contender}: {row.detail}"
-        for comparison in run.comparisons
-        for row in comparison.rows
+        for row in run.rows
         if row.status != RIGHT
     }
     lines = sorted(found)
@@ -396,8 +402,17 @@ def remarks(run: Run) -> list[str]:
     ]
     if copies:
         low, high = (bandwidth(value, 1.0) for value in (min(copies), max(copies)))
+        lines.append(f"CUB {cub_version(run)}")
         lines.append(f"copy bandwidth, measured before each comparison: {low} to {high}")
     return lines
+
+
+def cub_version(run: Run) -> str:
+    if not any(row.contender == "CUB" and row.status == RIGHT for row in run.rows):
+        return "took no part"
+    from gpukern.peers.cub_ import version
+
+    return version()
 
 
 def as_markdown(lines: Sequence[Line], notes: Sequence[str], run: Run) -> str:

@@ -100,6 +100,8 @@ def test_share_of_the_copy_bandwidth(script):
     assert line.met == "same"
     flagged = replace(found.rows[0], flags=("cold: above the copy bandwidth",))
     assert "flagged" in script.share_line("adds", "add", comparison(flagged), 0.9).measured
+    warm = replace(found.rows[0], flags=("warm: above the copy bandwidth: the L2 cache",))
+    assert "flagged" not in script.share_line("adds", "add", comparison(warm), 0.9).measured
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -29,7 +29,7 @@ def test_numpy_is_right_on_every_dtype(op):
         assert [row.status for row in result.rows] == ["right"], (dtype, result.rows)
 
 
-@pytest.mark.parametrize("op", ["sum", "dot", "norm", "max", "argmax"])
+@pytest.mark.parametrize("op", ["sum", "dot", "norm", "max", "min", "argmax", "argmin"])
 @pytest.mark.parametrize("missing", [1, 3, 64])
 def test_a_skipped_tail_is_wrong(op, missing):
     function = np.linalg.norm if op == "norm" else getattr(np, op)

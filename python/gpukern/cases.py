@@ -40,8 +40,7 @@ KINDS = {
     **dict.fromkeys(ELEMENTWISE, "elementwise"),
     "sum": "sum",
     **dict.fromkeys(AXES, "sum"),
-    "max": "selection",
-    "argmax": "selection",
+    **dict.fromkeys(("max", "min", "argmax", "argmin"), "selection"),
     "dot": "dot",
     "norm": "norm",
     "matmul": "matmul",
@@ -96,7 +95,7 @@ class Case:
     def result_dtype(self) -> str:
         """The dtype of the result: that of the operands, but for sums of int32, and places."""
         widened = self.kind == "sum" and self.dtype == "int32"
-        return "int64" if widened or self.op == "argmax" else self.dtype
+        return "int64" if widened or self.op.startswith("arg") else self.dtype
 
     @property
     def result_shape(self) -> tuple[int, ...]:

@@ -375,8 +375,8 @@ def compare(  # noqa: PLR0913
     """Check every contender against float64, then time the right ones, and check them again.
 
     ``op`` is "add", "sum", "matmul", "transpose", "all" (these four), one of "subtract",
-    "multiply", "maximum", "minimum", "sum axis=0", "sum axis=1", "sum axis=0,1", "max", "argmax",
-    "dot" and "norm", or a list of them; ``sizes`` holds n or
+    "multiply", "maximum", "minimum", "sum axis=0", "sum axis=1", "sum axis=0,1", "max", "min",
+    "argmax", "argmin", "dot" and "norm", or a list of them; ``sizes`` holds n or
     (rows, columns), for matmul (m, k, n); ``contenders`` names such as "numpy" or "gpukern:tiled",
     or functions of NumPy arrays. What is left out suits the device. ``mode`` is "device",
     "end-to-end" or "both"; ``protocol`` "leetcuda" or "notes" adds figures taken as these do.

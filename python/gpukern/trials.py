@@ -93,10 +93,10 @@ def _whole_pairs(case: Case, rng: np.random.Generator) -> tuple[Array, ...]:
 
 
 def _extreme_at_the_end(case: Case, rng: np.random.Generator) -> tuple[Array, ...]:
-    """The largest element comes last, where a skipped tail misses it."""
+    """The element that is looked for comes last, where a skipped tail misses it."""
     (values,) = _random(case, rng)
     flat = values.reshape(-1)
-    flat[-1] = flat.max()
+    flat[-1] = getattr(np, case.op.removeprefix("arg"))(flat)
     flat[:-1][flat[:-1] == flat[-1]] = 0
     return (values,)
 

@@ -74,4 +74,6 @@ extern "C" int gk_launch_add(float *out, const float *a, const float *b, size_t 
     return 0;
 }
 
+extern "C" int gk_cub_version(void) { return CUB_VERSION; }
+
 extern "C" const char *gk_cub_error(int status) { return cudaGetErrorString((cudaError_t)status); }

@@ -90,6 +90,12 @@ def library() -> ctypes.CDLL:
     return found
 
 
+def version() -> str:
+    """CUB's version, that of the toolkit it was compiled with."""
+    number = int(library().gk_cub_version())
+    return f"{number // 100000}.{number // 100 % 1000}.{number % 100}"
+
+
 def launch_add(out: Any, a: Any, b: Any, times: int) -> None:
     """cuLaunchKernel ``times`` in a row, on float32 device arrays: what a bare launch costs."""
     pointers = [_pointer(array) for array in (out, a, b)]

@@ -78,7 +78,7 @@ def _norm_into(a: Any, out: Any) -> None:
 _OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     **{
         op: (getattr(cupy, op), getattr(cupy, op))
-        for op in (*ELEMENTWISE, "sum", "max", "argmax", "dot", "matmul")
+        for op in (*ELEMENTWISE, "sum", "max", "min", "argmax", "argmin", "dot", "matmul")
     },
     **{op: (partial(cupy.sum, axis=axis),) * 2 for op, axis in AXES.items()},
     "norm": (cupy.linalg.norm, _norm_into),

@@ -68,7 +68,10 @@ def _dot(a: Any, b: Any) -> Any:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{op: getattr(jnp, op) for op in (*ELEMENTWISE, "sum", "max", "argmax", "transpose")},
+    **{
+        op: getattr(jnp, op)
+        for op in (*ELEMENTWISE, "sum", "max", "min", "argmax", "argmin", "transpose")
+    },
     **{op: partial(jnp.sum, axis=axis) for op, axis in AXES.items()},
     "norm": jnp.linalg.norm,
     "dot": _dot,

@@ -93,6 +93,10 @@ def _max_into(a: Any, out: Any) -> None:
     torch.amax(a, dim=_all(a), out=out)
 
 
+def _min_into(a: Any, out: Any) -> None:
+    torch.amin(a, dim=_all(a), out=out)
+
+
 def _add(a: Any, b: Any) -> Any:
     return a + b
 
@@ -137,10 +141,14 @@ def _transpose_into(a: Any, out: Any) -> None:
 
 _OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "add": (_add, torch.add),
-    **{op: _named(op) for op in ("subtract", "multiply", "maximum", "minimum", "argmax", "dot")},
+    **{
+        op: _named(op)
+        for op in ("subtract", "multiply", "maximum", "minimum", "argmax", "argmin", "dot")
+    },
     "sum": (_sum, _sum_into),
     **{op: (_sum_over(axis),) * 2 for op, axis in AXES.items()},
     "max": (_named("max")[0], _max_into),
+    "min": (_named("min")[0], _min_into),
     "norm": (_norm, _norm),
     "matmul": (_matmul, torch.matmul),
     "transpose": (_transpose, _transpose_into),

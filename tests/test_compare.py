@@ -444,7 +444,9 @@ class TestPeers:
             pytest.skip("needs a GPU")
         if peer.requires and not installed(peer.requires):
             pytest.skip(f"not installed: {peer.install}")
-        for dtype in cases.DTYPES_OF[op]:
+        # Compilers take seconds a dtype: all of them where an adapter treats them differently.
+        every = op in ("add", "sum", "matmul", "transpose")
+        for dtype in cases.DTYPES_OF[op] if every else ("float32",):
             result = gpukern.compare(op, [65], dtype, [key], seed=SEED, rounds=1)
             assert not [row for row in result.rows if row.status not in ("right", "absent")]
 

@@ -97,7 +97,7 @@ def _extreme_at_the_end(case: Case, rng: np.random.Generator) -> tuple[Array, ..
     (values,) = _random(case, rng)
     flat = values.reshape(-1)
     flat[-1] = getattr(np, case.op.removeprefix("arg"))(flat)
-    flat[:-1][flat[:-1] == flat[-1]] = 0
+    flat[:-1][flat[:-1] == flat[-1]] = 1
     return (values,)
 
 

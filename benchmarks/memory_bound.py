@@ -350,7 +350,8 @@ def bits(run: Run) -> Iterator[Line]:
     """The same bits whatever the run, the chunks, and where the array lies."""
     runs, cores = run.size(500, 5), os.cpu_count() or 1
     patterns: dict[str, str] = {}
-    for used in sorted({1, min(2, cores), min(6, cores)}):
+    # One, three and six cores cut this count into chunks of 256, 192 and 96 Ki elements.
+    for used in sorted({1, min(3, cores), min(6, cores)}):
         patterns[f"{used} cores"] = bits_of(used, runs, os.environ.get("GPUKERN_DEVICE"))
     for seed in ("1", "2"):
         name = f"simulator, seed {seed}"

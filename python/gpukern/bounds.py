@@ -63,26 +63,38 @@ def tree_depth(count: int) -> int:
 
 
 def sum_bound(
-    absolute: float,
-    exact: float,
+    absolute: Any,
+    exact: Any,
     count: int,
     dtype: npt.DTypeLike,
     serial: bool = False,
     carried: str = "",
-) -> float:
+    products: int = 0,
+) -> Any:
     """For a sum of ``count`` elements whose absolute values add up to ``absolute``.
 
     ``serial`` allows for any order, one addition after another, as with atomics; that is infinite
     beyond 2**24 elements in float32, and then only a sum of integers (see ``cases``) can judge.
-    ``carried`` names the dtype of the accumulator where it is not the usual one.
+    ``carried`` names the dtype of the accumulator where it is not the usual one; ``products`` is 1
+    where the terms are products, which are rounded themselves. Of arrays it is elementwise.
     """
     carried = carried or accumulator(dtype)
     depth = max(count - 1, 0) if serial else min(tree_depth(count), max(count - 1, 0))
-    error = gamma(depth, unit_roundoff(carried)) * absolute
+    error = gamma(depth + products, unit_roundoff(carried)) * absolute
     if carried != dtype_name(dtype):
-        error += float(rounding(abs(exact) + error, dtype))
+        error = error + rounding(np.abs(exact) + error, dtype)
     # float64 has no wider oracle: what the oracle itself may be off by comes on top.
     return error + gamma(tree_depth(count), unit_roundoff("float64")) * absolute
+
+
+def norm_bound(exact: Any, count: int, dtype: npt.DTypeLike) -> Any:
+    """For the root of a sum of squares, which are all positive: half of their relative error."""
+    carried = accumulator(dtype)
+    depth = min(tree_depth(count), max(count - 1, 0)) + 1
+    relative = gamma(depth, unit_roundoff(carried))
+    # sqrt(1 - g) is a little further from 1 than sqrt(1 + g).
+    error = (1 - math.sqrt(1 - relative) if relative < 1 else math.inf) * exact
+    return error + rounding(np.abs(exact) + error, dtype) + rounding(exact, carried)
 
 
 def matmul_bound(

@@ -28,12 +28,13 @@ _SPACER = 2**25
 class Stage:
     """The inputs and the output of a case, on the host and on the device."""
 
-    def __init__(self, case: Case, trials: Sequence[Trial]) -> None:
-        self.case, self.trials = case, trials
+    def __init__(self, case: Case, trials: Sequence[Trial], on_host: bool = True) -> None:
+        """``on_host`` False: every contender works on the device, and is examined there alone."""
+        self.case, self.trials, self.on_host = case, trials, on_host
         self.shown = -1
         self.before: Trial | None = None
         self.renewals = 0
-        self.host = self._new_host()
+        self.host = self._new_host() if on_host else ()
         self.inputs, self.out = self._new_device()
         self._poison = self.out.image(poison(case))
         self._images: list[tuple[Image, ...]] = [
@@ -77,7 +78,7 @@ class Stage:
         """Put the inputs of a trial into the buffers, whatever is in them."""
         self.before = self.trials[self.shown] if self.shown not in (-1, index) else None
         self.shown = index
-        for mine, array in zip(self.host, self.trial.inputs, strict=True):
+        for mine, array in zip(self.host, self.trial.inputs, strict=False):
             np.copyto(mine, array)
         self._fill_device()
 
@@ -158,6 +159,8 @@ class Entry:
 def examine(entry: Entry, stage: Stage, when: str = "") -> Verdict:
     """Run a contender on what is on stage, in every way to call it."""
     contender = entry.contender
+    if contender.device is not None and not stage.on_host:
+        return _examine_on_device(entry, contender.device, stage, when)
     begin = time.perf_counter()
     result = np.asarray(contender.end_to_end(*stage.host))
     if entry.first_call is None:
@@ -174,24 +177,33 @@ def examine(entry: Entry, stage: Stage, when: str = "") -> Verdict:
 
 
 def _examine_on_device(
-    entry: Entry, side: DeviceSide, stage: Stage, when: str, known: tuple[Array, Verdict]
+    entry: Entry,
+    side: DeviceSide,
+    stage: Stage,
+    when: str,
+    known: tuple[Array, Verdict] | None = None,
 ) -> Verdict:
+    """``known`` is the result of the end-to-end call and what was said of it."""
     where = "on the device"
     lend(entry, side, stage)
     stage.poison()
     _core.synchronize()
+    begin = time.perf_counter()
     returned = side.run(entry.operands, entry.out)
     if returned is not None and side.wait is not None:
         side.wait(returned)
     _core.synchronize()
+    if entry.first_call is None:
+        entry.first_call = time.perf_counter() - begin
     found, guards = stage.out.read()
     if returned is not None:
         found = side.fetch(returned)
     elif side.wrap is None:
         found = side.fetch(entry.out)
     # Mostly the bits are those of the end-to-end call, and judged already.
-    result, verdict = known
-    if found.shape != result.shape or not _equal(found, result):
+    if known and found.shape == known[0].shape and _equal(found, known[0]):
+        verdict = known[1]
+    else:
         verdict = _judged(entry, stage, found, where, when)
     fault = guards or stage.damage_on_device()
     if fault:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gpukern.cases import Case, make_trials
+from gpukern.cases import Case
 from gpukern.ceilings import Limits, measure_limits
 from gpukern.checking import Entry
 from gpukern.conditions import Watch, describe_machine
@@ -21,12 +21,16 @@ from gpukern.measuring import MODES, PROTOCOLS, Settings, is_simulated, measure
 from gpukern.plans import Size, plan
 from gpukern.rows import ABSENT, BROKEN, RIGHT, WRONG, Row
 from gpukern.timing import DeviceClock, Effort
+from gpukern.trials import make_trials
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Plot
     from rich.console import RenderableType
 
 SCHEMA = 2
+
+# As a baseline: whichever of the others is fastest on that case.
+FASTEST_PEER = "fastest peer"
 
 # Which contender the others are measured against where nobody says: the first that has a figure.
 _END_TO_END_BASELINES = ("NumPy", "PyTorch", "CuPy")
@@ -251,6 +255,9 @@ def _baseline(
     entries: Sequence[Entry], name: str, wanted: str | None, usual: Sequence[str]
 ) -> Entry | None:
     able = [entry for entry in entries if entry.samples.get(name)]
+    if wanted == FASTEST_PEER:
+        peers = [entry for entry in able if entry.contender.name != "gpukern"]
+        return min(peers, key=lambda entry: figure(entry.samples[name]).value, default=None)
     if wanted is not None:
         key, _, variant = wanted.lower().partition(":")
         for entry in able:
@@ -367,11 +374,14 @@ def compare(  # noqa: PLR0913
 ) -> Comparison:
     """Check every contender against float64, then time the right ones, and check them again.
 
-    ``op`` is "add", "sum", "matmul", "transpose", "all" or a list of them; ``sizes`` holds n or
+    ``op`` is "add", "sum", "matmul", "transpose", "all" (these four), one of "subtract",
+    "multiply", "maximum", "minimum", "sum axis=0", "sum axis=1", "sum axis=0,1", "max", "min",
+    "argmax", "argmin", "dot" and "norm", or a list of them; ``sizes`` holds n or
     (rows, columns), for matmul (m, k, n); ``contenders`` names such as "numpy" or "gpukern:tiled",
     or functions of NumPy arrays. What is left out suits the device. ``mode`` is "device",
     "end-to-end" or "both"; ``protocol`` "leetcuda" or "notes" adds figures taken as these do.
-    ``baseline`` names the contender that the ratios are taken against. ``rounds`` fixes how often
+    ``baseline`` names the contender that the ratios are taken against, or is "fastest peer", which
+    takes the fastest of the others on each case. ``rounds`` fixes how often
     each figure is measured. The same ``seed`` gives the same inputs. ``simulated`` shows the times
     of the CPU simulator, marked as such. Raises ValueError for a name, dtype or size that does not
     fit.

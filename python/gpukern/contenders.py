@@ -112,6 +112,7 @@ PEERS = (
         "pip install cuda-core[cu13]",
         package="cuda-core",
     ),
+    Peer("cub", "CUB", "gpukern.peers.cub_:contenders"),
     Peer("gpukern", "gpukern", "gpukern.peers.gpukern_:contenders", needs_gpu=False),
 )
 

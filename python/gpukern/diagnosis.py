@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpukern import bounds
-from gpukern.cases import Case, Trial, is_wrong, poison
+from gpukern.cases import ELEMENTWISE, Case, Trial, is_wrong, poison
 
 Array = npt.NDArray[Any]
 
@@ -55,7 +55,7 @@ def _like(got: Array, trial: Trial) -> bool:
 
 
 def _missing_tail(case: Case, trial: Trial, got: Array) -> str:
-    if case.op == "sum":
+    if case.kind == "sum" and not got.ndim:
         return _missing_terms(trial, got)
     wrong = np.atleast_1d(is_wrong(got, trial.expected, trial.expected.bound)).reshape(-1)
     first = int(np.argmax(wrong))
@@ -116,7 +116,7 @@ def _precisions(dtype: str) -> Iterator[tuple[str, Callable[[Array], Array]]]:
 
 def _narrower(case: Case, trial: Trial, got: Array) -> str:
     """Whether the result is that of inputs rounded to a lower precision."""
-    if case.op == "transpose" or not bounds.is_float(case.dtype):
+    if case.kind not in ("elementwise", "sum", "matmul") or not bounds.is_float(case.dtype):
         return ""
     rows = _wrong_rows(trial, got) if case.op == "matmul" else slice(None)
     right = trial.expected.exact[rows] if case.op == "matmul" else trial.expected.exact
@@ -134,11 +134,11 @@ def _wrong_rows(trial: Trial, got: Array) -> Any:
 
 
 def _again(case: Case, trial: Trial, rows: Any, narrow: Callable[[Array], Array]) -> Array:
-    if case.op == "sum":
-        return np.asarray(narrow(trial.inputs[0]).sum(dtype=np.float64))
+    if case.kind == "sum":
+        return np.asarray(narrow(trial.inputs[0]).sum(axis=case.axis, dtype=np.float64))
     a, b = trial.inputs
-    if case.op == "add":
-        return narrow(a + b).astype(np.float64)
+    if case.kind == "elementwise":
+        return narrow(ELEMENTWISE[case.op](a, b)).astype(np.float64)
     # What does not fit into the lower precision is infinite there, and its products are no numbers.
     with np.errstate(invalid="ignore"):
         product: Array = narrow(a[rows]).astype(np.float64) @ narrow(b).astype(np.float64)
@@ -153,7 +153,7 @@ def _rms(a: Array, b: Array) -> float:
 
 def _accumulates_narrowly(case: Case, trial: Trial, got: Array) -> str:
     """Close to the right result everywhere, but not as close as the accumulator allows."""
-    if case.op not in ("sum", "matmul") or not bounds.is_float(case.dtype):
+    if case.kind not in ("sum", "dot", "norm", "matmul") or not bounds.is_float(case.dtype):
         return ""
     scale = _rms(trial.expected.exact, np.zeros(1))
     error = _rms(got, trial.expected.exact)

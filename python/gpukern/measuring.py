@@ -140,6 +140,11 @@ def _caught(entry: Entry) -> Iterator[None]:
         entry.status, entry.detail = BROKEN, one_line(error)
 
 
+def _needs_host(entry: Entry) -> bool:
+    side = entry.contender.device
+    return side is None or side.wrap is None
+
+
 def _examine(entry: Entry, stage: Stage, indices: Sequence[int], when: str = "") -> None:
     for index in indices:
         stage.show(index)
@@ -165,7 +170,8 @@ def measure(
     tick: Tick,
 ) -> None:
     """Fill in the entries; those that are not ``finished`` at the end were interrupted."""
-    stage, order = Stage(case, trials), range(len(trials))[::-1]
+    stage = Stage(case, trials, settings.end_to_end or any(map(_needs_host, entries)))
+    order = range(len(trials))[::-1]
     for entry in entries:
         tick(f"checking {entry.contender.name} {entry.contender.variant}")
         # The exact inputs first: they tell best what is wrong.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy.typing as npt
 
 from gpukern import _core
-from gpukern.cases import DTYPES_OF, OPERATIONS, Case, make_case
+from gpukern.cases import AXES, DTYPES_OF, KINDS, OPERATIONS, Case, make_case
 from gpukern.catalogue import dtype_name
 
 Size = int | Sequence[int]
@@ -25,6 +25,9 @@ _SIMULATOR_CASES: dict[str, tuple[tuple[str, tuple[Size, ...]], ...]] = {
     "transpose": (("float32", ((512, 511),)),),
 }
 _DEFAULT_OPERATIONS = ("matmul", "add", "sum")
+_ALL = (*_DEFAULT_OPERATIONS, "transpose")
+# What has no sizes of its own takes those of the operation that it is most like.
+_LIKE = {"elementwise": "add", "sum": "sum", "selection": "sum", "dot": "sum", "norm": "sum"}
 
 
 def plan(
@@ -42,7 +45,7 @@ def plan(
     defaults = _SIMULATOR_CASES if _core.backend() == "sim" else _GPU_CASES
     cases: list[Case] = []
     for name in _operations(op):
-        chosen = defaults[name]
+        chosen = _usual(name, defaults)
         if dtype is not None:
             chosen = ((_taken(name, dtype), chosen[0][1]),)
         elif sizes is not None:
@@ -55,12 +58,20 @@ def plan(
     return cases
 
 
+def _usual(
+    op: str, defaults: dict[str, tuple[tuple[str, tuple[Size, ...]], ...]]
+) -> tuple[tuple[str, tuple[Size, ...]], ...]:
+    """Dtypes with sizes for an operation: for a reduction over an axis those of a matrix."""
+    kind, over_axis = KINDS[op], op in AXES
+    return defaults.get(op) or defaults["transpose" if over_axis else _LIKE[kind]]
+
+
 def _operations(op: str | Sequence[str] | None) -> tuple[str, ...]:
     if op is None:
         return _DEFAULT_OPERATIONS
     names = (op,) if isinstance(op, str) else tuple(op)
     if "all" in names:
-        return (*_DEFAULT_OPERATIONS, "transpose")
+        return _ALL
     for name in names:
         if name not in OPERATIONS:
             raise ValueError(f"unknown operation {name!r}; there are {', '.join(OPERATIONS)}, all")

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from gpukern import _core
 from gpukern.cases import itemsize, numpy_dtype
+from gpukern.pieces import in_pieces
 
 Array = npt.NDArray[Any]
 
@@ -67,9 +68,10 @@ class Region(Memory):
 
     def image(self, values: Array) -> Image:
         """``values`` between guards, on the device, ready to be put into the region."""
-        content = np.full(self._words.nbytes, _PATTERN, np.uint8)
+        content = np.empty(self._words.nbytes, np.uint8)
+        content[:GUARD] = content[GUARD + self.nbytes :] = _PATTERN
         flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        content[GUARD : GUARD + self.nbytes] = flat
+        in_pieces(np.copyto, content[GUARD : GUARD + self.nbytes], flat)
         words = _core.to_device(content.view(np.int32))
         return Image(words, _checksum(words))
 

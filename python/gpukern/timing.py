@@ -216,7 +216,7 @@ class DeviceClock:
             _clamp(_BATCH_SECONDS / one, 1, _LARGEST_BATCH),
             _clamp(_COLD_SECONDS / one, 1, _MOST_COLD),
             self._issue_time(work),
-            own_stream=work.wait is not None or self._leftover(work) > max(_LEFTOVER, one / 4),
+            own_stream=work.wait is not None or self._leftover(work, one) > max(_LEFTOVER, one / 4),
         )
         for _ in range(4):
             sample = self.sample(work, pace)
@@ -322,12 +322,12 @@ class DeviceClock:
         _core.synchronize()
         return min(times)
 
-    def _leftover(self, work: Work) -> float:
+    def _leftover(self, work: Work, one: float) -> float:
         """Seconds that the device still works after everything on the default stream is done."""
         mark, times = _core.Event(), []
         for _ in range(3):
             _core.synchronize()
-            for _ in range(8):
+            for _ in range(_clamp(_COLD_SECONDS / one, 1, 8)):
                 work.start()
             mark.record()
             mark.synchronize()

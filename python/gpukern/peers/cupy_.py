@@ -1,12 +1,13 @@
 """CuPy: NumPy's functions on the GPU."""
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import cupy
 import numpy.typing as npt
 
+from gpukern.cases import AXES, ELEMENTWISE, KINDS
 from gpukern.contenders import Absent, Contender, DeviceSide
 
 Array = npt.NDArray[Any]
@@ -20,9 +21,12 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
     if dtype == "bfloat16":
         yield Absent("CuPy", f"cupy.{op}", "takes no bfloat16 arrays from NumPy")
         return
+    if op in ("dot", "norm") and dtype not in ("float32", "float64"):
+        yield Absent("CuPy", "", f"no {op} for {dtype} here")
+        return
     calculate, into = _OPERATIONS[op]
     # CuPy adds up float16 in float16.
-    carried = "float16" if op == "sum" and dtype == "float16" else ""
+    carried = "float16" if KINDS[op] == "sum" and dtype == "float16" else ""
     yield _contender(f"cupy.{op}", calculate, into, carried)
     if op == "add":
         yield _contender("ElementwiseKernel", _elementwise(), _elementwise_into)
@@ -66,9 +70,17 @@ def _transpose_into(a: Any, out: Any) -> None:
     cupy.copyto(out, a.T)
 
 
+def _norm_into(a: Any, out: Any) -> None:
+    # cupy.linalg.norm has no output argument.
+    out[...] = cupy.linalg.norm(a)
+
+
 _OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "add": (cupy.add, cupy.add),
-    "sum": (cupy.sum, cupy.sum),
-    "matmul": (cupy.matmul, cupy.matmul),
+    **{
+        op: (getattr(cupy, op), getattr(cupy, op))
+        for op in (*ELEMENTWISE, "sum", "max", "min", "argmax", "argmin", "dot", "matmul")
+    },
+    **{op: (partial(cupy.sum, axis=axis),) * 2 for op, axis in AXES.items()},
+    "norm": (cupy.linalg.norm, _norm_into),
     "transpose": (_transpose, _transpose_into),
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 import gpukern
 from gpukern import _core
+from gpukern.cases import AXES
 from gpukern.contenders import Absent, Contender, DeviceSide
 
 # Every thread adds to one cell, in no fixed order.
@@ -14,9 +15,13 @@ _SERIAL = frozenset({("sum", "atomic")})
 
 def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
     """What takes part in a comparison of ``op`` on ``dtype``."""
+    if op in AXES:
+        # Which kernel it is follows from the shape and the axis.
+        yield _contender("sum", "", axis=AXES[op])
+        return
     for row in gpukern.variants(op, dtype):
         if row.runs:
-            yield _contender(op, row.variant)
+            yield _contender(op, row.variant, variant=row.variant)
         else:
             yield Absent("gpukern", row.variant, row.why or "does not run here")
 
@@ -26,11 +31,11 @@ def _wrap(memory: Any) -> Any:
     return memory
 
 
-def _contender(op: str, variant: str) -> Contender:
-    call = partial(getattr(_core, op), variant=variant)
+def _contender(op: str, name: str, **options: Any) -> Contender:
+    call = partial(getattr(_core, op), **options)
 
     def run(inputs: Any, out: Any) -> None:
         call(*inputs, out=out)
 
     side = DeviceSide(_core.to_device, run, _core.DeviceArray.to_host, _wrap)
-    return Contender("gpukern", variant, call, side, serial=(op, variant) in _SERIAL)
+    return Contender("gpukern", name, call, side, serial=(op, name) in _SERIAL)

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpukern.cases import AXES, ELEMENTWISE
 from gpukern.contenders import Absent, Contender, DeviceSide
 
 # By itself JAX takes three quarters of the device's memory, and leaves too little for the others.
@@ -27,6 +28,9 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
         device = jax.devices("gpu")[0]
     except RuntimeError:
         yield Absent("JAX", "", "is installed, but finds no GPU that it can use")
+        return
+    if op == "norm" and dtype not in ("float32", "float64"):
+        yield Absent("JAX", "", f"no {op} for {dtype} here")
         return
     yield _contender(f"jnp.{op}", _jitted(op), device)
 
@@ -59,11 +63,19 @@ def _matmul(a: Any, b: Any) -> Any:
     return jnp.matmul(a, b, precision="highest")
 
 
+def _dot(a: Any, b: Any) -> Any:
+    return jnp.dot(a, b, precision="highest")
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add": jnp.add,
-    "sum": jnp.sum,
+    **{
+        op: getattr(jnp, op)
+        for op in (*ELEMENTWISE, "sum", "max", "min", "argmax", "argmin", "transpose")
+    },
+    **{op: partial(jnp.sum, axis=axis) for op, axis in AXES.items()},
+    "norm": jnp.linalg.norm,
+    "dot": _dot,
     "matmul": _matmul,
-    "transpose": jnp.transpose,
 }
 
 

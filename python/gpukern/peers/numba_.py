@@ -44,7 +44,7 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
     if not cuda.is_available():
         yield Absent("Numba", "", "is installed, but finds no GPU that it can use")
         return
-    if dtype not in _SUPPORTED[op]:
+    if dtype not in _SUPPORTED.get(op, ()):
         yield Absent("Numba", "", f"no {op} for {dtype} here")
         return
     for starter in _STARTERS[op](dtype):

@@ -51,7 +51,7 @@ __global__ void transpose(T *out, const T *a, int rows, int columns) {
 def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
     """What takes part in a comparison of ``op`` on ``dtype``."""
     _context()
-    if dtype not in _C_TYPES:
+    if dtype not in _C_TYPES or op not in ("add", "sum", "matmul", "transpose"):
         yield Absent("PyCUDA", "", f"no {op} for {dtype} here")
         return
     if op in _ARRAY_OPERATIONS:

@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from gpukern.cases import numpy_dtype
+from gpukern.cases import AXES, numpy_dtype
 from gpukern.contenders import Absent, Contender, DeviceSide
 
 Array = npt.NDArray[Any]
@@ -26,6 +27,9 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    if op not in _OPERATIONS:
+        yield Absent("PyTorch", "", f"no {op} for {dtype} here")
+        return
     calculate, into = _OPERATIONS[op]
 
     def end_to_end(*arrays: Array) -> Array:
@@ -39,13 +43,17 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
 
 
 def _compiled(calculate: Callable[..., Any]) -> Contender:
-    compiled = torch.compile(calculate)
+    @cache
+    def compiled() -> Callable[..., Any]:
+        # Only when it takes part: it imports a compiler, which takes seconds.
+        made: Callable[..., Any] = torch.compile(calculate)
+        return made
 
     def end_to_end(*arrays: Array) -> Array:
-        return fetch(compiled(*map(load, arrays)))
+        return fetch(compiled()(*map(load, arrays)))
 
     def run(inputs: Any, out: Any) -> Any:
-        return compiled(*inputs)
+        return compiled()(*inputs)
 
     return Contender("PyTorch", "torch.compile", end_to_end, DeviceSide(load, run, fetch, wrap))
 
@@ -73,8 +81,20 @@ def fetch(tensor: Any) -> Array:
     return found
 
 
+def _all(a: Any) -> tuple[int, ...]:
+    return tuple(range(a.dim()))
+
+
 def _sum_into(a: Any, out: Any) -> None:
-    torch.sum(a, dim=tuple(range(a.dim())), out=out)
+    torch.sum(a, dim=_all(a), out=out)
+
+
+def _max_into(a: Any, out: Any) -> None:
+    torch.amax(a, dim=_all(a), out=out)
+
+
+def _min_into(a: Any, out: Any) -> None:
+    torch.amin(a, dim=_all(a), out=out)
 
 
 def _add(a: Any, b: Any) -> Any:
@@ -83,6 +103,27 @@ def _add(a: Any, b: Any) -> Any:
 
 def _sum(a: Any) -> Any:
     return a.sum()
+
+
+def _sum_over(axis: Any) -> Callable[..., Any]:
+    def total(a: Any, **out: Any) -> Any:
+        return torch.sum(a, dim=axis, **out)
+
+    return total
+
+
+def _named(op: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    function = getattr(torch, op)
+
+    # A Python function around it, which torch.compile can take.
+    def call(*arrays: Any) -> Any:
+        return function(*arrays)
+
+    return call, function
+
+
+def _norm(a: Any, **out: Any) -> Any:
+    return torch.linalg.vector_norm(a, **out)
 
 
 def _matmul(a: Any, b: Any) -> Any:
@@ -100,7 +141,15 @@ def _transpose_into(a: Any, out: Any) -> None:
 
 _OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "add": (_add, torch.add),
+    **{
+        op: _named(op)
+        for op in ("subtract", "multiply", "maximum", "minimum", "argmax", "argmin", "dot")
+    },
     "sum": (_sum, _sum_into),
+    **{op: (_sum_over(axis),) * 2 for op, axis in AXES.items()},
+    "max": (_named("max")[0], _max_into),
+    "min": (_named("min")[0], _min_into),
+    "norm": (_norm, _norm),
     "matmul": (_matmul, torch.matmul),
     "transpose": (_transpose, _transpose_into),
 }

@@ -1,0 +1,211 @@
+"""The script benchmarks/memory_bound.py: its judgement of figures, and a whole small run."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import gpukern
+from gpukern import _core
+from gpukern.contenders import Contender, DeviceSide, Peer
+from gpukern.intervals import Figure
+from gpukern.peers import cub_
+from gpukern.rows import RIGHT, WRONG, Row
+
+SCRIPT = Path(__file__).parent.parent / "benchmarks" / "memory_bound.py"
+
+pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests stand alone")
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("memory_bound", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["memory_bound"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["memory_bound"]
+
+
+def row(contender: str, variant: str, time: float, ratio: float | None, **more: object) -> Row:
+    fields = {
+        "op": "add",
+        "size": "8x8",
+        "shapes": ((8, 8), (8, 8)),
+        "dtype": "float32",
+        "contender": contender,
+        "variant": variant,
+        "status": RIGHT,
+        "on_device": Figure(time, time * 0.99, time * 1.01, 9),
+        "device_ratio": ratio and Figure(ratio, ratio * 0.99, ratio * 1.01, 9),
+        "limit": 0.5 / time,
+        "bytes_moved": 768,
+    }
+    return Row(**{**fields, **more})
+
+
+def comparison(*rows: Row, backend: str = "cuda") -> gpukern.Comparison:
+    return gpukern.Comparison(1, {"backend": backend, "device": "GPU A"}, list(rows))
+
+
+PEER = row("PyTorch", "torch.add", 1.0, None)
+
+
+def test_the_best_of_ours_against_the_fastest_peer(script):
+    rows = PEER, row("gpukern", "f32", 2.0, 0.5), row("gpukern", "f32x4", 0.5, 2.0)
+    line = script.ratio_line("adds", "add", comparison(*rows), 1.5)
+    assert line.met == "yes"
+    assert "2.000x" in line.measured and "f32x4" in line.measured
+    assert "PyTorch torch.add" in line.measured
+    assert script.ratio_line("adds", "add", comparison(*rows), 1.5, "f32").met == "no"
+
+
+def test_the_worst_of_several_sizes_counts(script):
+    far = [replace(one, size="9x9") for one in (PEER, row("gpukern", "f32", 1.25, 0.8))]
+    found = comparison(PEER, row("gpukern", "f32", 0.5, 2.0), *far)
+    line = script.ratio_line("adds", "add", found, 1.0)
+    assert line.met == "no" and "at 9x9" in line.measured
+
+
+def test_an_interval_that_reaches_the_bar_is_the_same(script):
+    found = comparison(PEER, row("gpukern", "f32", 1.0, 0.995))
+    assert script.ratio_line("adds", "add", found, 1.0).met == "same"
+
+
+def test_no_figure_without_a_right_result_or_a_peer_or_a_device(script):
+    good, bad = row("gpukern", "f32", 0.5, 2.0), row("gpukern", "x", 0.4, 2.5, status=WRONG)
+    for found, status in (
+        (comparison(PEER, good, bad), "WRONG"),
+        (comparison(row("gpukern", "f32", 0.5, None)), "no peer"),
+        (comparison(PEER, good, backend="sim"), "simulated"),
+        (comparison(PEER), "broken"),
+    ):
+        line = script.ratio_line("adds", "add", found, 1.0)
+        assert (line.met, line.measured) == (status, "-")
+
+
+def test_share_of_the_copy_bandwidth(script):
+    found = comparison(row("gpukern", "f32", 0.52, None))
+    line = script.share_line("adds", "add", found, 0.9)
+    assert line.met == "yes" and "96.2%" in line.measured
+    line = script.share_line("adds", "add", found, 0.97)
+    assert line.met == "same"
+    flagged = replace(found.rows[0], flags=("cold: above the copy bandwidth",))
+    assert "flagged" in script.share_line("adds", "add", comparison(flagged), 0.9).measured
+    warm = replace(found.rows[0], flags=("warm: above the copy bandwidth: the L2 cache",))
+    assert "flagged" not in script.share_line("adds", "add", comparison(warm), 0.9).measured
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        env={**os.environ, "GPUKERN_DEVICE": "sim", "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+def test_a_whole_run_on_the_simulator(tmp_path):
+    paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
+    done = run(*paths, "--smoke")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    stored = json.loads((tmp_path / "a.json").read_text())
+    states = {line["work"]: line["met"] for line in stored["lines"]}
+    assert {line["section"] for line in stored["lines"]} == set(stored["seconds"])
+    assert set(states.values()) == {"simulated", "right", "yes"}, states
+    for line in stored["lines"]:
+        assert line["section"] == "bits" or line["measured"] == "-"
+    text = (tmp_path / "a.md").read_text()
+    assert "| work | bar | measured | met? |" in text
+    assert "one bit pattern" in done.stdout
+
+
+def test_one_section(tmp_path):
+    paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
+    assert run(*paths, "--only", "transposes").returncode == 0
+    assert list(json.loads((tmp_path / "a.json").read_text())["seconds"]) == ["transposes"]
+    done = run(*paths, "--only", "nothing")
+    assert done.returncode == 2 and "there are adds" in done.stderr
+
+
+def test_the_sections_hold_ours_against_others(script):
+    """As on a GPU, with a planted peer and the simulator's times."""
+
+    def offer(op: str, dtype: str) -> Iterator[Contender]:
+        def run(inputs: object, out: object) -> None:
+            for _ in range(10):
+                getattr(_core, op)(*inputs, out=out)
+
+        side = DeviceSide(_core.to_device, run, _core.DeviceArray.to_host, lambda memory: memory)
+        yield Contender("planted", op, run, side)
+
+    peer = Peer("planted", "planted", offer, needs_gpu=False)
+    state = script.Run(small=True, contenders=[peer])
+    state.machine["backend"] = "cuda"
+    for section in (script.adds, script.sums, script.transposes):
+        for line in section(state):
+            if line.bar.endswith("fastest peer"):
+                assert line.met == "yes" and ", planted " in line.measured
+            elif line.bar.endswith("bandwidth"):
+                assert line.met == "no limit"
+            else:
+                assert line.met in ("yes", "same", "no") and "ulps" in line.measured
+    assert script.remarks(state)
+    assert "planted" in script.as_markdown([], script.remarks(state), state)
+
+
+class TestCub:
+    def test_what_is_missing_is_a_line(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        monkeypatch.setattr(cub_, "nvcc", lambda: None)
+        (absent,) = cub_.contenders("sum", "float32")
+        assert "needs nvcc" in absent.why and not absent.broken
+        (absent,) = cub_.contenders("transpose", "float32")
+        assert absent.why == "no transpose for float32 here"
+        with pytest.raises(RuntimeError, match="no nvcc"):
+            cub_.build(90)
+
+    def test_the_compiler_is_called_once(self, monkeypatch, tmp_path):
+        """A stand-in for nvcc: it notes its arguments and writes what it was asked for."""
+        fake = tmp_path / "bin" / "nvcc"
+        fake.parent.mkdir()
+        fake.write_text(
+            f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n'
+            'while [ "$1" != -o ]; do shift; done; echo made > "$2"\n'
+        )
+        fake.chmod(0o755)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+        made = cub_.build(90)
+        assert cub_.build(90) == made and made.read_text() == "made\n"
+        (call,) = (tmp_path / "calls").read_text().splitlines()
+        assert "-arch=sm_90" in call and call.endswith("cub.cu")
+        assert cub_.build(80) != made
+        fake.write_text("#!/bin/sh\necho no such header >&2\nexit 1\n")
+        with pytest.raises(RuntimeError, match="no such header"):
+            cub_.build(75)
+
+    def test_every_function_is_declared(self):
+        source = Path(cub_.__file__).with_name("cub.cu").read_text()
+        for op, dtypes in cub_._SUPPORTED.items():
+            for dtype in dtypes:
+                macro = f"SUM({dtype}," in source
+                assert macro or f"gk_cub_{op}_{dtype}(" in source
+
+    def test_it_takes_part_on_a_gpu(self):
+        if _core.backend() == "sim" or not cub_.nvcc():
+            pytest.skip("needs a GPU and nvcc")
+        for op, dtypes in cub_._SUPPORTED.items():
+            for dtype in dtypes:
+                (found,) = gpukern.compare(op, [100_003], dtype, ["cub"], rounds=1).rows
+                assert found.status == RIGHT, found.detail

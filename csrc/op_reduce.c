@@ -81,6 +81,11 @@ static gk_status refuse_dtype(gk_call *call, result_rule rule, gk_dtype of) {
                    offered);
 }
 
+_Static_assert((int)GK_STORED_FLOAT32 == (int)GK_float32 &&
+                   (int)GK_STORED_BFLOAT16 == (int)GK_bfloat16 &&
+                   (int)GK_STORED_INT32 == (int)GK_int32 && (int)GK_STORED_UINT8 == (int)GK_uint8,
+               "a kernel is told the dtype of its result by gk_dtype's number");
+
 /* shapes ----------------------------------------------------------------------------------------
  */
 

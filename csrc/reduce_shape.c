@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Measured on the device, but for the last: a chunk of a host array is a multiple of it. */
+/* Enough blocks to fill a device, few enough partial results for one block to join. To change one
+   changes the bits of results. A chunk of a host array is a multiple of the longest segment. */
 enum {
     ALONE = 16384, /* elements that one block is through with before a second one has begun */
     LEAST_SEGMENT = 4096, /* elements of a row */

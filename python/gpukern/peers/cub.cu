@@ -10,7 +10,9 @@
 // Its argument types are the accumulator's: half and int32 elements are widened before they are
 // added, as by everybody who is compared.
 template <typename Accumulator> struct Plus {
-    __host__ __device__ Accumulator operator()(Accumulator a, Accumulator b) const { return a + b; }
+    __host__ __device__ Accumulator operator()(Accumulator a, Accumulator b) const {
+        return a + b;
+    }
 };
 
 #define SUM(dtype, T, Accumulator, Result)                                                         \
@@ -31,7 +33,7 @@ extern "C" int gk_cub_max_float32(void *temp, size_t *bytes, const float *in, fl
     return cub::DeviceReduce::Max(temp, *bytes, in, out, count, cudaStreamLegacy);
 }
 
-// The maximum itself is written too, to the last cell of a little storage of our own.
+// CUB writes the maximum itself as well.
 static __device__ float argmax_value;
 
 extern "C" int gk_cub_argmax_float32(void *temp, size_t *bytes, const float *in, int64_t *out,
@@ -60,20 +62,26 @@ extern "C" int gk_launch_add(float *out, const float *a, const float *b, size_t 
     if (status == cudaSuccess)
         status = cudaGetDriverEntryPointByVersion("cuLaunchKernel", &entry, 12000,
                                                   cudaEnableDefault, &found);
+    if (status == cudaSuccess && found != cudaDriverEntryPointSuccess)
+        status = cudaErrorSymbolNotFound;
     if (status != cudaSuccess)
         return status;
     decltype(&cuLaunchKernel) launch = (decltype(&cuLaunchKernel))entry;
     void *arguments[] = {&out, &a, &b, &count};
     unsigned blocks = (unsigned)((count + 255) / 256);
     for (int i = 0; i < times; i++) {
-        CUresult result =
-            launch((CUfunction)function, blocks, 1, 1, 256, 1, 1, 0, CU_STREAM_LEGACY, arguments, nullptr);
+        CUresult result = launch((CUfunction)function, blocks, 1, 1, 256, 1, 1, 0, CU_STREAM_LEGACY,
+                                 arguments, nullptr);
         if (result != CUDA_SUCCESS)
             return (int)result;
     }
     return 0;
 }
 
-extern "C" int gk_cub_version(void) { return CUB_VERSION; }
+extern "C" int gk_cub_version(void) {
+    return CUB_VERSION;
+}
 
-extern "C" const char *gk_cub_error(int status) { return cudaGetErrorString((cudaError_t)status); }
+extern "C" const char *gk_cub_error(int status) {
+    return cudaGetErrorString((cudaError_t)status);
+}

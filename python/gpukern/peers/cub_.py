@@ -44,9 +44,9 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
 def nvcc() -> str | None:
     """The compiler of the toolkit, if there is one."""
     home = os.environ.get("CUDA_HOME")
-    return shutil.which("nvcc", path=f"{home}/bin" if home else None) or shutil.which(
-        "nvcc", path="/usr/local/cuda/bin"
-    )
+    folders = [f"{home}/bin"] if home else []
+    folders += [os.environ.get("PATH", os.defpath), "/usr/local/cuda/bin"]
+    return shutil.which("nvcc", path=os.pathsep.join(folders))
 
 
 def compiled(capability: int) -> Path:

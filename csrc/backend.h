@@ -100,6 +100,7 @@ struct gk_backend {
        answers for the first and the last byte, the simulator for all. */
     gk_status (*owns)(gk_backend *, const void *first, size_t bytes, gk_error *);
     size_t (*live_bytes)(gk_backend *); /* allocated and not yet released, the device idle */
+    void (*trim)(gk_backend *);         /* what is kept for later allocations, to the system */
     void (*close)(gk_backend *);
 };
 

@@ -425,6 +425,7 @@ static const gk_backend functions = {
     .holds = cuda_holds,
     .owns = gk_cuda_owns,
     .live_bytes = gk_cuda_live_bytes,
+    .trim = gk_cuda_trim,
     .close = cuda_close,
 };
 

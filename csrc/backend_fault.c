@@ -107,6 +107,11 @@ static size_t fault_live_bytes(gk_backend *base) {
     return faulty->inner->live_bytes(faulty->inner);
 }
 
+static void fault_trim(gk_backend *base) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    faulty->inner->trim(faulty->inner);
+}
+
 void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faults) {
     *faulty = (gk_faulty){
         .base = {.name = inner->name,
@@ -140,7 +145,8 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .synchronize = fault_synchronize,
                  .holds = fault_holds,
                  .owns = fault_owns,
-                 .live_bytes = fault_live_bytes},
+                 .live_bytes = fault_live_bytes,
+                 .trim = fault_trim},
         .inner = inner,
         .faults = faults,
     };

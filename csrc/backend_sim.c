@@ -388,6 +388,11 @@ static gk_status sim_owns(gk_backend *backend, const void *first, size_t bytes, 
                    first);
 }
 
+/* The simulator keeps nothing: what is released is the system's at once. */
+static void sim_trim(gk_backend *backend) {
+    (void)backend;
+}
+
 static size_t sim_live_bytes(gk_backend *backend) {
     sim_backend *sim = (sim_backend *)backend;
     lock(sim);
@@ -490,6 +495,7 @@ static const gk_backend functions = {
     .holds = sim_holds,
     .owns = sim_owns,
     .live_bytes = sim_live_bytes,
+    .trim = sim_trim,
     .close = sim_close,
 };
 

@@ -31,6 +31,7 @@ typedef struct gk_call {
     gk_phases *phases;    /* NULL unless profiled */
     const gk_row *wanted; /* the row that `variant` names */
     const gk_row *ran;
+    gk_interruption *interruption; /* NULL: the call runs to its end */
     int temporary_count;
     void *temporaries[GK_MAX_TEMPORARIES];
     gk_error error;

@@ -81,5 +81,6 @@ gk_status gk_cuda_pin(gk_backend *base, void *host, size_t bytes, gk_error *erro
 void gk_cuda_unpin(gk_backend *base, void *host);
 gk_status gk_cuda_owns(gk_backend *base, const void *first, size_t bytes, gk_error *error);
 size_t gk_cuda_live_bytes(gk_backend *base);
+void gk_cuda_trim(gk_backend *base);
 
 #endif

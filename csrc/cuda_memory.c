@@ -19,15 +19,17 @@ gk_status gk_cuda_captured(gk_backend *base, gk_stream stream, bool *captured, g
     return gk_cuda_check(cuda, result, "asking whether the stream is being captured", error);
 }
 
-/* What was freed is in the pool until its stream has passed it: wait, then ask again. */
-static CUresult allocate_again(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-    const gk_driver *driver = &cuda->driver;
-    CUresult result = driver->cuCtxSynchronize();
-    if (result == CUDA_SUCCESS)
-        result = driver->cuMemPoolTrimTo(cuda->pool, 0);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, stream);
-    return result;
+/* What was freed is in the pool until its stream has passed it: wait first. In the context. */
+static CUresult trim_pool(const gk_cuda *cuda) {
+    CUresult result = cuda->driver.cuCtxSynchronize();
+    return result == CUDA_SUCCESS ? cuda->driver.cuMemPoolTrimTo(cuda->pool, 0) : result;
+}
+
+void gk_cuda_trim(gk_backend *base) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, trim_pool(cuda));
+    (void)result; /* fails only after a fault, which the next call reports */
 }
 
 /* In the context. */
@@ -44,7 +46,9 @@ static CUresult allocate_in_order(gk_cuda *cuda, CUdeviceptr *pointer, size_t by
         if (result != CUDA_SUCCESS)
             (void)driver->cuMemFreeAsync(*pointer, stream);
     } else if (result == CUDA_ERROR_OUT_OF_MEMORY && !captured) {
-        result = allocate_again(cuda, pointer, bytes, stream);
+        result = trim_pool(cuda);
+        if (result == CUDA_SUCCESS)
+            result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, stream);
     }
     return result;
 }

@@ -9,6 +9,7 @@ typedef enum gk_status {
     GK_MEMORY_ERROR, /* MemoryError: what was asked and what is free is in the text */
     GK_CUDA_ERROR,   /* gpukern.CudaError: the driver, cuBLAS or the simulator said no */
     GK_DEVICE_LOST,  /* gpukern.DeviceLostError: a kernel faulted and took the context with it */
+    GK_INTERRUPTED,  /* the exception of a signal handler, which is set already */
 } gk_status;
 
 typedef struct gk_error {

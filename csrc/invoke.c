@@ -128,13 +128,28 @@ static int make_output(gk_state *state, gk_call *call, const gk_operation *opera
     return 0;
 }
 
+/* Between chunks of a long call signals are heard, with the GIL that the call gave up. */
+typedef struct listener {
+    gk_interruption base;
+    PyThreadState *thread;
+} listener;
+
+static bool hear_signals(gk_interruption *interruption) {
+    listener *self = (listener *)interruption;
+    PyEval_RestoreThread(self->thread);
+    bool raised = PyErr_CheckSignals() != 0;
+    self->thread = PyEval_SaveThread();
+    return raised;
+}
+
 static int run(gk_state *state, gk_call *call, const gk_operation *operation,
                const gk_array *arrays, gk_output *output) {
-    gk_status status;
-    Py_BEGIN_ALLOW_THREADS;
-    status = gk_operation_run(call, operation, arrays, &output->array);
+    listener signals = {.base = {.wanted = hear_signals}};
+    call->interruption = &signals.base;
+    signals.thread = PyEval_SaveThread();
+    gk_status status = gk_operation_run(call, operation, arrays, &output->array);
     gk_call_end(call);
-    Py_END_ALLOW_THREADS;
+    PyEval_RestoreThread(signals.thread);
     if (status == GK_OK)
         return gk_finish_output(state, output);
     gk_raise(state, &call->error);

@@ -143,6 +143,18 @@ static PyObject *synchronize(PyObject *module, gk_arguments arguments, Py_ssize_
     Py_RETURN_NONE;
 }
 
+static PyObject *release_memory(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_call call;
+    if (gk_begin(state_of(module), &call, "release_memory") < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    gk_pool_trim(call.device->pool);
+    call.backend->trim(call.backend);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
 /* what the Python side of the package is built on -----------------------------------------------
  */
 
@@ -397,6 +409,11 @@ static PyMethodDef methods[] = {
      "synchronize($module, stream=None)\n--\n\n"
      "Wait until the device has done all its work, or that of one stream.\n"
      "Raises DeviceLostError if a kernel has faulted meanwhile."},
+    {"release_memory", release_memory, METH_NOARGS,
+     "release_memory($module)\n--\n\n"
+     "Give the memory that is kept for later calls back to the system: device memory that no\n"
+     "array uses, once the device is done with it, and pinned host memory that no result lives\n"
+     "in. For a process that others share the GPU with; later calls ask for memory anew."},
     {"backend", backend, METH_NOARGS,
      "backend($module)\n--\n\n'cuda' or 'sim': what runs the kernels of this process."},
     {"simulator_reason", simulator_reason, METH_NOARGS,

@@ -243,6 +243,8 @@ static gk_status multiply(product *of) {
                 status = compute(of, on, &a, &b, &c);
             if (status == GK_OK)
                 status = send(of, on, &c, &host_c);
+            if (status == GK_OK && gk_interrupted(of->call->interruption, &of->call->error))
+                status = GK_INTERRUPTED;
         }
     }
     if (status == GK_OK)

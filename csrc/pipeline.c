@@ -14,6 +14,9 @@ enum {
     BUFFERS = GK_PIPELINE_OPERANDS + 1,
     RESULT = GK_PIPELINE_OPERANDS, /* the buffer of the result */
     LEAST_CHUNK = 32768,           /* elements */
+    FEWEST = 2,                    /* chunks a lane of a short array, */
+    MANY = 10,                     /* and of one long enough for chunks of half a buffer */
+    CHUNKS_A_LOOK = 16,            /* after so many of its own the caller's thread looks up */
 };
 
 /* A chunk under way. */
@@ -75,7 +78,7 @@ gk_pipeline *gk_pipeline_new(gk_workers *workers, gk_pool *pool) {
     pipeline->pool = pool;
     pipeline->count = gk_workers_count(workers);
     pipeline->owner = getpid();
-    pthread_mutex_init(&pipeline->turn, NULL);
+    gk_turn_init(&pipeline->turn);
     return pipeline;
 }
 
@@ -258,13 +261,26 @@ static gk_status feed(passage *run, lane *on, slot *at, size_t number, gk_error 
     return status != GK_OK ? status : recorded;
 }
 
+bool gk_interrupted(gk_interruption *interruption, gk_error *error) {
+    if (!interruption || !interruption->wanted(interruption))
+        return false;
+    gk_fail(error, GK_INTERRUPTED, "interrupted");
+    return true;
+}
+
+/* Only the caller's own thread, which is worker 0, can ask the user. */
+static bool is_interrupted(const passage *run, int worker, size_t done, gk_error *error) {
+    return worker == 0 && done % CHUNKS_A_LOOK == CHUNKS_A_LOOK - 1 &&
+           gk_interrupted(run->flow->interruption, error);
+}
+
 /* What a worker does: take chunks until there are none, then see its own to their end. */
 static void drive(void *context, int worker) {
     passage *run = context;
     lane *own = &run->pipeline->lanes[worker];
     gk_error error = {0};
     gk_status status = GK_OK;
-    while (status == GK_OK && !atomic_load(&run->failed)) {
+    for (size_t done = 0; status == GK_OK && !atomic_load(&run->failed); done++) {
         size_t number = atomic_fetch_add(&run->next, 1);
         if (number >= run->chunks)
             break;
@@ -272,6 +288,8 @@ static void drive(void *context, int worker) {
         status = settle(run, at, &error);
         if (status == GK_OK)
             status = feed(run, own, at, number, &error);
+        if (status == GK_OK && is_interrupted(run, worker, done, &error))
+            status = error.status;
     }
     for (int i = 0; i < SLOTS && run->settles; i++) {
         slot *at = &own->slots[own->turn++ % SLOTS];
@@ -292,9 +310,10 @@ static void drain(passage *run) {
 
 /* flows ---------------------------------------------------------------------------------------- */
 
-/* Elements a chunk: as much as a buffer takes, but no less than two chunks a lane where the arrays
-   are short. It depends on the arrays alone, and is a multiple of what any reduction's block takes,
-   so that a sum in chunks has the partition, and the bits, of the whole one. */
+/* Elements a chunk: as much as a buffer takes, but several chunks a lane where the arrays are
+   short, so that no lane waits long for the last one to end. It depends on the arrays alone, and is
+   a multiple of what any reduction's block takes, so that a sum in chunks has the partition, and
+   the bits, of the whole one. */
 static size_t chunk_elements(const gk_pipeline *pipeline, const gk_flow *flow) {
     size_t size = flow->has_result ? gk_dtype_size(flow->result.dtype) : 1;
     for (int i = 0; i < flow->operand_count; i++) {
@@ -302,7 +321,10 @@ static size_t chunk_elements(const gk_pipeline *pipeline, const gk_flow *flow) {
         size = other > size ? other : size;
     }
     size_t most = GK_PIPELINE_CHUNK / size;
-    size_t share = flow->count / ((size_t)pipeline->count * 2);
+    size_t lanes = (size_t)pipeline->count;
+    size_t few = flow->count / (lanes * FEWEST), many = flow->count / (lanes * MANY);
+    size_t share = few < most / 2 ? few : most / 2;
+    share = many > share ? many : share;
     share = (share + LEAST_CHUNK - 1) / LEAST_CHUNK * LEAST_CHUNK;
     share = share < LEAST_CHUNK ? LEAST_CHUNK : share;
     return share < most ? share : most;
@@ -365,21 +387,25 @@ static void inherit(gk_pipeline *pipeline) {
         clear_slots(pipeline);
     else
         forget_lanes(pipeline);
-    pthread_mutex_init(&pipeline->turn, NULL);
+    gk_turn_init(&pipeline->turn);
     pipeline->owner = getpid();
 }
 
 /* One at a time. */
-static void take_turn(gk_pipeline *pipeline) {
+static gk_status take_turn(gk_pipeline *pipeline, gk_error *error) {
     if (pipeline->owner != getpid())
         inherit(pipeline);
-    pthread_mutex_lock(&pipeline->turn);
+    if (pthread_mutex_lock(&pipeline->turn) == 0)
+        return GK_OK;
+    return gk_fail(error, GK_MEMORY_ERROR, "this thread's own call uses the staging memory");
 }
 
 gk_status gk_pipeline_get_streams(gk_pipeline *pipeline, gk_backend *backend,
                                   gk_pipeline_streams *streams, gk_error *error) {
-    take_turn(pipeline);
-    gk_status status = need_lanes(pipeline, backend, error);
+    gk_status status = take_turn(pipeline, error);
+    if (status != GK_OK)
+        return status;
+    status = need_lanes(pipeline, backend, error);
     *streams = pipeline->streams;
     pthread_mutex_unlock(&pipeline->turn);
     return status;
@@ -388,6 +414,9 @@ gk_status gk_pipeline_get_streams(gk_pipeline *pipeline, gk_backend *backend,
 gk_status gk_pipeline_run(gk_pipeline *pipeline, gk_backend *backend, const gk_flow *flow,
                           gk_error *error) {
     passage run = {.pipeline = pipeline, .backend = backend, .flow = flow};
+    gk_status status = take_turn(pipeline, error);
+    if (status != GK_OK)
+        return status;
     run.chunk = chunk_elements(pipeline, flow);
     run.chunks = (flow->count + run.chunk - 1) / run.chunk;
     run.settles = flow->has_result;
@@ -395,8 +424,7 @@ gk_status gk_pipeline_run(gk_pipeline *pipeline, gk_backend *backend, const gk_f
         run.settles |= run.direct[i] = is_direct(pipeline->pool, &flow->operands[i]);
     run.direct[RESULT] = flow->has_result && is_direct(pipeline->pool, &flow->result);
     pthread_mutex_init(&run.lock, NULL);
-    take_turn(pipeline);
-    gk_status status = need_lanes(pipeline, backend, error);
+    status = need_lanes(pipeline, backend, error);
     if (status == GK_OK && flow->busy)
         status = gk_trace_new(backend, pipeline->lanes[0].stream,
                               run.chunks * (size_t)(flow->operand_count + 2), &run.trace, error);

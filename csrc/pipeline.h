@@ -25,6 +25,13 @@ typedef struct gk_busy {
     double in, kernel, out, any;
 } gk_busy;
 
+/* How a long flow asks, now and then, whether the user wants it to end. The thread that began the
+   flow asks. */
+typedef struct gk_interruption {
+    bool (*wanted)(struct gk_interruption *);
+} gk_interruption;
+bool gk_interrupted(gk_interruption *interruption, gk_error *error); /* NULL: never */
+
 /* One passage through the pipeline. Host arrays have `count` elements in C order, any strides. */
 typedef struct gk_flow {
     size_t count;
@@ -37,7 +44,8 @@ typedef struct gk_flow {
     gk_array result;    /* on the host, contiguous */
     const void *source; /* device memory that holds all of it, or NULL where `work` makes it */
     gk_stream after;    /* the stream whose work the device memory above waits for */
-    gk_busy *busy;      /* filled where it is not NULL, at the cost of two events a step */
+    gk_interruption *interruption; /* or NULL */
+    gk_busy *busy; /* filled where it is not NULL, at the cost of two events a step */
 } gk_flow;
 
 /* Lanes, streams and buffers come at the first flow. NULL: out of memory. */
@@ -46,7 +54,8 @@ void gk_pipeline_free(gk_pipeline *pipeline, gk_backend *backend);
 
 /* Run the flow; when it returns, host operands have been read, and a host result is complete. What
    lands on the device is ordered before later work of `after`. GK_MEMORY_ERROR before anything was
-   touched, where there is no room for the buffers. One flow at a time: other callers wait. */
+   touched, where there is no room for the buffers, or where this thread has a flow under way: a
+   signal handler's call in the middle of one. One flow at a time: other callers wait. */
 gk_status gk_pipeline_run(gk_pipeline *pipeline, gk_backend *backend, const gk_flow *flow,
                           gk_error *error);
 

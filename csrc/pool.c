@@ -274,6 +274,12 @@ bool gk_pool_holds(gk_pool *pool, const void *start, size_t bytes) {
     return holds;
 }
 
+void gk_pool_trim(gk_pool *pool) {
+    lock(pool);
+    discard_unused(pool, 0);
+    unlock(pool);
+}
+
 void gk_pool_set_limit(gk_pool *pool, size_t limit) {
     lock(pool);
     pool->limit = limit;

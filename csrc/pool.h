@@ -23,6 +23,7 @@ void gk_pool_give(gk_pool *pool, void *memory);
 /* Whether all of these bytes are memory of the pool. */
 bool gk_pool_holds(gk_pool *pool, const void *start, size_t bytes);
 
+void gk_pool_trim(gk_pool *pool); /* what is not in use, to the system */
 void gk_pool_set_limit(gk_pool *pool, size_t limit);
 typedef struct gk_pool_report {
     size_t limit, used, unused; /* bytes */

@@ -4,6 +4,8 @@
 
 PyObject *gk_raise(const gk_state *state, const gk_error *error) {
     PyObject *type = state->cuda_error;
+    if (error->status == GK_INTERRUPTED)
+        return NULL; /* the handler of the signal has raised already */
     switch (error->status) {
     case GK_TYPE_ERROR:
         type = PyExc_TypeError;
@@ -18,6 +20,7 @@ PyObject *gk_raise(const gk_state *state, const gk_error *error) {
         type = state->device_lost_error;
         break;
     case GK_CUDA_ERROR:
+    case GK_INTERRUPTED:
     case GK_OK:
         break;
     }

@@ -134,6 +134,7 @@ gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
     if (call->captured)
         return gk_call_refuse_host(call);
     flow->after = call->stream;
+    flow->interruption = call->interruption;
     flow->busy = call->phases ? &busy : NULL;
     gk_status status = gk_pipeline_run(call->device->pipeline, call->backend, flow, &call->error);
     if (status != GK_OK)

@@ -1,6 +1,5 @@
 #include "workers.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -32,8 +31,16 @@ int gk_cores(void) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
+void gk_turn_init(pthread_mutex_t *turn) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(turn, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
 static void prepare(gk_workers *workers) {
-    pthread_mutex_init(&workers->turn, NULL);
+    gk_turn_init(&workers->turn);
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->wake, NULL);
     pthread_cond_init(&workers->done, NULL);
@@ -106,7 +113,10 @@ static void start_threads(gk_workers *workers) {
 void gk_workers_run(gk_workers *workers, gk_job job, void *context) {
     if (workers->owner != getpid())
         prepare(workers); /* a fork leaves the child no threads, and locks in any state */
-    pthread_mutex_lock(&workers->turn);
+    if (pthread_mutex_lock(&workers->turn) != 0) {
+        job(context, 0);
+        return;
+    }
     pthread_mutex_lock(&workers->lock);
     if (workers->started == 0)
         start_threads(workers);

@@ -3,6 +3,7 @@
 #ifndef GK_WORKERS_H
 #define GK_WORKERS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 typedef struct gk_workers gk_workers;
@@ -16,9 +17,13 @@ void gk_workers_free(gk_workers *workers);
 int gk_workers_count(const gk_workers *workers);
 
 /* Run the job once on every worker, the calling thread being worker 0, and return when all have
-   ended. One job at a time: another caller waits. Threads that cannot be started do not count:
+   ended. One job at a time: another caller waits, and a job begun within a job (by the handler of a
+   signal) runs on its own thread alone. Threads that cannot be started do not count:
    the job sees fewer workers, never none. Works again in the child of a fork. */
 void gk_workers_run(gk_workers *workers, gk_job job, void *context);
+
+/* A lock that refuses, in place of a deadlock, the thread that holds it. */
+void gk_turn_init(pthread_mutex_t *turn);
 
 /* The cores that this process may run on. */
 int gk_cores(void);

@@ -5,6 +5,7 @@ Without a GPU the simulator is chosen; GPUKERN_DEVICE=cuda or =sim from outside 
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -28,6 +29,16 @@ Script = Callable[..., "subprocess.CompletedProcess[str]"]
 def pytest_report_header() -> str:
     """Which device the tests run on."""
     return f"gpukern on {_core.backend()}: {_core.devices()[0]['name']}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen() -> Iterator[None]:
+    """What lives when a file begins is not searched for garbage in each of its tests: with PyTorch
+    and JAX in the process one search takes half a second."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture

@@ -86,6 +86,15 @@ def test_limits_that_change_while_calls_run():
         gk.limits(before.pinned_memory, before.device_memory, before.mapped_call)
 
 
+def threads_of(process):
+    """The system counts a thread for a moment after it has been joined."""
+    counts = []
+    for _ in range(50):
+        counts.append(process.num_threads())
+        time.sleep(0.005)
+    return min(counts)
+
+
 @pytest.mark.skipif(sanitized(), reason="AddressSanitizer keeps what is freed")
 def test_ten_thousand_calls_leak_nothing():
     """Eight threads, mixed sizes; a tenth of it on the simulator, which takes longer for each."""
@@ -94,11 +103,11 @@ def test_ten_thousand_calls_leak_nothing():
     turns = 10_000 // (2 * 8) if on_gpu() else 60
     all_at_once(lambda number: work_of(number, turns // 2))
     gc.collect()
-    threads, live, pinned = process.num_threads(), _core.live_bytes(), _core.pinned_bytes()[0]
+    threads, live, pinned = threads_of(process), _core.live_bytes(), _core.pinned_bytes()[0]
     resident, files = process.memory_info().rss, process.num_fds()
     all_at_once(lambda number: work_of(number, turns))
     gc.collect()
-    assert process.num_threads() == threads
+    assert threads_of(process) == threads
     assert process.num_fds() == files
     assert _core.live_bytes() == live
     assert _core.pinned_bytes()[0] == pinned
@@ -210,6 +219,39 @@ def test_interrupts_leave_everything_usable():
         process.kill()
         process.wait()
     assert (process.returncode, out) == (0, "usable\n"), errors
+
+
+ENDLESS = """
+import signal, sys
+import numpy as np, gpukern as gk
+from gpukern import _core
+a = np.broadcast_to(np.float32(1), (1 << 37,))
+x = np.ones((9001, 61), np.float32)
+b = np.arange(1_000_000, dtype=np.float32)
+heard = []
+def handler(*_):
+    heard.append((gk.add(b, b) == b + b).all() and gk.sum(np.ones(300_000, np.int32)) == 300_000)
+    assert (gk.matmul(x, x[:61]) == 61).all()
+    if len(heard) == 3:
+        raise KeyboardInterrupt
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+try:
+    gk.sum(a)
+except KeyboardInterrupt:
+    assert len(heard) == 3 and all(heard), heard
+else:
+    sys.exit("it ended?")
+assert (gk.add(b, b) == b + b).all()
+assert _core.live_bytes() == 0
+"""
+
+
+def test_a_long_call_hears_signals_on_its_way(script):
+    """Half a terabyte to sum; the handlers call gpukern themselves, and the third one ends it."""
+    run = script(ENDLESS)
+    assert run.returncode == 0, run.stderr
 
 
 SIGNALLED = """

@@ -19,6 +19,7 @@ from gpukern import _core
 
 OPS = ("add", "sum", "matmul", "transpose")
 # How an operand or out reaches the operation.
+MOST_STEPS = 4000  # a profiled product in panels, six workers at it, takes some 500
 KINDS = ("host", "host strided", "host swapped", "device", "device strided", "device off")
 OUTS = ("none", "host", "host strided", "device", "device strided", "an input")
 
@@ -76,13 +77,13 @@ def young() -> int:
 def assert_survives(make: Callable[[], Planted], least: int, fallback: bool = False) -> None:
     """Plant faults until none strikes; at least `least` must have. Only a call with a `fallback`
     may succeed in spite of one."""
-    for number in range(1, 400):
+    for number in range(1, MOST_STEPS):
         outcome = attempt(make(), number)
         if outcome == "none":
             assert number - 1 >= least, f"{number - 1} faults struck, {least} were expected"
             return
         assert fallback or outcome == "raised", f"the fault in step {number} was swallowed"
-    raise AssertionError("400 faults, and no end of them")
+    raise AssertionError(f"{MOST_STEPS} faults, and no end of them")
 
 
 def placed(kind: str, values: np.ndarray) -> tuple[Any, Callable[[], bytes]]:

@@ -413,6 +413,9 @@ def test_a_device_that_is_full():
         gk.to_device(a.repeat(4))
     filling.clear()
     same_bits(gk.matmul(a, a), whole[0], "afterwards")
+    free_before = _core.devices()[0]["memory_free"]
+    gk.release_memory()
+    assert _core.devices()[0]["memory_free"] > free_before + (1 << 34), "others need it as well"
 
 
 def test_device_memory_stays_within_its_limit():

@@ -22,6 +22,8 @@ from gpukern.timing import Work
 
 Array = npt.NDArray[Any]
 
+_SPACER = 2**25
+
 
 class Stage:
     """The inputs and the output of a case, on the host and on the device."""
@@ -30,9 +32,9 @@ class Stage:
         self.case, self.trials = case, trials
         self.shown = -1
         self.before: Trial | None = None
-        self.host = tuple(np.empty_like(array, order="C") for array in trials[0].inputs)
-        self.inputs = tuple(Region(shape, case.dtype) for shape in case.shapes)
-        self.out = Region(case.result_shape, case.result_dtype)
+        self.renewals = 0
+        self.host = self._new_host()
+        self.inputs, self.out = self._new_device()
         self._poison = self.out.image(poison(case))
         self._images: list[tuple[Image, ...]] = [
             tuple(
@@ -40,6 +42,31 @@ class Stage:
             )
             for one in trials
         ]
+
+    def _new_host(self) -> tuple[Array, ...]:
+        return tuple(np.empty_like(array, order="C") for array in self.trials[0].inputs)
+
+    def _new_device(self) -> tuple[tuple[Region, ...], Region]:
+        inputs = tuple(Region(shape, self.case.dtype) for shape in self.case.shapes)
+        return inputs, Region(self.case.result_shape, self.case.result_dtype)
+
+    def renew(self, host: bool, device: bool, rng: np.random.Generator) -> None:
+        """The same contents elsewhere in memory.
+
+        Where arrays lie changes what a call takes, and between two runs they lie elsewhere: with
+        new places in every round that is part of the spread that the intervals tell of.
+        """
+        self.renewals += 1
+        if host:
+            before, self.host = self.host, self._new_host()
+            for mine, array in zip(self.host, before, strict=True):
+                np.copyto(mine, array)
+        if device:
+            # In the way for a moment, so that the pool does not hand out the same place again.
+            spacer = _core.empty(int(rng.integers(1, _SPACER)), "uint8")
+            self.inputs, self.out = self._new_device()
+            del spacer
+            self._fill_device()
 
     @property
     def trial(self) -> Trial:
@@ -52,7 +79,10 @@ class Stage:
         self.shown = index
         for mine, array in zip(self.host, self.trial.inputs, strict=True):
             np.copyto(mine, array)
-        for region, image in zip(self.inputs, self._images[index], strict=True):
+        self._fill_device()
+
+    def _fill_device(self) -> None:
+        for region, image in zip(self.inputs, self._images[self.shown], strict=True):
             region.put(image)
 
     def poison(self) -> None:
@@ -96,6 +126,7 @@ class Entry:
     error: float | None = None
     ulps: float | None = None
     first_call: float | None = None
+    lent: int | None = None
     operands: tuple[Any, ...] = ()
     out: Any = None
     examined: bool = False
@@ -169,13 +200,14 @@ def _examine_on_device(
 
 
 def lend(entry: Entry, side: DeviceSide, stage: Stage) -> None:
-    """Give a contender its arrays: the harness's own, once, or fresh copies where it must copy."""
+    """Give a contender its arrays: the harness's own, or fresh copies where it must copy."""
     if side.wrap is None:
         entry.operands = tuple(side.load(array) for array in stage.host)
         entry.out = side.load(poison(stage.case))
-    elif entry.out is None:
+    elif entry.lent != stage.renewals:
         entry.operands = tuple(side.wrap(region) for region in stage.inputs)
         entry.out = side.wrap(stage.out)
+    entry.lent = stage.renewals
 
 
 def _judged(entry: Entry, stage: Stage, got: Any, where: str, when: str) -> Verdict:

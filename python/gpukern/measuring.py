@@ -87,10 +87,15 @@ class Round:
         fetches = [timing.wall_synchronized(partial(side.fetch, one)) for one in loaded]
         entry.split = {"host to device": min(loads), "device to host": min(fetches)}
 
+    def begin(self) -> None:
+        """New places in memory for everything that the contenders of a round share."""
+        self.stage.renew(self.settings.end_to_end, bool(self.paces), self.rng)
+
     def take(self, entry: Entry) -> None:
         """One sample of every figure that is asked for."""
-        pace = self.paces.get(id(entry))
-        if pace is not None:
+        side, pace = entry.contender.device, self.paces.get(id(entry))
+        if side is not None and pace is not None:
+            lend(entry, side, self.stage)
             self._on_device(entry, pace)
         if self.settings.end_to_end:
             self._freshen()
@@ -190,6 +195,7 @@ def _take_rounds(rounds: Round, timed: Sequence[Entry], tick: Tick) -> None:
     effort, begin, done = rounds.settings.effort, time.perf_counter(), 0
     with timing.no_collection():
         while timed and not effort.enough(done, time.perf_counter() - begin):
+            rounds.begin()
             for index in rounds.rng.permutation(len(timed)):
                 entry = timed[index]
                 tick(f"timing {entry.contender.name} {entry.contender.variant}")

@@ -2,7 +2,8 @@
 
 Device times are taken with events on the legacy default stream. The work is queued behind a
 *blocker*, a kernel long enough for the host to hand over everything before it ends; so the device
-never waits for the host between two events, however short the kernels are. Work that a contender
+never waits for the host between two events, however short the kernels are. What two events lie
+apart with nothing between them is taken off a time that is a single call's. Work that a contender
 puts on another stream is noticed, and then timed by the wall clock. Nobody else waits for the
 device: synchronization is the harness's.
 """
@@ -201,6 +202,7 @@ class DeviceClock:
             self._blocker = Blocker()
             self._flusher = Flusher()
             self._flush_issue = self._issue_time(Work(self._flusher.start))
+            self._between_events = self._measure_events()
 
     def pace(self, work: Work, rounds: int | None = None) -> Pace:
         """Find out how long the work takes and how it behaves. Runs it some ten times."""
@@ -266,8 +268,8 @@ class DeviceClock:
             return None
         pace.late = 0
         warm = marks[0][1].seconds_since(marks[0][0]) / pace.calls
-        colds = [after.seconds_since(before) for before, after in marks[1:]]
-        return Sample(warm, statistics.median(colds), issued / pace.calls)
+        cold = statistics.median(after.seconds_since(before) for before, after in marks[1:])
+        return Sample(warm, max(cold - self._between_events, 1e-9), issued / pace.calls)
 
     def _adapt(self, pace: Pace, spent: float) -> None:
         """The blocker ended before everything was queued: slow host, or a call that waits."""
@@ -277,6 +279,16 @@ class DeviceClock:
         pace.calls, pace.colds = max(1, pace.calls // 2), max(1, pace.colds // 2)
         if pace.late >= 3 or pace.issue > _LONGEST_DELAY:
             pace.blocked = False
+
+    def _measure_events(self) -> float:
+        """What two events behind a flush, with nothing between them, lie apart."""
+        pairs = [(_core.Event(), _core.Event()) for _ in range(21)]
+        self._blocker.start(len(pairs) * (self._flush_issue + 8e-6) * 1.5)
+        for before, after in pairs:
+            self._flusher.start()
+            before.record()
+            after.record()
+        return statistics.median(after.seconds_since(before) for before, after in pairs)
 
     def _by_wall(self, work: Work, pace: Pace) -> Sample:
         def batch() -> object:

@@ -19,12 +19,10 @@ gk_status gk_cuda_captured(gk_backend *base, gk_stream stream, bool *captured, g
     return gk_cuda_check(cuda, result, "asking whether the stream is being captured", error);
 }
 
-/* In the context. What was freed is in the pool until its stream has passed it: wait first. */
+/* What was freed is in the pool until its stream has passed it: wait first. In the context. */
 static CUresult trim_pool(const gk_cuda *cuda) {
     CUresult result = cuda->driver.cuCtxSynchronize();
-    if (result == CUDA_SUCCESS)
-        result = cuda->driver.cuMemPoolTrimTo(cuda->pool, 0);
-    return result;
+    return result == CUDA_SUCCESS ? cuda->driver.cuMemPoolTrimTo(cuda->pool, 0) : result;
 }
 
 void gk_cuda_trim(gk_backend *base) {

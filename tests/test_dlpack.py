@@ -155,6 +155,81 @@ def test_the_producer_is_told_of_our_stream_and_version():
     assert lender.asked == [{"max_version": (1, 0), **stream}] * 3
 
 
+class Exchange(ctypes.Structure):
+    _fields_ = [
+        *(("major", c_uint32), ("minor", c_uint32), ("older", c_void_p), ("allocate", c_void_p)),
+        *(("lend", c_void_p), ("take", c_void_p), ("show", c_void_p), ("stream", c_void_p)),
+    ]
+
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
+def show(lender, tensor):
+    """The tensor, as long as the object lives."""
+    lender.asked.append("show")
+    tensor[0] = lender.lent.tensor
+    return 0
+
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(c_void_p))
+def lend(lender, lent):
+    """The tensor to keep."""
+    lender.asked.append("lend")
+    lent[0] = ctypes.addressof(lender.lent)
+    return 0
+
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, c_int32, c_int32, ctypes.POINTER(c_void_p))
+def current_stream(kind, ordinal, stream):
+    """The legacy default stream."""
+    stream[0] = None
+    return 0
+
+
+def address(function):
+    return ctypes.cast(function, c_void_p).value
+
+
+TABLE = Exchange(1, 2, None, None, address(lend), None, address(show), address(current_stream))
+NEWER = Exchange(2, 0, ctypes.addressof(TABLE), *[None] * 5)
+UNKNOWN = Exchange(2, 0, None, *[None] * 5)
+
+
+def tabled(table):
+    class Tabled(Producer):
+        __dlpack_c_exchange_api__ = new_capsule(
+            ctypes.addressof(table), b"dlpack_exchange_api", None
+        )
+
+    return Tabled
+
+
+@pytest.mark.parametrize(("table", "known"), [(TABLE, True), (NEWER, True), (UNKNOWN, False)])
+def test_a_types_table_is_used_where_its_version_is_known(table, known):
+    lender = tabled(table)(there())
+    a = lender.array.to_host()
+    oracle.assert_same(gk.add(lender, lender).to_host(), oracle.add(a, a), "operands")
+    assert gk.add(lender, lender, out=lender) is lender
+    oracle.assert_same(lender.array.to_host(), oracle.add(a, a), "out")
+    assert (lender.asked == ["show"] * 5) is known
+    assert lender.ended == (0 if known else 5)
+    got = gk.from_dlpack(lender)
+    assert (lender.asked[-1] == "lend") is known
+    before = lender.ended
+    del got
+    gc.collect()
+    assert lender.ended == before + 1
+
+
+def test_a_table_that_shows_what_is_refused():
+    lender = tabled(TABLE)(there(), code=6, bits=8)
+    with pytest.raises(TypeError, match="add: a has a DLPack dtype of code 6"):
+        gk.add(lender, 1)
+    with pytest.raises(TypeError, match="from_dlpack: x has a DLPack dtype of code 6"):
+        gk.from_dlpack(lender)
+    gc.collect()
+    assert lender.ended == 1
+
+
 def test_layouts_that_are_taken():
     array = there()
     a = array.to_host()

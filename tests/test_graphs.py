@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +20,30 @@ from gpukern import _core
 pytestmark = pytest.mark.skipif(not on_gpu(), reason="the simulator has no CUDA graphs")
 
 SHAPE = (96, 96)
-# How many operands, and what NumPy makes of them; exact, so that == is the test.
+
+
+@dataclass
+class Case:
+    """How many arrays an operation takes after its numbers, and what NumPy makes of them."""
+
+    count: int
+    reference: Callable[..., Any]
+    numbers: tuple[float, ...] = ()
+    shape: tuple[int, ...] = SHAPE
+
+
 OPERATIONS = {
-    "add": (2, np.add),
-    "sum": (1, np.sum),
-    "matmul": (2, np.matmul),
-    "transpose": (1, np.transpose),
+    **{name: Case(2, getattr(np, name)) for name in ("add", "subtract", "multiply", "divide")},
+    **{name: Case(2, getattr(np, name)) for name in ("maximum", "minimum", "matmul")},
+    **{name: Case(1, getattr(np, name)) for name in ("negative", "abs", "sqrt", "exp")},
+    **{name: Case(1, getattr(np, name)) for name in ("sum", "mean", "max", "min", "prod")},
+    **{name: Case(1, getattr(np, name)) for name in ("argmax", "argmin", "transpose")},
+    "matrix_transpose": Case(1, np.transpose),
+    "norm": Case(1, np.linalg.norm),
+    "dot": Case(2, np.dot, shape=(1000,)),
+    "scale_add": Case(2, lambda x, y: 2 * x + y, (2.0,)),
 }
+OPERATIONS = {name: case for name, case in OPERATIONS.items() if hasattr(gk, name)}
 
 
 def variants():
@@ -77,6 +97,7 @@ class Cupy:
 
     def fill(self, array, values):
         array.set(values)
+        self.cupy.cuda.Device().synchronize()
 
     def read(self, array):
         return self.cupy.asnumpy(array)
@@ -106,22 +127,27 @@ def library(request):
 @pytest.mark.parametrize(("op", "variant"), variants())
 @pytest.mark.parametrize("out", [False, True], ids=["new", "out"])
 def test_every_operation_is_captured_and_launched(op, variant, out, library):
-    count, reference = OPERATIONS[op]
-    operands = [library.array(small_integers(i)) for i in range(count)]
-    shape = () if op == "sum" else SHAPE
-    target = library.array(np.zeros(shape, np.float32)) if out else None
+    case = OPERATIONS[op]
+    values = [small_integers(i, case.shape) for i in range(case.count)]
+    operands = [library.array(each) for each in values]
+    with np.errstate(all="ignore"):
+        like = np.asarray(case.reference(*values))
+    target = library.array(np.zeros_like(like)) if out else None
 
     def work(stream):
-        return getattr(gk, op)(*operands, out=target, variant=variant, stream=stream)
+        function = getattr(gk, op)
+        return function(*case.numbers, *operands, out=target, variant=variant, stream=stream)
 
     result, launch = library.capture(work)
     for turn in range(3):
-        values = [small_integers(10 * turn + i) for i in range(count)]
+        values = [small_integers(10 * turn + i, case.shape) for i in range(case.count)]
         for operand, new in zip(operands, values, strict=True):
             library.fill(operand, new)
         launch()
         got = library.read(target) if out else result.to_host()
-        np.testing.assert_array_equal(got, reference(*values), f"{op} {variant}, launch {turn}")
+        with np.errstate(all="ignore"):
+            want = case.reference(*values)
+        np.testing.assert_allclose(got, want, 1e-6, err_msg=f"{op} {variant}, launch {turn}")
 
 
 def test_a_chain_with_arrays_of_its_own(library):

@@ -98,7 +98,7 @@ class Torch:
         held += held
 
     def stream(self):
-        return self.rng.choice(self.streams)
+        return self.streams[self.rng.integers(len(self.streams))]
 
 
 class Cupy:

@@ -73,7 +73,8 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stre
         return NULL;
     call.stream = stream;
     gk_profile_begin(state, &call, &profiled);
-    if (gk_take_operands(state, &call, &source, 1, &operand, &keeper) < 0)
+    if (gk_take_operands(state, &call, (const char *const[]){"a"}, &source, 1, &operand, &keeper) <
+        0)
         return NULL;
     made = gk_device_array_new(state, &call, &operand);
     if (made) {
@@ -83,7 +84,7 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stre
         if (operand.place == GK_HOST) {
             status = gk_upload(&call, &operand, target->data);
         } else {
-            status = gk_stage_operand(&call, &operand, &operand, &staged);
+            status = gk_stage_operand(&call, &operand, &staged);
             if (status == GK_OK)
                 status = gk_call_copy_within(&call, target->data, staged.data, gk_bytes(target));
         }

@@ -88,6 +88,37 @@ static void keep_dimensions(const gk_array *operand, gk_array *result) {
     gk_make_contiguous(result);
 }
 
+/* The order of the axes: every axis once, as a tuple or one by one, negative ones from the end. */
+static int take_axes(gk_call *call, PyObject *axes, int ndim, int *order) {
+    bool seen[GK_MAX_DIMENSIONS] = {false};
+    if (!given(axes))
+        return 0;
+    PyObject *list = PySequence_Tuple(axes);
+    if (!list)
+        return gk_name_failure(call->operation);
+    int failed = PyTuple_Size(list) != ndim;
+    for (int i = 0; i < ndim && !failed; i++) {
+        PyObject *index = PyNumber_Index(PyTuple_GetItem(list, i));
+        long axis = index ? PyLong_AsLong(index) : -1;
+        Py_XDECREF(index);
+        if (axis == -1 && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError)) {
+            Py_DECREF(list);
+            return gk_name_failure(call->operation);
+        }
+        PyErr_Clear();
+        axis += axis < 0 ? ndim : 0;
+        failed = axis < 0 || axis >= ndim || seen[axis];
+        if (!failed)
+            seen[order[i] = (int)axis] = true;
+    }
+    Py_DECREF(list);
+    call->axes = order;
+    if (failed)
+        PyErr_Format(PyExc_ValueError, "%s: axes %R are not each of the %d axes of the array once",
+                     call->operation, axes, ndim);
+    return failed ? -1 : 0;
+}
+
 /* Shapes, dtypes and the variant, before any memory is asked for. */
 static int infer(gk_state *state, gk_call *call, const gk_operation *operation,
                  const gk_array *arrays, const gk_options *options, gk_array *expected) {
@@ -149,15 +180,16 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
     gk_array arrays[GK_MAX_OPERANDS], expected;
     gk_output output;
     PyObject *result = NULL;
-    int count = operation->operand_count;
+    int count = operation->operand_count, order[GK_MAX_DIMENSIONS];
     if (gk_begin(state, &call, operation->name) < 0)
         return NULL;
     gk_profile_begin(state, &call, &profiled);
     if (gk_stream_from_object(operation->name, options->stream, &call.stream) < 0 ||
         take_variant(&call, options->variant) < 0 ||
-        gk_take_operands(state, &call, objects, count, arrays, keepers) < 0)
+        gk_take_operands(state, &call, operation->operands, objects, count, arrays, keepers) < 0)
         return NULL;
-    if (infer(state, &call, operation, arrays, options, &expected) == 0 &&
+    if (take_axes(&call, options->axes, arrays[0].ndim, order) == 0 &&
+        infer(state, &call, operation, arrays, options, &expected) == 0 &&
         make_output(state, &call, operation, arrays, options->out, &expected, &output) == 0) {
         if (run(state, &call, operation, arrays, &output) == 0 &&
             gk_profile_end(state, &call, &profiled, arrays, count) == 0)

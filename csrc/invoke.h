@@ -11,6 +11,7 @@ typedef struct gk_options {
     PyObject *stream;
     PyObject *dtype; /* of the result */
     PyObject *axis;  /* of a reduction */
+    PyObject *axes;  /* of a transpose: their new order */
     bool keepdims;
 } gk_options;
 

@@ -106,8 +106,11 @@ static gk_status flow_sum(gk_call *call, const gk_array *operands, const gk_arra
     return status == GK_OK ? gk_call_copy_out(call, result->data, total, gk_bytes(result)) : status;
 }
 
+static const char *const names[] = {"a"};
+
 const gk_operation gk_op_sum = {.name = "sum",
                                 .operand_count = 1,
+                                .operands = names,
                                 .infer = infer_sum,
                                 .run = run_sum,
                                 .flow = flow_sum,

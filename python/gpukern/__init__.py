@@ -1,7 +1,7 @@
 """CUDA kernels, written in C, that run under NumPy arrays.
 
-``add``, ``sum``, ``matmul`` and ``transpose`` take NumPy arrays, device arrays or any object with
-``__cuda_array_interface__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
+``add`` and its like, ``sum``, ``matmul`` and ``transpose`` take NumPy arrays, device arrays or any
+object with ``__cuda_array_interface__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
 simulator, and one ``SimulatorWarning`` says so.
 """
 
@@ -13,9 +13,19 @@ from gpukern._core import (
     DeviceLostError,
     Event,
     SimulatorWarning,
+    abs,
     add,
+    divide,
     empty,
+    exp,
     matmul,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    scale_add,
+    sqrt,
+    subtract,
     sum,
     synchronize,
     to_device,
@@ -44,16 +54,26 @@ __all__ = [
     "Event",
     "SimulatorWarning",
     "Timer",
+    "abs",
     "add",
     "compare",
     "contender",
     "device",
     "device_info",
+    "divide",
     "empty",
+    "exp",
     "limits",
     "matmul",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
     "profile",
+    "scale_add",
+    "sqrt",
     "strict",
+    "subtract",
     "sum",
     "synchronize",
     "to_device",

@@ -58,6 +58,93 @@ def add(
     variant: str | None = None,
     stream: _Stream = None,
 ) -> Any: ...
+def subtract(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def multiply(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def divide(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def maximum(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def minimum(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def scale_add(
+    a: _Operand,
+    x: _Operand,
+    y: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def negative(
+    a: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def abs(
+    a: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def sqrt(
+    a: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def exp(
+    a: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
 def sum(
     a: _Operand,
     /,
@@ -79,7 +166,13 @@ def matmul(
     stream: _Stream = None,
 ) -> Any: ...
 def transpose(
-    a: _Operand, /, out: Any = None, *, variant: str | None = None, stream: _Stream = None
+    a: _Operand,
+    /,
+    axes: Sequence[int] | None = None,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
 ) -> Any: ...
 def to_device(a: Any, /, stream: _Stream = None) -> DeviceArray: ...
 def empty(shape: int | Sequence[int], dtype: npt.DTypeLike = "float32") -> DeviceArray: ...

@@ -196,7 +196,9 @@ static gk_status run_elementwise(gk_call *call, const gk_array *operands, gk_arr
     for (int k = 0; k < call->operand_count; k++)
         plain = take_plainly(&made, k, &operands[k], result) && plain;
     size_t count = gk_count(result);
-    if (plain || count == 0)
+    if (count == 0)
+        return GK_OK;
+    if (plain)
         return launch_plain(call, &made, result->data, result->dtype, count);
     const gk_array *arrays[GK_LAYOUT_ARRAYS] = {result};
     gk_nest nest;

@@ -297,7 +297,7 @@ bool gk_is_operand(const gk_state *state, PyObject *object) {
 static void take_device(PyObject *object, gk_array *array, PyObject **keeper) {
     const gk_device_array *source = (const gk_device_array *)object;
     gk_copy_view(array, &source->array);
-    array->producer = source->stream;
+    array->producer = source->stream ? source->stream : GK_LEGACY_STREAM;
     *keeper = Py_NewRef(object);
 }
 

@@ -13,7 +13,18 @@ typedef struct gk_row gk_row;
 typedef struct gk_backend gk_backend;
 typedef struct gk_choices gk_choices;
 typedef struct gk_event gk_event;
-typedef uintptr_t gk_stream; /* a CUstream; 0 is the legacy default stream */
+typedef uintptr_t gk_stream; /* a CUstream, or one of these */
+
+/* The legacy default stream is 0 to the driver; where 0 means that none is named it is 1. */
+enum { GK_LEGACY_STREAM = 1, GK_PER_THREAD_STREAM = 2 };
+
+static inline bool gk_is_legacy(gk_stream stream) {
+    return stream <= GK_LEGACY_STREAM;
+}
+
+static inline bool gk_same_stream(gk_stream a, gk_stream b) {
+    return a == b || (gk_is_legacy(a) && gk_is_legacy(b));
+}
 
 typedef struct gk_launch {
     const gk_row *row; /* the kernel; a fault names it */
@@ -43,8 +54,12 @@ struct gk_backend {
     gk_choices *choices; /* of rows, so far */
 
     gk_status (*allocate)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);
+    /* The same, to last: on a stream that is being captured in a CUDA graph, `allocate` makes a
+       node of the graph, and this what the graph shares with its caller. */
+    gk_status (*allocate_lasting)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);
     void (*release)(gk_backend *, void *device,
                     gk_stream); /* after the stream's work; NULL is fine */
+    gk_status (*captured)(gk_backend *, gk_stream, bool *, gk_error *);
     gk_status (*zero)(gk_backend *, void *device, size_t bytes, gk_stream, gk_error *);
     /* Copies return when the host memory may be reused (in) or read (out). */
     gk_status (*copy_in)(gk_backend *, void *device, const void *host, size_t bytes, gk_stream,
@@ -74,6 +89,8 @@ struct gk_backend {
     gk_status (*elapsed)(gk_backend *, gk_event *from, gk_event *to, double *seconds, gk_error *);
     gk_status (*reach)(gk_backend *, gk_event *, gk_error *); /* wait on the host */
     gk_status (*wait_event)(gk_backend *, gk_stream waiting, gk_event *, gk_error *);
+    /* Captured work does not wait for what is not captured: its graph may run at any time. The
+       other way round is an error. */
     gk_status (*wait)(gk_backend *, gk_stream waiting, gk_stream producer, gk_error *);
     gk_status (*synchronize)(gk_backend *, gk_stream, gk_error *); /* 0: the whole device */
 

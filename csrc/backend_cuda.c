@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "cublas.h"
 #include "driver.h"
 #include "registry.h"
@@ -32,12 +33,18 @@ typedef struct gk_cuda {
     CUdevice device;
     CUcontext context; /* the primary one, so that PyTorch, CuPy and Numba share it */
     CUmemoryPool pool;
-    pthread_mutex_t lock; /* guards what is loaded at first use: modules, functions, cuBLAS */
+    pthread_mutex_t lock; /* guards what is loaded or made at first use: modules, functions, the
+                             event and the stream */
     CUmodule modules[FAMILIES];
     _Atomic(CUfunction) *functions; /* one a row of the registry; NULL until first launched */
     _Atomic(const gk_row *) last_launch;
     atomic_bool is_lost;
-    gk_error lost; /* what every call says after a fault that took the context */
+    gk_error lost;  /* what every call says after a fault that took the context */
+    CUevent joint;  /* recorded and waited for at once, under the lock */
+    CUstream aside; /* for what is done beside a capture */
+    gk_captures *captures;
+    pthread_mutex_t
+        cublas_lock; /* of its own: whoever looks for cuBLAS asks Python for the place */
     gk_cublas *cublas;
     gk_error cublas_problem;
     gk_locator locate;
@@ -95,8 +102,13 @@ static gk_status check(gk_cuda *cuda, CUresult result, const char *doing, gk_err
     const char *text = NULL;
     if (cuda->driver.cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
         text = "no description";
-    return gk_fail(error, GK_CUDA_ERROR, "%s failed: %s (%s)", doing,
-                   gk_driver_error_name(&cuda->driver, result), text);
+    bool capture = result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+                   result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    return gk_fail(error, GK_CUDA_ERROR, "%s failed: %s (%s)%s", doing,
+                   gk_driver_error_name(&cuda->driver, result), text,
+                   capture ? "; to be part of a CUDA graph a call needs stream=, the stream that "
+                             "is being captured"
+                           : "");
 }
 
 /* Make the primary context current for the expression and give the thread back what it had. */
@@ -126,45 +138,116 @@ static void leave(const gk_cuda *cuda, bool pushed) {
         leave(cuda, gk_pushed);                                                                    \
     } while (0)
 
+static gk_status out_of_memory(gk_cuda *cuda, size_t bytes, CUresult result, gk_error *error) {
+    const gk_driver *driver = &cuda->driver;
+    size_t available = 0, total = 0;
+    CUresult asked_free;
+    GK_IN_CONTEXT(cuda, asked_free, driver->cuMemGetInfo(&available, &total));
+    if (asked_free != CUDA_SUCCESS)
+        return check(cuda, result, "allocating device memory", error);
+    return gk_fail(error, GK_MEMORY_ERROR, "out of device memory: %zu bytes asked, %zu free of %zu",
+                   bytes, available, total);
+}
+
+static gk_status cuda_captured(gk_backend *base, gk_stream stream, bool *captured,
+                               gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, gk_is_captured(&cuda->driver, (CUstream)stream, captured));
+    return check(cuda, result, "asking whether the stream is being captured", error);
+}
+
+/* What was freed is in the pool until its stream has passed it: wait, then ask again. */
+static CUresult allocate_again(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+    const gk_driver *driver = &cuda->driver;
+    CUresult result = driver->cuCtxSynchronize();
+    if (result == CUDA_SUCCESS)
+        result = driver->cuMemPoolTrimTo(cuda->pool, 0);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, stream);
+    return result;
+}
+
+/* In the context. */
+static CUresult allocate_in_order(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes,
+                                  CUstream stream) {
+    const gk_driver *driver = &cuda->driver;
+    bool captured;
+    gk_captures_settle(cuda->captures, driver);
+    CUresult result = gk_is_captured(driver, stream, &captured);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, stream);
+    if (result == CUDA_SUCCESS && captured) {
+        result = gk_captures_note_node(cuda->captures, *pointer);
+        if (result != CUDA_SUCCESS)
+            (void)driver->cuMemFreeAsync(*pointer, stream);
+    } else if (result == CUDA_ERROR_OUT_OF_MEMORY && !captured) {
+        result = allocate_again(cuda, pointer, bytes, stream);
+    }
+    return result;
+}
+
 static gk_status cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, void **device,
                                gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
-    const gk_driver *driver = &cuda->driver;
     CUdeviceptr pointer = 0;
     CUresult result;
     size_t asked = bytes ? bytes : 1; /* an empty array has an address too */
-    GK_IN_CONTEXT(cuda, result,
-                  driver->cuMemAllocFromPoolAsync(&pointer, asked, cuda->pool, (CUstream)stream));
-    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-        /* What was freed is in the pool until its stream has passed it: wait, then ask again. */
-        GK_IN_CONTEXT(cuda, result, driver->cuCtxSynchronize());
-        if (result == CUDA_SUCCESS)
-            GK_IN_CONTEXT(cuda, result, driver->cuMemPoolTrimTo(cuda->pool, 0));
-        if (result == CUDA_SUCCESS)
-            GK_IN_CONTEXT(
-                cuda, result,
-                driver->cuMemAllocFromPoolAsync(&pointer, asked, cuda->pool, (CUstream)stream));
-    }
-    if (result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_INVALID_VALUE) {
-        size_t available = 0, total = 0;
-        CUresult asked_free;
-        GK_IN_CONTEXT(cuda, asked_free, driver->cuMemGetInfo(&available, &total));
-        if (asked_free == CUDA_SUCCESS)
-            return gk_fail(error, GK_MEMORY_ERROR,
-                           "out of device memory: %zu bytes asked, %zu free of %zu", bytes,
-                           available, total);
-    }
+    GK_IN_CONTEXT(cuda, result, allocate_in_order(cuda, &pointer, asked, (CUstream)stream));
+    if (result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_INVALID_VALUE)
+        return out_of_memory(cuda, bytes, result, error);
     *device = (void *)pointer;
     return check(cuda, result, "allocating device memory", error);
 }
 
+/* In the context, relaxed. The memory is there before anything that is captured can run. */
+static CUresult allocate_aside(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+    const gk_driver *driver = &cuda->driver;
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&cuda->lock);
+    if (!cuda->aside)
+        result = driver->cuStreamCreate(&cuda->aside, CU_STREAM_NON_BLOCKING);
+    pthread_mutex_unlock(&cuda->lock);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, cuda->aside);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = driver->cuStreamSynchronize(cuda->aside);
+    if (result == CUDA_SUCCESS)
+        result = gk_captures_share(cuda->captures, driver, stream, *pointer);
+    if (result != CUDA_SUCCESS)
+        gk_captures_release(cuda->captures, driver, cuda->aside, *pointer);
+    return result;
+}
+
+static gk_status cuda_allocate_lasting(gk_backend *base, size_t bytes, gk_stream stream,
+                                       void **device, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUdeviceptr pointer = 0;
+    CUresult result;
+    bool captured;
+    gk_status status = cuda_captured(base, stream, &captured, error);
+    if (status != GK_OK || !captured)
+        return status == GK_OK ? cuda_allocate(base, bytes, stream, device, error) : status;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+    GK_IN_CONTEXT(cuda, result,
+                  allocate_aside(cuda, &pointer, bytes ? bytes : 1, (CUstream)stream));
+    gk_restrict(&cuda->driver, mode);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        return out_of_memory(cuda, bytes, result, error);
+    *device = (void *)pointer;
+    return check(cuda, result, "allocating device memory for a CUDA graph", error);
+}
+
 static void cuda_release(gk_backend *base, void *device, gk_stream stream) {
     gk_cuda *cuda = (gk_cuda *)base;
-    CUresult result;
+    bool pushed = false;
     if (!device)
         return;
-    GK_IN_CONTEXT(cuda, result, cuda->driver.cuMemFreeAsync((CUdeviceptr)device, (CUstream)stream));
-    (void)result; /* fails only after a fault, which the next call reports */
+    if (enter(cuda, &pushed) ==
+        CUDA_SUCCESS) /* fails only after a fault, which the next call says */
+        gk_captures_release(cuda->captures, &cuda->driver, (CUstream)stream, (CUdeviceptr)device);
+    leave(cuda, pushed);
 }
 
 static gk_status cuda_zero(gk_backend *base, void *device, size_t bytes, gk_stream stream,
@@ -279,6 +362,7 @@ static gk_status find_function(gk_cuda *cuda, const gk_row *row, CUfunction *fun
         return GK_OK;
     CUresult result = CUDA_SUCCESS;
     int family = family_of(row);
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
     pthread_mutex_lock(&cuda->lock);
     if (!cuda->modules[family])
         GK_IN_CONTEXT(
@@ -286,9 +370,12 @@ static gk_status find_function(gk_cuda *cuda, const gk_row *row, CUfunction *fun
             cuda->driver.cuModuleLoadData(&cuda->modules[family], families[family].image));
     if (result == CUDA_SUCCESS)
         result = cuda->driver.cuModuleGetFunction(function, cuda->modules[family], row->symbol);
+    if (result == CUDA_SUCCESS) /* now, for a first launch may be one that is captured */
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuFuncLoad(*function));
     if (result == CUDA_SUCCESS)
         atomic_store_explicit(slot, *function, memory_order_release);
     pthread_mutex_unlock(&cuda->lock);
+    gk_restrict(&cuda->driver, mode);
     if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
         return gk_fail(error, GK_CUDA_ERROR,
                        "this build of gpukern has no kernels for compute capability %d.%d; build "
@@ -326,27 +413,42 @@ static gk_status need_cublas(gk_cuda *cuda, gk_error *error) {
     gk_status status = check(cuda, enter(cuda, &pushed), "entering the context", error);
     if (status != GK_OK)
         return status;
-    pthread_mutex_lock(&cuda->lock);
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+    pthread_mutex_lock(&cuda->cublas_lock);
     if (!cuda->cublas && cuda->cublas_problem.status == GK_OK)
         gk_cublas_open(&cuda->cublas, cuda->locate, cuda->locate_context, &cuda->cublas_problem);
     status = cuda->cublas_problem.status;
-    pthread_mutex_unlock(&cuda->lock);
+    pthread_mutex_unlock(&cuda->cublas_lock);
+    gk_restrict(&cuda->driver, mode);
     leave(cuda, pushed);
     if (status != GK_OK)
         *error = cuda->cublas_problem;
     return status;
 }
 
+/* A workspace of the call's own: cuBLAS has one a handle, for which two streams would have to wait
+   for one another, and which a CUDA graph could not count on. The sizes are NVIDIA's advice. */
+static size_t workspace_bytes(const gk_cuda *cuda) {
+    return (size_t)(cuda->base.capability >= 90 ? 32 : 4) << 20;
+}
+
 static gk_status cuda_gemm(gk_backend *base, const gk_gemm *gemm, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
+    void *workspace = NULL;
+    size_t bytes = workspace_bytes(cuda);
     gk_status status = need_cublas(cuda, error);
+    if (status == GK_OK)
+        status = cuda_allocate(base, bytes, gemm->stream, &workspace, error);
     if (status != GK_OK)
         return status;
     bool pushed = false;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver); /* a first call loads its kernels */
     status = check(cuda, enter(cuda, &pushed), "entering the context", error);
     if (status == GK_OK)
-        status = gk_cublas_gemm(cuda->cublas, gemm, error);
+        status = gk_cublas_gemm(cuda->cublas, gemm, workspace, bytes, error);
     leave(cuda, pushed);
+    gk_restrict(&cuda->driver, mode);
+    cuda_release(base, workspace, gemm->stream);
     return status;
 }
 
@@ -411,29 +513,37 @@ static gk_status cuda_wait_event(gk_backend *base, gk_stream waiting, gk_event *
     return check(cuda, result, "having a stream wait", error);
 }
 
-/* 0 and CU_STREAM_LEGACY (1) name the same stream. */
-static bool is_legacy(gk_stream stream) {
-    return stream <= 1;
+/* In the context. */
+static CUresult join(gk_cuda *cuda, CUstream waiting, CUstream producer) {
+    const gk_driver *driver = &cuda->driver;
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&cuda->lock);
+    if (!cuda->joint)
+        result = driver->cuEventCreate(&cuda->joint, CU_EVENT_DISABLE_TIMING);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuEventRecord(cuda->joint, producer);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuStreamWaitEvent(waiting, cuda->joint, 0);
+    pthread_mutex_unlock(&cuda->lock);
+    return result;
 }
 
 static gk_status cuda_wait(gk_backend *base, gk_stream waiting, gk_stream producer,
                            gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
-    const gk_driver *driver = &cuda->driver;
-    if (waiting == producer || (is_legacy(waiting) && is_legacy(producer)))
-        return GK_OK;
-    bool pushed = false;
-    CUevent event = NULL;
+    bool pushed = false, later = false, produced_later = false;
     CUresult result = enter(cuda, &pushed);
     if (result == CUDA_SUCCESS)
-        result = driver->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+        result = gk_is_captured(&cuda->driver, (CUstream)waiting, &later);
     if (result == CUDA_SUCCESS)
-        result = driver->cuEventRecord(event, (CUstream)producer);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuStreamWaitEvent((CUstream)waiting, event, 0);
-    if (event)
-        (void)driver->cuEventDestroy(event); /* freed by the driver once it has passed */
+        result = gk_is_captured(&cuda->driver, (CUstream)producer, &produced_later);
+    if (result == CUDA_SUCCESS && later == produced_later)
+        result = join(cuda, (CUstream)waiting, (CUstream)producer);
     leave(cuda, pushed);
+    if (result == CUDA_SUCCESS && produced_later && !later)
+        return gk_fail(error, GK_VALUE_ERROR,
+                       "an array is of a stream that is being captured in a CUDA graph, and the "
+                       "call is not on it; pass that stream as stream=");
     return check(cuda, result, "waiting for the producer's stream", error);
 }
 
@@ -458,8 +568,10 @@ static gk_status owns_byte(gk_cuda *cuda, const void *pointer, gk_error *error) 
                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     void *answers[] = {&kind, &ordinal};
     CUresult result;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
     GK_IN_CONTEXT(cuda, result,
                   cuda->driver.cuPointerGetAttributes(2, asked, answers, (CUdeviceptr)pointer));
+    gk_restrict(&cuda->driver, mode);
     gk_status status = check(cuda, result, "asking what a pointer is", error);
     if (status != GK_OK)
         return status;
@@ -474,14 +586,21 @@ static gk_status owns_byte(gk_cuda *cuda, const void *pointer, gk_error *error) 
 
 static gk_status cuda_owns(gk_backend *base, const void *first, size_t bytes, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
+    const char *last = (const char *)first + bytes - 1;
     gk_status status = owns_byte(cuda, first, error);
-    return status == GK_OK ? owns_byte(cuda, (const char *)first + bytes - 1, error) : status;
+    /* The driver maps pages of 2 MiB: what is mapped at one of their bytes is at all. */
+    bool one_page = (uintptr_t)first >> 21 == (uintptr_t)last >> 21;
+    return status == GK_OK && !one_page ? owns_byte(cuda, last, error) : status;
 }
 
 static size_t cuda_live_bytes(gk_backend *base) {
     gk_cuda *cuda = (gk_cuda *)base;
     cuuint64_t used = 0;
     CUresult result;
+    bool pushed = false;
+    if (enter(cuda, &pushed) == CUDA_SUCCESS)
+        gk_captures_settle(cuda->captures, &cuda->driver);
+    leave(cuda, pushed);
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuCtxSynchronize());
     if (result == CUDA_SUCCESS)
         GK_IN_CONTEXT(cuda, result,
@@ -501,13 +620,19 @@ static void cuda_close(gk_backend *base) {
         for (int i = 0; i < FAMILIES; i++)
             if (cuda->modules[i])
                 (void)driver->cuModuleUnload(cuda->modules[i]);
+        if (cuda->joint)
+            (void)driver->cuEventDestroy(cuda->joint);
+        if (cuda->aside)
+            (void)driver->cuStreamDestroy(cuda->aside);
         if (cuda->pool)
             (void)driver->cuMemPoolDestroy(cuda->pool);
         leave(cuda, pushed);
     }
     if (cuda->context)
         (void)driver->cuDevicePrimaryCtxRelease(cuda->device);
+    gk_captures_free(cuda->captures);
     pthread_mutex_destroy(&cuda->lock);
+    pthread_mutex_destroy(&cuda->cublas_lock);
     free(cuda->functions);
     free(cuda);
 }
@@ -531,7 +656,8 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
     size_t rows;
     gk_rows(&rows);
     cuda->functions = calloc(rows, sizeof *cuda->functions);
-    if (!cuda->functions)
+    cuda->captures = gk_captures_new();
+    if (!cuda->functions || !cuda->captures)
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
     gk_status status = gk_driver_open(&cuda->driver, error);
     if (status == GK_OK)
@@ -548,7 +674,9 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
 static const gk_backend functions = {
     .name = "cuda",
     .allocate = cuda_allocate,
+    .allocate_lasting = cuda_allocate_lasting,
     .release = cuda_release,
+    .captured = cuda_captured,
     .zero = cuda_zero,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
@@ -585,6 +713,7 @@ gk_status gk_backend_cuda_open(gk_backend **backend, int ordinal, gk_locator loc
     cuda->locate = locate;
     cuda->locate_context = context;
     pthread_mutex_init(&cuda->lock, NULL);
+    pthread_mutex_init(&cuda->cublas_lock, NULL);
     gk_status status = start(cuda, error);
     if (status != GK_OK) {
         cuda_close(&cuda->base);

@@ -19,6 +19,9 @@ bool gk_fault_due(gk_faults *faults) {
 GK_FORWARD(allocate, GK_MEMORY_ERROR,
            (gk_backend * base, size_t bytes, gk_stream stream, void **device, gk_error *error),
            bytes, stream, device)
+GK_FORWARD(allocate_lasting, GK_MEMORY_ERROR,
+           (gk_backend * base, size_t bytes, gk_stream stream, void **device, gk_error *error),
+           bytes, stream, device)
 GK_FORWARD(zero, GK_CUDA_ERROR,
            (gk_backend * base, void *device, size_t bytes, gk_stream stream, gk_error *error),
            device, bytes, stream)
@@ -88,6 +91,12 @@ static void fault_event_free(gk_backend *base, gk_event *event) {
     faulty->inner->event_free(faulty->inner, event);
 }
 
+static gk_status fault_captured(gk_backend *base, gk_stream stream, bool *captured,
+                                gk_error *error) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    return faulty->inner->captured(faulty->inner, stream, captured, error);
+}
+
 static gk_status fault_holds(gk_backend *base, const gk_row *row, gk_error *error) {
     gk_faulty *faulty = (gk_faulty *)base;
     return faulty->inner->holds(faulty->inner, row, error);
@@ -106,7 +115,9 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .static_shared_limit = inner->static_shared_limit,
                  .choices = inner->choices,
                  .allocate = fault_allocate,
+                 .allocate_lasting = fault_allocate_lasting,
                  .release = fault_release,
+                 .captured = fault_captured,
                  .zero = fault_zero,
                  .copy_in = fault_copy_in,
                  .copy_out = fault_copy_out,

@@ -193,6 +193,13 @@ static void sim_release(gk_backend *backend, void *device, gk_stream stream) {
     free(record);
 }
 
+static gk_status sim_captured(gk_backend *backend, gk_stream stream, bool *captured,
+                              gk_error *error) {
+    (void)backend;
+    *captured = false;
+    return only_stream(stream, error);
+}
+
 static gk_status sim_zero(gk_backend *backend, void *device, size_t bytes, gk_stream stream,
                           gk_error *error) {
     if (only_stream(stream, error) || inside((sim_backend *)backend, device, bytes, error))
@@ -457,7 +464,9 @@ static const gk_backend functions = {
     .capability = GK_SIM_CAPABILITY,
     .static_shared_limit = GK_SIM_MAX_SHARED,
     .allocate = sim_allocate,
+    .allocate_lasting = sim_allocate,
     .release = sim_release,
+    .captured = sim_captured,
     .zero = sim_zero,
     .copy_in = sim_copy_in,
     .copy_out = sim_copy_out,

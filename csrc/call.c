@@ -30,6 +30,46 @@ gk_status gk_call_begin(gk_call *call, gk_engine *engine, const char *operation)
     return blame(call, gk_engine_device(engine, &call->device, &call->backend, &call->error));
 }
 
+gk_status gk_call_on(gk_call *call, gk_stream stream) {
+    call->stream = gk_is_legacy(stream) ? 0 : stream;
+    call->waited = 0;
+    if (!call->stream)
+        return GK_OK;
+    gk_status status =
+        call->backend->captured(call->backend, stream, &call->captured, &call->error);
+    if (status == GK_OK && call->captured && (call->phases || call->strict))
+        status = gk_fail(&call->error, GK_VALUE_ERROR,
+                         "profile() and strict() wait for the device, and a stream that is being "
+                         "captured in a CUDA graph cannot be waited for");
+    return blame(call, status);
+}
+
+static bool is_elsewhere(const gk_call *call, const gk_array *array) {
+    return array->place == GK_DEVICE && array->producer != 0 &&
+           !gk_same_stream(array->producer, call->stream) && gk_count(array) > 0;
+}
+
+gk_status gk_call_wait(gk_call *call, const gk_array *array) {
+    gk_backend *backend = call->backend;
+    if (!is_elsewhere(call, array) || array->producer == call->waited)
+        return GK_OK;
+    call->waited = array->producer;
+    return blame(call, backend->wait(backend, call->stream, array->producer, &call->error));
+}
+
+gk_status gk_call_rejoin(gk_call *call, const gk_array *array) {
+    gk_backend *backend = call->backend;
+    bool together = true;
+    if (!is_elsewhere(call, array))
+        return GK_OK;
+    gk_status status = GK_OK;
+    if (call->captured) /* what is not captured itself does not wait for a graph */
+        status = backend->captured(backend, array->producer, &together, &call->error);
+    if (status == GK_OK && together)
+        status = backend->wait(backend, array->producer, call->stream, &call->error);
+    return blame(call, status);
+}
+
 void gk_call_end(gk_call *call) {
     while (call->temporary_count > 0)
         call->backend->release(call->backend, call->temporaries[--call->temporary_count],
@@ -51,10 +91,11 @@ static gk_status phase_end(gk_call *call, gk_status status, double start, double
 
 #define GK_PHASE(call, name) ((call)->phases ? &(call)->phases->name : NULL)
 
-gk_status gk_call_allocate(gk_call *call, size_t bytes, void **device) {
+typedef gk_status (*gk_allocator)(gk_backend *, size_t, gk_stream, void **, gk_error *);
+
+static gk_status allocate(gk_call *call, gk_allocator from, size_t bytes, void **device) {
     double start = phase_start(call);
-    gk_status status =
-        call->backend->allocate(call->backend, bytes, call->stream, device, &call->error);
+    gk_status status = from(call->backend, bytes, call->stream, device, &call->error);
     if (status != GK_OK || !call->phases)
         return blame(call, status);
     status = phase_end(call, status, start, GK_PHASE(call, allocate));
@@ -63,19 +104,36 @@ gk_status gk_call_allocate(gk_call *call, size_t bytes, void **device) {
     return status;
 }
 
+gk_status gk_call_allocate(gk_call *call, size_t bytes, void **device) {
+    gk_backend *backend = call->backend;
+    return allocate(call, call->captured ? backend->allocate_lasting : backend->allocate, bytes,
+                    device);
+}
+
 gk_status gk_call_temporary(gk_call *call, size_t bytes, void **device) {
     if (call->temporary_count == GK_MAX_TEMPORARIES)
         return blame(call, gk_fail(&call->error, GK_VALUE_ERROR, "more than %d temporaries",
                                    GK_MAX_TEMPORARIES));
-    gk_status status = gk_call_allocate(call, bytes, device);
+    gk_status status = allocate(call, call->backend->allocate, bytes, device);
     if (status == GK_OK)
         call->temporaries[call->temporary_count++] = *device;
     return status;
 }
 
+/* A graph would copy what the host memory holds when it is launched, if it is there then. */
+gk_status gk_call_refuse_host(gk_call *call) {
+    return blame(call,
+                 gk_fail(&call->error, GK_VALUE_ERROR,
+                         "host memory takes part in the call, and its stream is being captured "
+                         "in a CUDA graph; bring every array to the device before, with "
+                         "gpukern.to_device, and back after it"));
+}
+
 gk_status gk_call_copy_in(gk_call *call, void *device, const void *host, size_t bytes) {
     if (bytes == 0)
         return GK_OK;
+    if (call->captured)
+        return gk_call_refuse_host(call);
     double start = phase_start(call);
     gk_status status =
         call->backend->copy_in(call->backend, device, host, bytes, call->stream, &call->error);
@@ -87,6 +145,8 @@ gk_status gk_call_copy_in(gk_call *call, void *device, const void *host, size_t 
 gk_status gk_call_copy_out(gk_call *call, void *host, const void *device, size_t bytes) {
     if (bytes == 0)
         return GK_OK;
+    if (call->captured)
+        return gk_call_refuse_host(call);
     double start = phase_start(call);
     gk_status status =
         call->backend->copy_out(call->backend, host, device, bytes, call->stream, &call->error);

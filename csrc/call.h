@@ -25,6 +25,9 @@ typedef struct gk_call {
     gk_device *device;
     gk_backend *backend;
     gk_stream stream;
+    gk_stream waited;     /* the last one that `stream` was made to wait for, or 0 */
+    void *keeper;         /* the Python object that holds the stream open; not owned, or NULL */
+    bool captured;        /* the stream's work goes into a CUDA graph, to run later */
     bool strict;          /* synchronize after each launch */
     gk_phases *phases;    /* NULL unless profiled */
     const gk_row *wanted; /* the row that `variant` names */
@@ -40,11 +43,25 @@ double gk_seconds(void); /* a clock that only goes forward */
 gk_status gk_call_begin(gk_call *call, gk_engine *engine, const char *operation);
 void gk_call_end(gk_call *call); /* releases the temporaries */
 
+/* Run the call on that stream from here on; after `phases` is set. */
+gk_status gk_call_on(gk_call *call, gk_stream stream);
+
+/* What orders the work of several streams on one array. Every array in device memory has a home:
+   the stream that a DeviceArray was made on, or the one that the library says which owns it (0: it
+   says none, and promises that the array is ready). A call waits for the homes of its arrays before
+   it touches them, and when its work is submitted their homes wait for it. So whatever comes later
+   on the home comes after every use: a read, a write, the next owner of freed memory. The stream
+   that an array names to other libraries is its home, and does not change. */
+gk_status gk_call_wait(gk_call *call, const gk_array *array);
+gk_status gk_call_rejoin(gk_call *call, const gk_array *array);
+
 /* Device memory until the end of the call. */
 gk_status gk_call_temporary(gk_call *call, size_t bytes, void **device);
 /* Device memory that the caller keeps. */
 gk_status gk_call_allocate(gk_call *call, size_t bytes, void **device);
 
+/* The error of a captured call that would copy to or from the host. */
+gk_status gk_call_refuse_host(gk_call *call);
 gk_status gk_call_copy_in(gk_call *call, void *device, const void *host, size_t bytes);
 gk_status gk_call_copy_out(gk_call *call, void *host, const void *device, size_t bytes);
 gk_status gk_call_copy_within(gk_call *call, void *to, const void *from, size_t bytes);

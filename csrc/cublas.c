@@ -29,6 +29,7 @@ enum {
     X(destroy, cublasDestroy_v2, (cublas_handle))                                                  \
     X(get_version, cublasGetVersion_v2, (cublas_handle, int *))                                    \
     X(set_stream, cublasSetStream_v2, (cublas_handle, void *))                                     \
+    X(set_workspace, cublasSetWorkspace_v2, (cublas_handle, void *, size_t))                       \
     X(set_math_mode, cublasSetMathMode, (cublas_handle, int))                                      \
     X(gemm, cublasGemmEx_64,                                                                       \
       (cublas_handle, int, int, int64_t, int64_t, int64_t, const void *, const void *, int,        \
@@ -126,7 +127,8 @@ void gk_cublas_close(gk_cublas *cublas) {
     free(cublas);
 }
 
-gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, gk_error *error) {
+gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, void *workspace, size_t bytes,
+                         gk_error *error) {
     static const struct {
         int type, compute;
     } of_dtype[GK_DTYPE_COUNT] = {
@@ -143,6 +145,9 @@ gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, gk_error *error
     pthread_mutex_lock(&cublas->lock);
     gk_status status = check(cublas, cublas->set_stream(cublas->handle, (void *)gemm->stream),
                              "setting the stream", error);
+    if (status == GK_OK) /* after the stream, which takes the handle's own one back */
+        status = check(cublas, cublas->set_workspace(cublas->handle, workspace, bytes),
+                       "setting the workspace", error);
     /* cuBLAS is column-major: a row-major C = A B is, read so, C' = B' A' with nothing moved. */
     if (status == GK_OK)
         status =

@@ -9,7 +9,9 @@ typedef struct gk_cublas gk_cublas;
 /* The context that the handle is for has to be current. */
 gk_status gk_cublas_open(gk_cublas **cublas, gk_locator locate, void *context, gk_error *error);
 void gk_cublas_close(gk_cublas *cublas);
-gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, gk_error *error);
+/* The workspace is device memory of the product's stream. */
+gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, void *workspace, size_t bytes,
+                         gk_error *error);
 int gk_cublas_version(const gk_cublas *cublas);
 const char *gk_cublas_path(const gk_cublas *cublas);
 

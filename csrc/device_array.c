@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "cuda_interface.h"
+#include "indexing.h"
 #include "invoke.h"
 
 bool gk_is_device_array(const gk_state *state, PyObject *object) {
@@ -18,8 +19,10 @@ static void deallocate(PyObject *self) {
     if (array->weak_references)
         PyObject_ClearWeakRefs(self);
     gk_backend *backend = gk_engine_usable(&array->state->engine, array->device);
-    if (backend)
+    if (backend && !array->base)
         backend->release(backend, array->array.data, array->stream);
+    Py_XDECREF(array->base);
+    Py_XDECREF(array->stream_keeper);
     PyObject_GC_Del(self);
     Py_DECREF(type);
     Py_DECREF(module);
@@ -28,7 +31,15 @@ static void deallocate(PyObject *self) {
 static int traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(((gk_device_array *)self)->module);
+    Py_VISIT(((gk_device_array *)self)->stream_keeper);
+    Py_VISIT(((gk_device_array *)self)->base);
     return 0;
+}
+
+/* The call's stream; but what a graph writes is read where the graph was launched, and a thread's
+   own stream, which goes with the thread, is in order with the legacy default stream. */
+static gk_stream home(const gk_call *call) {
+    return call->captured || call->stream == GK_PER_THREAD_STREAM ? 0 : call->stream;
 }
 
 PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *like) {
@@ -43,7 +54,9 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
     made->state = state;
     made->module = Py_NewRef(state->module);
     made->device = call->device;
-    made->stream = call->stream;
+    made->stream = home(call);
+    made->stream_keeper = Py_XNewRef(made->stream ? call->keeper : NULL);
+    made->base = NULL;
     made->weak_references = NULL;
     gk_copy_view(&made->array, like);
     made->array.place = GK_DEVICE;
@@ -62,8 +75,30 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
     return gk_raise(state, &call->error);
 }
 
+/* The same memory seen as `view`. */
+static PyObject *new_view(gk_device_array *source, const gk_array *view) {
+    gk_state *state = source->state;
+    if (gk_fault_due(&state->engine.faults)) {
+        PyErr_SetString(PyExc_MemoryError, "DeviceArray: planted fault in a host allocation");
+        return NULL;
+    }
+    gk_device_array *made = PyObject_GC_New(gk_device_array, state->device_array_type);
+    if (!made)
+        return NULL;
+    made->state = state;
+    made->module = Py_NewRef(state->module);
+    made->device = source->device;
+    made->stream = source->stream;
+    made->stream_keeper = Py_XNewRef(source->stream_keeper);
+    made->base = Py_NewRef(source->base ? source->base : (PyObject *)source);
+    made->weak_references = NULL;
+    gk_copy_view(&made->array, view);
+    PyObject_GC_Track((PyObject *)made);
+    return (PyObject *)made;
+}
+
 /* to_device: the operand as it is, or made contiguous, in memory of its own. */
-PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stream) {
+PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stream) {
     gk_call call;
     gk_array operand;
     PyObject *keeper;
@@ -71,10 +106,10 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stre
     PyObject *made = NULL;
     if (gk_begin(state, &call, "to_device") < 0)
         return NULL;
-    call.stream = stream;
     gk_profile_begin(state, &call, &profiled);
-    if (gk_take_operands(state, &call, (const char *const[]){"a"}, &source, 1, &operand, &keeper) <
-        0)
+    if (gk_take_stream(state, &call, stream) < 0 ||
+        gk_take_operands(state, &call, (const char *const[]){"a"}, &source, 1, &operand, &keeper) <
+            0)
         return NULL;
     made = gk_device_array_new(state, &call, &operand);
     if (made) {
@@ -87,6 +122,8 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stre
             status = gk_stage_operand(&call, &operand, &staged);
             if (status == GK_OK)
                 status = gk_call_copy_within(&call, target->data, staged.data, gk_bytes(target));
+            if (status == GK_OK)
+                status = gk_call_rejoin(&call, &operand);
         }
         gk_call_end(&call);
         Py_END_ALLOW_THREADS;
@@ -101,6 +138,14 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stre
     return made;
 }
 
+/* Read the array where it is ordered. -1: raised. */
+static int go_home(gk_device_array *self, gk_call *call) {
+    if (gk_call_on(call, self->stream) == GK_OK)
+        return 0;
+    gk_raise(self->state, &call->error);
+    return -1;
+}
+
 /* to_host: a new NumPy array, or the one that was given. */
 static PyObject *copy_to_host(gk_device_array *self, PyObject *out) {
     gk_state *state = self->state;
@@ -109,8 +154,9 @@ static PyObject *copy_to_host(gk_device_array *self, PyObject *out) {
     gk_profiled profiled;
     if (gk_begin(state, &call, "to_host") < 0)
         return NULL;
-    call.stream = self->stream;
     gk_profile_begin(state, &call, &profiled);
+    if (go_home(self, &call) < 0)
+        return NULL;
     int failed = out ? gk_take_output(state, &call, out, &self->array, &output)
                      : gk_new_output(state, &call, &self->array, &output);
     if (failed)
@@ -120,8 +166,12 @@ static PyObject *copy_to_host(gk_device_array *self, PyObject *out) {
         failed = -1;
     } else {
         gk_status status;
+        gk_array packed;
         Py_BEGIN_ALLOW_THREADS;
-        status = gk_download(&call, self->array.data, &output.array);
+        status = gk_stage_operand(&call, &self->array, &packed);
+        if (status == GK_OK)
+            status = gk_download(&call, packed.data, &output.array);
+        gk_call_end(&call);
         Py_END_ALLOW_THREADS;
         if (status != GK_OK) {
             gk_raise(state, &call.error);
@@ -208,8 +258,37 @@ static PyObject *get_interface(PyObject *self, void *closure) {
 
 static PyObject *get_transposed(PyObject *self, void *closure) {
     (void)closure;
-    static const gk_options defaults = {0};
-    return gk_invoke(((gk_device_array *)self)->state, &gk_op_transpose, &self, &defaults);
+    const gk_array *array = &((gk_device_array *)self)->array;
+    gk_array view;
+    gk_copy_view(&view, array);
+    for (int i = 0; i < array->ndim; i++) {
+        view.shape[i] = array->shape[array->ndim - 1 - i];
+        view.strides[i] = array->strides[array->ndim - 1 - i];
+    }
+    return new_view((gk_device_array *)self, &view);
+}
+
+static PyObject *subscript(PyObject *self, PyObject *key) {
+    gk_array view;
+    if (gk_index_view(&((gk_device_array *)self)->array, key, &view) < 0)
+        return NULL;
+    return new_view((gk_device_array *)self, &view);
+}
+
+static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    gk_device_array *source = (gk_device_array *)self;
+    gk_array shaped;
+    if (gk_reshape_shape(&source->array, arguments, count, &shaped) < 0)
+        return NULL;
+    gk_make_contiguous(&shaped);
+    if (gk_is_contiguous(&source->array))
+        return new_view(source, &shaped);
+    PyObject *copy = gk_device_array_copy(source->state, self, NULL);
+    if (copy) {
+        shaped.data = ((gk_device_array *)copy)->array.data;
+        gk_copy_view(&((gk_device_array *)copy)->array, &shaped);
+    }
+    return copy;
 }
 
 static Py_ssize_t length(PyObject *self) {
@@ -238,23 +317,31 @@ static int truth(PyObject *self) {
 
 enum { REPR_WHOLE = 1000, REPR_EDGE = 3 }; /* elements shown in full; at each end of a longer one */
 
+static const char *element_address(const gk_array *array, int64_t number) {
+    const char *at = array->data;
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        at += number % array->shape[i] * array->strides[i];
+        number /= array->shape[i];
+    }
+    return at;
+}
+
 /* Elements [first, first + count) in C order, as a 1-D host array. */
 static PyObject *read_some(gk_device_array *self, int64_t first, int64_t count) {
     gk_call call;
-    gk_status status;
-    if (gk_begin(self->state, &call, "repr") < 0)
+    gk_status status = GK_OK;
+    if (gk_begin(self->state, &call, "repr") < 0 || go_home(self, &call) < 0)
         return NULL;
-    call.stream = self->stream;
-    gk_array part = self->array;
-    part.ndim = 1;
-    part.shape[0] = count;
+    gk_array part = {.dtype = self->array.dtype, .ndim = 1, .shape = {count}};
     PyObject *host = gk_new_host_array(self->state, &call, &part);
     if (!host)
         return NULL;
-    const char *from =
-        (const char *)self->array.data + (size_t)first * gk_dtype_size(self->array.dtype);
+    size_t size = gk_dtype_size(part.dtype);
+    char *to = gk_host_data(host);
     Py_BEGIN_ALLOW_THREADS;
-    status = gk_call_copy_out(&call, gk_host_data(host), from, gk_bytes(&part));
+    for (int64_t i = 0; i < count && status == GK_OK; i++)
+        status = gk_call_copy_out(&call, to + (size_t)i * size,
+                                  element_address(&self->array, first + i), size);
     Py_END_ALLOW_THREADS;
     if (status == GK_OK)
         return host;
@@ -331,13 +418,22 @@ static PyObject *operate(const gk_operation *operation, PyObject *left, PyObject
     return gk_invoke(state, operation, operands, &defaults);
 }
 
-static PyObject *operator_add(PyObject *left, PyObject *right) {
-    return operate(&gk_op_add, left, right);
-}
-
-static PyObject *operator_matmul(PyObject *left, PyObject *right) {
-    return operate(&gk_op_matmul, left, right);
-}
+#define GK_BINARY(name)                                                                            \
+    static PyObject *operator_##name(PyObject *left, PyObject *right) {                            \
+        return operate(&gk_op_##name, left, right);                                                \
+    }
+#define GK_UNARY(name)                                                                             \
+    static PyObject *operator_##name(PyObject *self) {                                             \
+        static const gk_options defaults = {0};                                                    \
+        return gk_invoke(((gk_device_array *)self)->state, &gk_op_##name, &self, &defaults);       \
+    }
+GK_BINARY(add)
+GK_BINARY(subtract)
+GK_BINARY(multiply)
+GK_BINARY(divide)
+GK_BINARY(matmul)
+GK_UNARY(negative)
+GK_UNARY(abs)
 
 /* the type ------------------------------------------------------------------------------------- */
 
@@ -348,6 +444,12 @@ static PyMethodDef methods[] = {
      "out: a NumPy array of the same shape and dtype to copy into; a new one if None.\n"
      "Returns that array, once the copy is complete.\n"
      "Raises TypeError or ValueError for an out that does not fit, MemoryError, CudaError."},
+    {"reshape", (PyCFunction)(void (*)(void))reshape, METH_FASTCALL,
+     "reshape($self, /, *shape)\n--\n\n"
+     "The elements in C order in another shape.\n\n"
+     "shape: lengths, or one tuple of them; one may be -1, which stands for what is left.\n"
+     "Returns a view of the same memory where the array is contiguous, else a copy.\n"
+     "Raises ValueError for a shape of another number of elements."},
     {"__array__", (PyCFunction)(void (*)(void))as_array, METH_FASTCALL | METH_KEYWORDS,
      "__array__($self, dtype=None, copy=None)\n--\n\n"
      "The values as a NumPy array: what numpy.asarray calls. Always a copy from the device, so\n"
@@ -362,7 +464,8 @@ static PyGetSetDef attributes[] = {
     {"nbytes", get_nbytes, NULL, "Size of the values in bytes.", NULL},
     {"itemsize", get_itemsize, NULL, "Size of one element in bytes.", NULL},
     {"dtype", get_dtype, NULL, "The numpy.dtype of the elements.", NULL},
-    {"T", get_transposed, NULL, "The transposed array, in memory of its own.", NULL},
+    {"T", get_transposed, NULL, "The array with its axes reversed, a view of the same memory.",
+     NULL},
     {"__cuda_array_interface__", get_interface, NULL,
      "The memory as PyTorch, CuPy and Numba take it, with no copy (version 3).", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -375,18 +478,25 @@ static PyMemberDef members[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
-     "An array in device memory, in C order. Made by gpukern.to_device and gpukern.empty, "
-     "and by\noperations on device arrays. NumPy reads it through __array__ (a copy), "
-     "other GPU\nlibraries through __cuda_array_interface__ (no copy)."},
+     "An array in device memory. Made by gpukern.to_device and gpukern.empty, and by\n"
+     "operations on device arrays. Indexing with integers, slices, Ellipsis and None, and .T,\n"
+     "give views of the same memory. NumPy reads it through __array__ (a copy), other GPU\n"
+     "libraries through __cuda_array_interface__ (no copy)."},
     {Py_tp_dealloc, deallocate},
     {Py_tp_traverse, traverse},
     {Py_tp_repr, represent},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
     {Py_tp_members, members},
-    {Py_sq_length, length},
     {Py_nb_bool, truth},
+    {Py_mp_length, length},
+    {Py_mp_subscript, subscript},
     {Py_nb_add, operator_add},
+    {Py_nb_subtract, operator_subtract},
+    {Py_nb_multiply, operator_multiply},
+    {Py_nb_true_divide, operator_divide},
+    {Py_nb_negative, operator_negative},
+    {Py_nb_absolute, operator_abs},
     {Py_nb_matrix_multiply, operator_matmul},
     {0, NULL},
 };

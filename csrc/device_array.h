@@ -1,4 +1,4 @@
-/* DeviceArray: a contiguous array in device memory, owned by a Python object. */
+/* DeviceArray: an array in device memory, owned by a Python object or a view of another one's. */
 #ifndef GK_DEVICE_ARRAY_H
 #define GK_DEVICE_ARRAY_H
 
@@ -9,7 +9,9 @@ typedef struct gk_device_array {
     PyObject ob_base;
     gk_array array;
     gk_device *device;
-    gk_stream stream; /* what orders its memory: allocated, written and freed on it */
+    gk_stream stream;        /* its home: see gk_call_wait */
+    PyObject *stream_keeper; /* holds that stream open; or NULL */
+    PyObject *base;          /* the DeviceArray whose memory this one shows; NULL: its own */
     gk_state *state;
     PyObject *module; /* keeps the state: a collection at exit may clear the type first */
     PyObject *weak_references;
@@ -22,6 +24,6 @@ bool gk_is_device_array(const gk_state *state, PyObject *object);
 /* A new array of that shape and dtype on the call's stream, its values undefined. */
 PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *like);
 /* A copy in device memory of a host or device array. */
-PyObject *gk_device_array_copy(gk_state *state, PyObject *source, gk_stream stream);
+PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stream);
 
 #endif

@@ -21,6 +21,13 @@
     X(cuCtxPushCurrent) \
     X(cuCtxPopCurrent) \
     X(cuCtxSynchronize) \
+    X(cuThreadExchangeStreamCaptureMode) \
+    X(cuStreamIsCapturing) \
+    X(cuStreamGetCaptureInfo) \
+    X(cuUserObjectCreate) \
+    X(cuUserObjectRelease) \
+    X(cuGraphRetainUserObject) \
+    X(cuFuncLoad) \
     X(cuModuleLoadData) \
     X(cuModuleUnload) \
     X(cuModuleGetFunction) \

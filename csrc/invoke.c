@@ -184,7 +184,7 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
     if (gk_begin(state, &call, operation->name) < 0)
         return NULL;
     gk_profile_begin(state, &call, &profiled);
-    if (gk_stream_from_object(operation->name, options->stream, &call.stream) < 0 ||
+    if (gk_take_stream(state, &call, options->stream) < 0 ||
         take_variant(&call, options->variant) < 0 ||
         gk_take_operands(state, &call, operation->operands, objects, count, arrays, keepers) < 0)
         return NULL;

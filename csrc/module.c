@@ -89,11 +89,9 @@ static PyObject *to_device(PyObject *module, gk_arguments arguments, Py_ssize_t 
     static const char *const names[] = {"a", "stream", NULL};
     static const gk_signature signature = {"to_device", names, 1, 2};
     PyObject *values[2];
-    gk_stream stream;
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0 ||
-        gk_stream_from_object("to_device", values[1], &stream) < 0)
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
         return NULL;
-    return gk_device_array_copy(state_of(module), values[0], stream);
+    return gk_device_array_copy(state_of(module), values[0], values[1]);
 }
 
 static PyObject *empty(PyObject *module, gk_arguments arguments, Py_ssize_t count,

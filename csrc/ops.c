@@ -83,9 +83,8 @@ static gk_status run_mapped(gk_call *call, const gk_operation *operation, const 
     return status;
 }
 
-/* To the device, kernels, and back, one after the other. */
-static gk_status run_staged(gk_call *call, const gk_operation *operation, const gk_array *operands,
-                            const gk_array *result) {
+static gk_status stage_and_run(gk_call *call, const gk_operation *operation,
+                               const gk_array *operands, const gk_array *result) {
     gk_array staged[GK_MAX_OPERANDS], staged_result;
     gk_status status = GK_OK;
     for (int i = 0; i < operation->operand_count && status == GK_OK; i++) {
@@ -103,6 +102,28 @@ static gk_status run_staged(gk_call *call, const gk_operation *operation, const 
         status = operation->run(call, staged, &staged_result);
     if (status == GK_OK)
         status = gk_deliver_result(call, &staged_result, result);
+    return status;
+}
+
+/* The homes of the arrays wait for what was submitted, also where the call failed after a part. */
+static gk_status rejoin(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                        const gk_array *result) {
+    gk_status status = gk_call_rejoin(call, result);
+    for (int i = 0; i < operation->operand_count && status == GK_OK; i++)
+        if (result->place == GK_HOST || operands[i].producer != result->producer)
+            status = gk_call_rejoin(call, &operands[i]);
+    return status;
+}
+
+/* To the device, kernels, and back, one after the other. */
+static gk_status run_staged(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                            const gk_array *result) {
+    gk_status status = stage_and_run(call, operation, operands, result);
+    if (status == GK_OK)
+        return rejoin(call, operation, operands, result);
+    gk_error first = call->error;
+    (void)rejoin(call, operation, operands, result);
+    call->error = first;
     return status;
 }
 

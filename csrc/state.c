@@ -49,6 +49,19 @@ int gk_begin(gk_state *state, gk_call *call, const char *operation) {
     return show_simulator(state);
 }
 
+int gk_take_stream(gk_state *state, gk_call *call, PyObject *object) {
+    gk_stream stream;
+    if (!object || Py_IsNone(object))
+        return 0;
+    if (gk_stream_from_object(call->operation, object, &stream) < 0)
+        return -1;
+    call->keeper = PyLong_Check(object) ? NULL : object;
+    if (gk_call_on(call, stream) == GK_OK)
+        return 0;
+    gk_raise(state, &call->error);
+    return -1;
+}
+
 void gk_end(gk_call *call) {
     if (call->temporary_count == 0)
         return;

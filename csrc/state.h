@@ -26,6 +26,8 @@ PyObject *gk_raise(const gk_state *state, const gk_error *error);
 /* Open the device for a call, with the GIL, and say once that it is the simulator. -1: raised; then
    there is nothing to end. */
 int gk_begin(gk_state *state, gk_call *call, const char *operation);
+/* Run the call on the stream that the user names; after gk_profile_begin. -1: raised. */
+int gk_take_stream(gk_state *state, gk_call *call, PyObject *object);
 /* Release what the call holds, with the GIL. */
 void gk_end(gk_call *call);
 

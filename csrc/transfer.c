@@ -50,6 +50,8 @@ char *gk_mapped_view(gk_array *view, char *memory) {
 
 gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
     gk_busy busy = {0};
+    if (call->captured)
+        return gk_call_refuse_host(call);
     flow->after = call->stream;
     flow->busy = call->phases ? &busy : NULL;
     gk_status status = gk_pipeline_run(call->device->pipeline, call->backend, flow, &call->error);
@@ -149,13 +151,9 @@ gk_status gk_stage_view(gk_call *call, const gk_array *operand, gk_array *staged
         status = temporary_array(call, operand, staged);
         return status == GK_OK ? gk_upload(call, operand, staged->data) : status;
     }
-    if (operand->producer != 0 && gk_count(operand) > 0) {
-        status = call->backend->wait(call->backend, call->stream, operand->producer, &call->error);
-        if (status != GK_OK)
-            return gk_fail_in(&call->error, "%s: ", call->operation);
-    }
-    if (is_aligned(operand))
-        return GK_OK;
+    status = gk_call_wait(call, operand);
+    if (status != GK_OK || is_aligned(operand))
+        return status;
     status = temporary_array(call, operand, staged);
     return status == GK_OK ? gk_copy_strided(call, staged, operand) : status;
 }
@@ -189,12 +187,9 @@ gk_status gk_stage_result(gk_call *call, const gk_array *result, const gk_array 
     for (int i = 0; i < operand_count && direct; i++)
         direct = (elementwise && is_same_view(&operands[i], result)) ||
                  !gk_overlaps(&operands[i], result);
-    gk_status status = GK_OK;
-    if (result->place == GK_DEVICE && result->producer != 0 && gk_count(result) > 0) {
-        status = call->backend->wait(call->backend, call->stream, result->producer, &call->error);
-        if (status != GK_OK)
-            return gk_fail_in(&call->error, "%s: ", call->operation);
-    }
+    gk_status status = gk_call_wait(call, result);
+    if (status != GK_OK)
+        return status;
     if (!direct)
         return temporary_array(call, result, staged);
     gk_copy_view(staged, result);

@@ -27,10 +27,12 @@ int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize
    a kind of; always returns -1. */
 int gk_name_failure(const char *operation);
 
+PyObject *gk_lengths_tuple(const int64_t *lengths, int count);
 /* A tuple of the lengths. */
 PyObject *gk_shape_tuple(const gk_array *array);
 
-/* None or an integer handle. */
+/* None (0), an integer handle, another library's stream, or an object with __cuda_stream__. 0 and 1
+   are the legacy default stream, 2 is the default stream of the calling thread. */
 int gk_stream_from_object(const char *function, PyObject *object, gk_stream *stream);
 
 #endif

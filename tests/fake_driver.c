@@ -18,6 +18,7 @@ typedef void *handle;
 
 enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, NOT_FOUND = 500 };
 enum { ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 };
+enum { CAPTURE_UNSUPPORTED = 900, CAPTURE_IMPLICIT = 906 };
 enum { MEMORY_TYPE = 2, DEVICE_POINTER = 3, DEVICE_ORDINAL = 9, DEVICE_MEMORY = 2 };
 enum { BLOCKS = 4096, CONTEXTS = 64 };
 
@@ -38,6 +39,8 @@ static const struct {
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
     {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when capturing"},
+    {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "a legacy stream and a capturing blocking one"},
     {802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"},
     {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "driver and kernel module disagree"},
     {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
@@ -47,6 +50,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     pointer first;
     size_t bytes;
+    int is_node; /* of a graph */
 } blocks[BLOCKS];
 static size_t used;
 static result sticky; /* what every call returns after a fault */
@@ -149,6 +153,88 @@ result cuDeviceTotalMem_v2(size_t *bytes, int device) {
     return OK;
 }
 
+/* --- graphs ------------------------------------------------------------------------------ */
+
+/* One stream at a time is captured, from fake_capture(stream) to fake_capture(NULL); its graph
+   lives until fake_graph_gone(). fake_log tells what was done in which order: "l77 " a launch on
+   stream 77, "r" and "w" an event recorded and waited for, "f" memory freed. */
+static handle captured;
+static struct {
+    void (*gone)(void *);
+    void *data;
+} owned[BLOCKS];
+static int owned_count, is_blocking;
+char fake_log[1 << 16];
+
+static void note(char what, handle stream) {
+    static size_t length;
+    if (length + 32 < sizeof fake_log)
+        length += (size_t)sprintf(fake_log + length, "%c%zu ", what, (size_t)stream);
+}
+
+void fake_capture(handle stream, int blocking) {
+    captured = stream;
+    is_blocking = blocking;
+}
+
+void fake_graph_gone(void) {
+    while (owned_count > 0) {
+        owned_count--;
+        owned[owned_count].gone(owned[owned_count].data);
+    }
+}
+
+static int is_default(handle stream) {
+    return (uintptr_t)stream <= 1;
+}
+
+result cuStreamIsCapturing(handle stream, int *status) {
+    *status = captured && stream == captured;
+    return captured && is_blocking && is_default(stream) ? CAPTURE_IMPLICIT : sticky;
+}
+
+result cuStreamGetCaptureInfo_v3(handle stream, int *status, uint64_t *id, handle *graph,
+                                 handle **dependencies, void **edges, size_t *count) {
+    (void)id, (void)dependencies, (void)edges, (void)count;
+    *graph = &anything;
+    return cuStreamIsCapturing(stream, status);
+}
+
+result cuUserObjectCreate(handle *object, void *data, void (*gone)(void *), unsigned references,
+                          unsigned flags) {
+    if (references != 1 || flags != 1 || owned_count == BLOCKS)
+        return INVALID_VALUE;
+    owned[owned_count].gone = gone;
+    owned[owned_count].data = data;
+    *object = &owned[owned_count++];
+    return OK;
+}
+
+result cuUserObjectRelease(handle object, unsigned count) {
+    (void)object, (void)count;
+    owned_count--;
+    owned[owned_count].gone(owned[owned_count].data);
+    return OK;
+}
+
+result cuGraphRetainUserObject(handle graph, handle object, unsigned count, unsigned flags) {
+    (void)object;
+    return graph == &anything && count == 1 && flags == 1 ? OK : INVALID_VALUE;
+}
+
+result cuThreadExchangeStreamCaptureMode(int *mode) {
+    static _Thread_local int of_thread;
+    int before = of_thread;
+    of_thread = *mode;
+    *mode = before;
+    return OK;
+}
+
+result cuFuncLoad(handle function) {
+    (void)function;
+    return sticky;
+}
+
 /* --- contexts ---------------------------------------------------------------------------- */
 
 result cuDevicePrimaryCtxRetain(handle *retained, int device) {
@@ -191,7 +277,7 @@ result cuCtxPopCurrent_v2(handle *popped) {
 }
 
 result cuCtxSynchronize(void) {
-    return sticky;
+    return captured ? CAPTURE_UNSUPPORTED : sticky;
 }
 
 /* --- modules and launches ---------------------------------------------------------------- */
@@ -216,7 +302,8 @@ result cuModuleGetFunction(handle *function, handle module, const char *name) {
 result cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                       unsigned by, unsigned bz, unsigned shared, handle stream, void **arguments,
                       void **extra) {
-    (void)function, (void)shared, (void)stream, (void)arguments, (void)extra;
+    (void)function, (void)shared, (void)arguments, (void)extra;
+    note('l', stream);
     if (sticky)
         return sticky;
     if (!gx || !gy || !gz || !bx || !by || !bz || bx > 1024)
@@ -274,7 +361,7 @@ static int block_of(pointer address) {
 }
 
 result cuMemAllocFromPoolAsync(pointer *address, size_t bytes, handle pool, handle stream) {
-    (void)pool, (void)stream;
+    (void)pool;
     if (sticky || bytes == 0)
         return sticky ? sticky : INVALID_VALUE;
     pthread_mutex_lock(&lock);
@@ -285,6 +372,7 @@ result cuMemAllocFromPoolAsync(pointer *address, size_t bytes, handle pool, hand
         *address = (pointer)aligned_alloc(256, (bytes + 255) / 256 * 256);
         blocks[i].first = *address;
         blocks[i].bytes = bytes;
+        blocks[i].is_node = captured && stream == captured;
         used += bytes;
         code = OK;
         break;
@@ -294,10 +382,14 @@ result cuMemAllocFromPoolAsync(pointer *address, size_t bytes, handle pool, hand
 }
 
 result cuMemFreeAsync(pointer address, handle stream) {
-    (void)stream;
+    if (captured && is_blocking && is_default(stream))
+        return CAPTURE_IMPLICIT;
     pthread_mutex_lock(&lock);
     int block = block_of(address);
+    if (block >= 0 && blocks[block].is_node != (captured && stream == captured))
+        block = -1;
     if (block >= 0) {
+        note('f', stream);
         free((void *)blocks[block].first);
         used -= blocks[block].bytes;
         blocks[block].first = 0;
@@ -376,12 +468,12 @@ result cuStreamDestroy_v2(handle stream) {
 }
 
 result cuStreamSynchronize(handle stream) {
-    (void)stream;
-    return sticky;
+    return captured && stream == captured ? CAPTURE_UNSUPPORTED : sticky;
 }
 
 result cuStreamWaitEvent(handle stream, handle event, unsigned flags) {
-    (void)stream, (void)event, (void)flags;
+    (void)event, (void)flags;
+    note('w', stream);
     return sticky;
 }
 
@@ -397,7 +489,8 @@ result cuEventDestroy_v2(handle event) {
 }
 
 result cuEventRecord(handle event, handle stream) {
-    (void)event, (void)stream;
+    (void)event;
+    note('r', stream);
     return sticky;
 }
 

@@ -14,14 +14,22 @@ static int add_axis(gk_array *view, int64_t length, int64_t stride) {
     return 0;
 }
 
+static int refuse_index(PyObject *item) {
+    PyErr_Format(PyExc_IndexError,
+                 "only integers, slices (`:`), ellipsis (`...`) and None (numpy.newaxis) are valid "
+                 "indices of a DeviceArray, not %S",
+                 (PyObject *)Py_TYPE(item));
+    return -1;
+}
+
 static int take_integer(const gk_array *array, int axis, PyObject *item, gk_array *view) {
     int64_t length = array->shape[axis];
     PyObject *number = PyNumber_Index(item);
     int64_t index = number ? PyLong_AsLongLong(number) : -1;
     bool huge = PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError);
-    if (PyErr_Occurred() && !huge) {
+    if (PyErr_Occurred() && !huge) { /* an array, whose __index__ takes one element alone */
         Py_XDECREF(number);
-        return -1;
+        return PyErr_ExceptionMatches(PyExc_TypeError) ? refuse_index(item) : -1;
     }
     PyErr_Clear();
     if (huge || index < -length || index >= length) {
@@ -61,13 +69,8 @@ static int count_items(PyObject *key, bool *ellipsis) {
             *ellipsis = true;
         else if (PySlice_Check(item) || (PyIndex_Check(item) && !PyBool_Check(item)))
             taken++;
-        else if (!Py_IsNone(item)) {
-            PyErr_Format(PyExc_IndexError,
-                         "only integers, slices (`:`), ellipsis (`...`) and None (numpy.newaxis) "
-                         "are valid indices of a DeviceArray, not %S",
-                         (PyObject *)Py_TYPE(item));
-            return -1;
-        }
+        else if (!Py_IsNone(item))
+            return refuse_index(item);
     }
     return taken;
 }

@@ -119,6 +119,21 @@ static int take_axes(gk_call *call, PyObject *axes, int ndim, int *order) {
     return failed ? -1 : 0;
 }
 
+static int take_matrix_axes(gk_call *call, const gk_array *a, int *order) {
+    if (a->ndim < 2) {
+        PyErr_Format(PyExc_ValueError,
+                     "matrix_transpose: a has shape %s; it takes 2 dimensions or more",
+                     gk_shape_text(a).text);
+        return -1;
+    }
+    for (int i = 0; i < a->ndim; i++)
+        order[i] = i;
+    order[a->ndim - 2] = a->ndim - 1;
+    order[a->ndim - 1] = a->ndim - 2;
+    call->axes = order;
+    return 0;
+}
+
 /* Shapes, dtypes and the variant, before any memory is asked for. */
 static int infer(gk_state *state, gk_call *call, const gk_operation *operation,
                  const gk_array *arrays, const gk_options *options, gk_array *expected) {
@@ -188,8 +203,9 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
         take_variant(&call, options->variant) < 0 ||
         gk_take_operands(state, &call, operation->operands, objects, count, arrays, keepers) < 0)
         return NULL;
-    if (take_axes(&call, options->axes, arrays[0].ndim, order) == 0 &&
-        infer(state, &call, operation, arrays, options, &expected) == 0 &&
+    int failed = options->matrices ? take_matrix_axes(&call, &arrays[0], order)
+                                   : take_axes(&call, options->axes, arrays[0].ndim, order);
+    if (!failed && infer(state, &call, operation, arrays, options, &expected) == 0 &&
         make_output(state, &call, operation, arrays, options->out, &expected, &output) == 0) {
         if (run(state, &call, operation, arrays, &output) == 0 &&
             gk_profile_end(state, &call, &profiled, arrays, count) == 0)

@@ -62,6 +62,18 @@ static PyObject *transpose(PyObject *module, gk_arguments arguments, Py_ssize_t 
     return gk_invoke(state_of(module), &gk_op_transpose, values, &options);
 }
 
+static PyObject *matrix_transpose(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                                  PyObject *keywords) {
+    static const char *const names[] = {"a", "out", "variant", "stream", NULL};
+    static const gk_signature signature = {"matrix_transpose", names, 1, 2};
+    PyObject *values[4];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    gk_options options = {
+        .matrices = true, .out = values[1], .variant = values[2], .stream = values[3]};
+    return gk_invoke(state_of(module), &gk_op_transpose, values, &options);
+}
+
 static PyObject *sum(PyObject *module, gk_arguments arguments, Py_ssize_t count,
                      PyObject *keywords) {
     static const char *const names[] = {"a",        "axis",    "dtype",  "out",
@@ -383,6 +395,10 @@ static PyMethodDef methods[] = {
      "axes: a permutation of the axes: axis i of the result is axis axes[i] of a. None: the "
      "reverse\n    order. Where the last axis stays the last, no tiles are needed, and variant has "
      "no effect.\n" GK_OPTIONS_DOC GK_RAISES_DOC},
+    {"matrix_transpose", GK_FAST(matrix_transpose),
+     "matrix_transpose($module, a, /, out=None, *, variant=None, stream=None)\n--\n\n"
+     "A stack of matrices, each transposed, in memory of its own: the last two axes swapped.\n\n"
+     "a: one of " GK_OPERANDS_DOC ", of 2 axes or more.\n" GK_OPTIONS_DOC GK_RAISES_DOC},
     {"to_device", GK_FAST(to_device),
      "to_device($module, a, /, stream=None)\n--\n\n"
      "A copy of an array in device memory, as a DeviceArray.\n\n"

@@ -207,7 +207,9 @@ def test_views_share_memory():
     oracle.assert_same(device.to_host(), a, "through a view")
     gk.multiply(device.T, 2, out=device.reshape(42).reshape((6, 7)).T)
     oracle.assert_same(device.to_host(), a * 2, "through .T and reshape")
-    assert repr(gk.to_device(np.arange(5000.0))[::-2]).startswith("DeviceArray([4999., 4997., 4995.")
+    assert repr(gk.to_device(np.arange(5000.0))[::-2]).startswith(
+        "DeviceArray([4999., 4997., 4995."
+    )
     assert device.T.__cuda_array_interface__["strides"] == a.T.strides
     assert device[2].__cuda_array_interface__["strides"] is None
 

@@ -29,10 +29,8 @@ from arrays import (
 )
 from gpukern import _core
 
-OPERANDS = {
-    **dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum"), 2),
-    **{"scale_add": 3, "negative": 1, "abs": 1, "sqrt": 1, "exp": 1},
-}
+OPERANDS = dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum"), 2)
+OPERANDS |= {"scale_add": 3, "negative": 1, "abs": 1, "sqrt": 1, "exp": 1}
 FLOATS = ("divide", "sqrt", "exp")
 KERNELS = [(op, *row) for op in OPERANDS for row in variants(op)]
 PAIRS = [(op, dtype) for op in OPERANDS for dtype in dtypes_of(op)]

@@ -1,8 +1,8 @@
 """CUDA kernels, written in C, that run under NumPy arrays.
 
-``add`` and its like, ``sum``, ``matmul`` and ``transpose`` take NumPy arrays, device arrays or any
-object with ``__cuda_array_interface__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
-simulator, and one ``SimulatorWarning`` says so.
+Elementwise operations such as ``add``, ``sum``, ``matmul`` and ``transpose`` take NumPy arrays,
+device arrays or any object with ``__cuda_array_interface__``. On a machine without an NVIDIA GPU
+the same kernels run on a CPU simulator, and one ``SimulatorWarning`` says so.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -385,7 +385,7 @@ def test_variants_print_as_a_table():
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("divide",), "unknown operation 'divide'; there are add"),
+        (("cube_root",), "unknown operation 'cube_root'; there are add"),
         (("add", "complex64"), "unknown dtype 'complex64'; there are float32"),
         ((None, "nonsense"), "unknown dtype 'nonsense'; there are float32"),
     ],

@@ -3,8 +3,8 @@
 #include <numpy/arrayobject.h>
 #include <string.h>
 
-#include "cuda_interface.h"
 #include "device_array.h"
+#include "foreign.h"
 #include "transfer.h"
 
 /* Smaller results live where NumPy puts them; above this, page faults cost more than the copy. */
@@ -235,44 +235,6 @@ static int take_host(gk_call *call, const char *name, PyObject *object, gk_array
     return 0;
 }
 
-/* device arrays -------------------------------------------------------------------------------- */
-
-/* The pointer comes from another library: ask the driver before a kernel touches it. */
-static int check_owned(const gk_state *state, gk_call *call, const char *name,
-                       const gk_array *array) {
-    gk_status status;
-    uintptr_t first, end;
-    if (gk_count(array) == 0)
-        return 0;
-    if (!gk_extent(array, &first, &end)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s: the __cuda_array_interface__ of %s has strides that leave the memory",
-                     call->operation, name);
-        return -1;
-    }
-    Py_BEGIN_ALLOW_THREADS;
-    status = call->backend->owns(call->backend, (const void *)first, end - first, &call->error);
-    Py_END_ALLOW_THREADS;
-    if (status == GK_OK)
-        return 0;
-    gk_fail_in(&call->error, "%s: %s: ", call->operation, name);
-    gk_raise(state, &call->error);
-    return -1;
-}
-
-static int take_interface(gk_state *state, gk_call *call, const char *name, PyObject *object,
-                          gk_array *array, PyObject **keeper) {
-    PyObject *interface = PyObject_GetAttrString(object, "__cuda_array_interface__");
-    if (!interface)
-        return -1;
-    int failed = gk_read_cuda_interface(call, name, interface, array);
-    Py_DECREF(interface);
-    if (failed || check_owned(state, call, name, array) < 0)
-        return -1;
-    *keeper = Py_NewRef(object);
-    return 0;
-}
-
 /* operands ------------------------------------------------------------------------------------- */
 
 static bool is_python_scalar(PyObject *object) {
@@ -280,17 +242,10 @@ static bool is_python_scalar(PyObject *object) {
            (PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object));
 }
 
-/* Whether the object's class promises the interface. Asking the object itself would run its code,
-   and what that raises is for take_interface to pass on. A class has the attribute too, unbound. */
-static bool has_interface(PyObject *object) {
-    return !PyType_Check(object) &&
-           (PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__cuda_array_interface__") ||
-            PyObject_HasAttrString(object, "__cuda_array_interface__"));
-}
-
-bool gk_is_operand(const gk_state *state, PyObject *object) {
+bool gk_is_operand(gk_state *state, PyObject *object) {
     return gk_is_device_array(state, object) || PyArray_Check(object) ||
-           PyArray_IsScalar(object, Generic) || is_python_scalar(object) || has_interface(object);
+           PyArray_IsScalar(object, Generic) || is_python_scalar(object) ||
+           gk_is_foreign(state, object);
 }
 
 /* Our own arrays need no dict and no question to the driver. */
@@ -313,7 +268,7 @@ static int on_another_device(const gk_call *call, const char *name, PyObject *ob
 static int refuse(const gk_call *call, const char *name, PyObject *object) {
     PyErr_Format(PyExc_TypeError,
                  "%s: %s has to be a NumPy array, a DeviceArray or an object with "
-                 "__cuda_array_interface__, not %S",
+                 "__cuda_array_interface__ or __dlpack__, not %S",
                  call->operation, name, (PyObject *)Py_TYPE(object));
     return -1;
 }
@@ -334,8 +289,8 @@ static int take_array(gk_state *state, gk_call *call, const char *name, PyObject
         Py_XDECREF(scalar);
         return failed;
     }
-    if (has_interface(object))
-        return take_interface(state, call, name, object, array, keeper);
+    if (gk_is_foreign(state, object))
+        return gk_take_foreign(state, call, name, object, array, keeper);
     return refuse(call, name, object);
 }
 
@@ -459,12 +414,12 @@ static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const
 int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
                    gk_output *output) {
     int failed;
-    output->object = output->bridge = NULL;
+    output->bridge = output->keeper = NULL;
+    output->object = Py_NewRef(out);
     if (!gk_is_device_array(state, out) && PyArray_Check(out)) {
         failed = take_host_output(state, call, out, expected, output);
-        output->object = Py_NewRef(out);
-    } else if (gk_is_device_array(state, out) || has_interface(out)) {
-        failed = take_array(state, call, "out", out, &output->array, &output->object);
+    } else if (gk_is_device_array(state, out) || gk_is_foreign(state, out)) {
+        failed = take_array(state, call, "out", out, &output->array, &output->keeper);
         if (!failed)
             failed = check_output(call, &output->array, expected);
     } else {
@@ -476,7 +431,7 @@ int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array
 }
 
 int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output) {
-    output->bridge = NULL;
+    output->bridge = output->keeper = NULL;
     output->object = gk_new_host_array(state, call, expected);
     if (!output->object)
         return -1;
@@ -498,6 +453,7 @@ int gk_finish_output(gk_state *state, gk_output *output) {
 void gk_drop_output(gk_output *output) {
     Py_CLEAR(output->object);
     Py_CLEAR(output->bridge);
+    Py_CLEAR(output->keeper);
 }
 
 PyObject *gk_as_scalar(PyObject *array) {

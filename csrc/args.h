@@ -15,7 +15,7 @@ int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,
 void gk_drop_operands(PyObject **keepers, int count);
 
 /* Whether the object is something that an operation takes. */
-bool gk_is_operand(const gk_state *state, PyObject *object);
+bool gk_is_operand(gk_state *state, PyObject *object);
 
 /* Where a result goes: `object` is what the user gets, `array` what the engine writes. Before a
    host array of the user's stands a `bridge`, so that no failure leaves it half written. */
@@ -24,6 +24,7 @@ typedef struct gk_output {
     gk_array target;  /* the user's host array, where a bridge stands before it */
     PyObject *object; /* owned */
     PyObject *bridge; /* owned, or NULL */
+    PyObject *keeper; /* of device memory; owned, or NULL */
 } gk_output;
 
 /* Check the user's `out` against the result that was inferred. */

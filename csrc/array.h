@@ -43,7 +43,7 @@ typedef struct gk_array {
     gk_dtype dtype;
     bool readonly;
     bool swapped;       /* a host array in the other byte order */
-    uintptr_t producer; /* the stream on which a device array is being written; 0: none named */
+    uintptr_t producer; /* the home of a device array, see gk_call_wait; 0: the call's own memory */
     int ndim;
     int64_t shape[GK_MAX_DIMENSIONS];
     int64_t strides[GK_MAX_DIMENSIONS]; /* in bytes */

@@ -32,7 +32,7 @@ gk_status gk_call_begin(gk_call *call, gk_engine *engine, const char *operation)
 
 gk_status gk_call_on(gk_call *call, gk_stream stream) {
     call->stream = gk_is_legacy(stream) ? 0 : stream;
-    call->waited = 0;
+    call->waited = call->rejoined = 0;
     if (!call->stream)
         return GK_OK;
     gk_status status =
@@ -60,9 +60,10 @@ gk_status gk_call_wait(gk_call *call, const gk_array *array) {
 gk_status gk_call_rejoin(gk_call *call, const gk_array *array) {
     gk_backend *backend = call->backend;
     bool together = true;
-    if (!is_elsewhere(call, array))
-        return GK_OK;
     gk_status status = GK_OK;
+    if (!is_elsewhere(call, array) || array->producer == call->rejoined)
+        return GK_OK;
+    call->rejoined = array->producer;
     if (call->captured) /* what is not captured itself does not wait for a graph */
         status = backend->captured(backend, array->producer, &together, &call->error);
     if (status == GK_OK && together)

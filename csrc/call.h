@@ -26,6 +26,7 @@ typedef struct gk_call {
     gk_backend *backend;
     gk_stream stream;
     gk_stream waited;     /* the last one that `stream` was made to wait for, or 0 */
+    gk_stream rejoined;   /* the last one that was made to wait for `stream`, or 0 */
     void *keeper;         /* the Python object that holds the stream open; not owned, or NULL */
     bool captured;        /* the stream's work goes into a CUDA graph, to run later */
     bool strict;          /* synchronize after each launch */
@@ -47,8 +48,8 @@ void gk_call_end(gk_call *call); /* releases the temporaries */
 gk_status gk_call_on(gk_call *call, gk_stream stream);
 
 /* What orders the work of several streams on one array. Every array in device memory has a home:
-   the stream that a DeviceArray was made on, or the one that the library says which owns it (0: it
-   says none, and promises that the array is ready). A call waits for the homes of its arrays before
+   the stream that a DeviceArray was made on, or the one that the library says which owns it (where
+   it says none, the legacy default stream). A call waits for the homes of its arrays before
    it touches them, and when its work is submitted their homes wait for it. So whatever comes later
    on the home comes after every use: a read, a write, the next owner of freed memory. The stream
    that an array names to other libraries is its home, and does not change. */

@@ -29,15 +29,16 @@ PyObject *gk_cuda_interface(const gk_array *array, gk_stream stream) {
         return NULL;
     }
     /* A stream of 0 is not allowed there; 1 names the legacy default stream. */
-    return Py_BuildValue(
-        "{s:N,s:s,s:(K,O),s:N,s:i,s:K}", "shape", shape, "typestr", typestr, "data",
-        (unsigned long long)(uintptr_t)(gk_count(array) ? array->data : NULL), Py_False, "strides",
-        strides, "version", 3, "stream", (unsigned long long)(stream ? stream : 1));
+    return Py_BuildValue("{s:N,s:s,s:(K,O),s:N,s:i,s:K}", "shape", shape, "typestr", typestr,
+                         "data",
+                         (unsigned long long)(uintptr_t)(gk_count(array) ? array->data : NULL),
+                         array->readonly ? Py_True : Py_False, "strides", strides, "version", 3,
+                         "stream", (unsigned long long)(stream ? stream : 1));
 }
 
 /* A key of the interface, or NULL: missing (nothing raised) or a failure (raised). Borrowed. */
-static PyObject *interface_item(PyObject *interface, const char *key) {
-    PyObject *item = PyDict_GetItemString(interface, key);
+static PyObject *interface_item(const gk_state *state, PyObject *interface, gk_name key) {
+    PyObject *item = PyDict_GetItemWithError(interface, state->names[key]);
     return item && !Py_IsNone(item) ? item : NULL;
 }
 
@@ -74,32 +75,33 @@ static int read_typestr(const gk_call *call, const char *name, PyObject *typestr
     return -1;
 }
 
-int gk_read_cuda_interface(const gk_call *call, const char *name, PyObject *interface,
-                           gk_array *array) {
-    memset(array, 0, sizeof *array);
+int gk_read_cuda_interface(gk_state *state, const gk_call *call, const char *name,
+                           PyObject *interface, gk_array *array) {
+    gk_clear_view(array);
     array->place = GK_DEVICE;
     if (!PyDict_Check(interface))
         return bad_interface(call, name, "is not a dict");
-    PyObject *version = interface_item(interface, "version");
+    PyObject *version = interface_item(state, interface, GK_NAME_VERSION);
     if (!version || !PyLong_Check(version) || PyLong_AsLong(version) < 2)
         return bad_interface(call, name, "has no version, or one below 2");
-    if (interface_item(interface, "mask"))
+    if (interface_item(state, interface, GK_NAME_MASK))
         return bad_interface(call, name, "has a mask; masked arrays are not supported");
-    array->ndim = read_lengths(interface_item(interface, "shape"), -1, array->shape);
+    array->ndim = read_lengths(interface_item(state, interface, GK_NAME_SHAPE), -1, array->shape);
     if (array->ndim < 0)
         return bad_interface(call, name, "has no shape that is a tuple of integers");
     for (int i = 0; i < array->ndim; i++)
         if (array->shape[i] < 0)
             return bad_interface(call, name, "has a negative length in its shape");
-    if (read_typestr(call, name, interface_item(interface, "typestr"), &array->dtype) < 0)
+    if (read_typestr(call, name, interface_item(state, interface, GK_NAME_TYPESTR), &array->dtype) <
+        0)
         return -1;
     if (!gk_is_addressable(array))
         return bad_interface(call, name, "has more bytes than an address counts");
-    PyObject *strides = interface_item(interface, "strides");
+    PyObject *strides = interface_item(state, interface, GK_NAME_STRIDES);
     gk_make_contiguous(array);
     if (strides && read_lengths(strides, array->ndim, array->strides) < 0)
         return bad_interface(call, name, "has strides that do not fit its shape");
-    PyObject *data = interface_item(interface, "data");
+    PyObject *data = interface_item(state, interface, GK_NAME_DATA);
     if (!data || !PyTuple_Check(data) || PyTuple_Size(data) != 2)
         return bad_interface(call, name, "has no data that is (pointer, readonly)");
     array->data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
@@ -107,10 +109,15 @@ int gk_read_cuda_interface(const gk_call *call, const char *name, PyObject *inte
     if (PyErr_Occurred())
         return bad_interface(call, name, "has no data that is (pointer, readonly)");
     array->readonly = readonly == 1;
-    PyObject *stream = interface_item(interface, "stream");
+    PyObject *stream = interface_item(state, interface, GK_NAME_STREAM);
     if (stream && PyLong_Check(stream) && PyLong_AsLongLong(stream) == 0)
         return bad_interface(call, name, "has stream 0, which the interface forbids");
     if (!array->data && gk_count(array) > 0)
         return bad_interface(call, name, "has a null pointer for an array that is not empty");
-    return gk_stream_from_object(call->operation, stream, &array->producer);
+    if (gk_stream_from_object(call->operation, stream, &array->producer) < 0)
+        return -1;
+    /* None says that there is nothing to wait for; but the next work on the array will be where
+       work is that names no stream, and has to wait for ours. */
+    array->producer = array->producer ? array->producer : GK_LEGACY_STREAM;
+    return 0;
 }

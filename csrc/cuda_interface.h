@@ -6,8 +6,8 @@
 
 /* Read another library's dict. The pointer in it is not checked. -1: raised, blaming argument
    `name`. */
-int gk_read_cuda_interface(const gk_call *call, const char *name, PyObject *interface,
-                           gk_array *array);
+int gk_read_cuda_interface(gk_state *state, const gk_call *call, const char *name,
+                           PyObject *interface, gk_array *array);
 
 /* Our own dict. */
 PyObject *gk_cuda_interface(const gk_array *array, gk_stream stream);

@@ -4,6 +4,8 @@
 #include <stddef.h>
 
 #include "cuda_interface.h"
+#include "dlpack.h"
+#include "foreign.h"
 #include "indexing.h"
 #include "invoke.h"
 
@@ -19,9 +21,9 @@ static void deallocate(PyObject *self) {
     if (array->weak_references)
         PyObject_ClearWeakRefs(self);
     gk_backend *backend = gk_engine_usable(&array->state->engine, array->device);
-    if (backend && !array->base)
+    if (backend && !array->owner)
         backend->release(backend, array->array.data, array->stream);
-    Py_XDECREF(array->base);
+    Py_XDECREF(array->owner);
     Py_XDECREF(array->stream_keeper);
     PyObject_GC_Del(self);
     Py_DECREF(type);
@@ -31,8 +33,8 @@ static void deallocate(PyObject *self) {
 static int traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(((gk_device_array *)self)->module);
+    Py_VISIT(((gk_device_array *)self)->owner);
     Py_VISIT(((gk_device_array *)self)->stream_keeper);
-    Py_VISIT(((gk_device_array *)self)->base);
     return 0;
 }
 
@@ -42,8 +44,8 @@ static gk_stream home(const gk_call *call) {
     return call->captured || call->stream == GK_PER_THREAD_STREAM ? 0 : call->stream;
 }
 
-PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *like) {
-    gk_status status;
+/* Without memory; not yet tracked. */
+static gk_device_array *new_object(gk_state *state, const gk_call *call, const gk_array *like) {
     if (gk_fault_due(&state->engine.faults)) {
         PyErr_Format(PyExc_MemoryError, "%s: planted fault in a host allocation", call->operation);
         return NULL;
@@ -55,16 +57,24 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
     made->module = Py_NewRef(state->module);
     made->device = call->device;
     made->stream = home(call);
+    made->owner = NULL;
     made->stream_keeper = Py_XNewRef(made->stream ? call->keeper : NULL);
-    made->base = NULL;
     made->weak_references = NULL;
     gk_copy_view(&made->array, like);
     made->array.place = GK_DEVICE;
-    made->array.readonly = false;
     made->array.producer = 0;
+    PyObject_GC_Track((PyObject *)made);
+    return made;
+}
+
+PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *like) {
+    gk_status status;
+    gk_device_array *made = new_object(state, call, like);
+    if (!made)
+        return NULL;
+    made->array.readonly = false;
     made->array.data = NULL;
     gk_make_contiguous(&made->array);
-    PyObject_GC_Track((PyObject *)made);
     Py_BEGIN_ALLOW_THREADS;
     status = gk_call_allocate(call, gk_bytes(&made->array), &made->array.data);
     Py_END_ALLOW_THREADS;
@@ -90,20 +100,44 @@ static PyObject *new_view(gk_device_array *source, const gk_array *view) {
     made->device = source->device;
     made->stream = source->stream;
     made->stream_keeper = Py_XNewRef(source->stream_keeper);
-    made->base = Py_NewRef(source->base ? source->base : (PyObject *)source);
+    made->owner = Py_NewRef(source->owner ? source->owner : (PyObject *)source);
     made->weak_references = NULL;
     gk_copy_view(&made->array, view);
     PyObject_GC_Track((PyObject *)made);
     return (PyObject *)made;
 }
 
-/* to_device: the operand as it is, or made contiguous, in memory of its own. */
+static gk_status fill(gk_call *call, const gk_array *operand, void *target) {
+    gk_array staged;
+    if (operand->place == GK_HOST)
+        return gk_upload(call, operand, target);
+    gk_status status = gk_stage_operand(call, operand, &staged);
+    if (status == GK_OK)
+        status = gk_call_copy_within(call, target, staged.data, gk_bytes(operand));
+    return status == GK_OK ? gk_call_rejoin(call, operand) : status;
+}
+
+/* The operand made contiguous, in memory of its own. */
+static PyObject *copy_operand(gk_state *state, gk_call *call, const gk_array *operand) {
+    gk_status status;
+    PyObject *made = gk_device_array_new(state, call, operand);
+    if (!made)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = fill(call, operand, ((gk_device_array *)made)->array.data);
+    gk_call_end(call);
+    Py_END_ALLOW_THREADS;
+    if (status == GK_OK)
+        return made;
+    Py_DECREF(made);
+    return gk_raise(state, &call->error);
+}
+
 PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stream) {
     gk_call call;
     gk_array operand;
     PyObject *keeper;
     gk_profiled profiled;
-    PyObject *made = NULL;
     if (gk_begin(state, &call, "to_device") < 0)
         return NULL;
     gk_profile_begin(state, &call, &profiled);
@@ -111,32 +145,137 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stre
         gk_take_operands(state, &call, (const char *const[]){"a"}, &source, 1, &operand, &keeper) <
             0)
         return NULL;
-    made = gk_device_array_new(state, &call, &operand);
-    if (made) {
-        gk_status status;
-        gk_array staged, *target = &((gk_device_array *)made)->array;
-        Py_BEGIN_ALLOW_THREADS;
-        if (operand.place == GK_HOST) {
-            status = gk_upload(&call, &operand, target->data);
-        } else {
-            status = gk_stage_operand(&call, &operand, &staged);
-            if (status == GK_OK)
-                status = gk_call_copy_within(&call, target->data, staged.data, gk_bytes(target));
-            if (status == GK_OK)
-                status = gk_call_rejoin(&call, &operand);
-        }
-        gk_call_end(&call);
-        Py_END_ALLOW_THREADS;
-        if (status != GK_OK) {
-            Py_CLEAR(made);
-            gk_raise(state, &call.error);
-        } else if (gk_profile_end(state, &call, &profiled, &operand, 1) < 0) {
-            Py_CLEAR(made);
-        }
-    }
+    PyObject *made = copy_operand(state, &call, &operand);
+    if (made && gk_profile_end(state, &call, &profiled, &operand, 1) < 0)
+        Py_CLEAR(made);
     gk_drop_operands(&keeper, 1);
     return made;
 }
+
+/* DLPack --------------------------------------------------------------------------------------- */
+
+PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObject *copy) {
+    gk_call call;
+    gk_array lent;
+    PyObject *keeper, *result = NULL;
+    bool wanted = copy && Py_IsTrue(copy), forbidden = copy && Py_IsFalse(copy);
+    if (gk_begin(state, &call, "from_dlpack") < 0)
+        return NULL;
+    if (gk_is_device_array(state, source))
+        return wanted ? gk_device_array_copy(state, source, NULL) : Py_NewRef(source);
+    if (gk_take_dlpack(state, &call, "x", source, &lent, &keeper) < 0)
+        return NULL;
+    if (wanted || (!gk_is_contiguous(&lent) && !forbidden)) {
+        result = copy_operand(state, &call, &lent);
+    } else if (!gk_is_contiguous(&lent)) {
+        PyErr_SetString(PyExc_BufferError,
+                        "from_dlpack: x is not in C order, a DeviceArray is, and "
+                        "copy=False forbids to copy it");
+    } else {
+        call.stream = gk_is_legacy(lent.producer) ? 0 : lent.producer;
+        gk_device_array *made = new_object(state, &call, &lent);
+        if (made)
+            made->owner = Py_NewRef(keeper);
+        result = (PyObject *)made;
+    }
+    Py_DECREF(keeper);
+    return result;
+}
+
+/* (major, minor), or None for a consumer from before there were versions. */
+static int is_versioned(PyObject *version, bool *versioned) {
+    *versioned = false;
+    if (!version || Py_IsNone(version))
+        return 0;
+    if (!PyTuple_Check(version) || PyTuple_Size(version) != 2) {
+        PyErr_Format(PyExc_TypeError, "__dlpack__: max_version has to be (major, minor), not %R",
+                     version);
+        return -1;
+    }
+    long major = PyLong_AsLong(PyTuple_GetItem(version, 0));
+    *versioned = major >= GK_DL_MAJOR;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Only where the array is: a consumer that wants it elsewhere has to copy. */
+static int check_dl_device(const gk_device_array *self, PyObject *wanted) {
+    gk_dl_device its = gk_dlpack_device(self->device->backend);
+    if (!wanted || Py_IsNone(wanted))
+        return 0;
+    bool is_pair = PyTuple_Check(wanted) && PyTuple_Size(wanted) == 2;
+    bool same = is_pair && PyLong_AsLong(PyTuple_GetItem(wanted, 0)) == its.kind &&
+                PyLong_AsLong(PyTuple_GetItem(wanted, 1)) == its.ordinal;
+    if (PyErr_Occurred())
+        return -1;
+    if (same)
+        return 0;
+    PyErr_Format(is_pair ? PyExc_BufferError : PyExc_TypeError,
+                 "__dlpack__: the array is on device (%d, %d), and dl_device asks for %R; "
+                 "to_host() copies it to the host",
+                 its.kind, its.ordinal, wanted);
+    return -1;
+}
+
+/* Make the consumer's stream wait for the array. -1 names none, and None the legacy default one. */
+static int hand_over(gk_device_array *self, gk_call *call, PyObject *stream) {
+    gk_array array;
+    if (stream && PyLong_Check(stream)) {
+        long long number = PyLong_AsLongLong(stream);
+        if (number == -1 && !PyErr_Occurred())
+            return 0;
+        PyErr_Clear(); /* too large a number is no stream either: said below */
+        if (number == 0) {
+            PyErr_SetString(PyExc_ValueError,
+                            "__dlpack__: stream 0 names no stream: 1 is the legacy "
+                            "default stream, 2 that of the thread");
+            return -1;
+        }
+    }
+    if (gk_take_stream(self->state, call, stream) < 0)
+        return -1;
+    gk_copy_view(&array, &self->array);
+    array.producer = self->stream ? self->stream : GK_LEGACY_STREAM;
+    if (gk_call_wait(call, &array) == GK_OK)
+        return 0;
+    gk_raise(self->state, &call->error);
+    return -1;
+}
+
+static PyObject *as_dlpack(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
+                           PyObject *keywords) {
+    static const char *const names[] = {"stream", "max_version", "dl_device", "copy", NULL};
+    static const gk_signature signature = {"__dlpack__", names, 0, 0};
+    gk_device_array *self = (gk_device_array *)object;
+    PyObject *values[4];
+    gk_call call;
+    bool versioned;
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0 ||
+        is_versioned(values[1], &versioned) < 0 || check_dl_device(self, values[2]) < 0 ||
+        gk_begin(self->state, &call, "__dlpack__") < 0)
+        return NULL;
+    bool copied = values[3] && Py_IsTrue(values[3]);
+    if (self->array.readonly && !versioned && !copied) {
+        PyErr_SetString(PyExc_BufferError, "__dlpack__: the array is read-only, which DLPack tells "
+                                           "from version 1.0 on; pass max_version=(1, 0)");
+        return NULL;
+    }
+    PyObject *lent = copied ? gk_device_array_copy(self->state, object, NULL) : Py_NewRef(object);
+    PyObject *capsule = NULL;
+    if (lent && hand_over((gk_device_array *)lent, &call, values[0]) == 0)
+        capsule =
+            gk_dlpack_export(&((gk_device_array *)lent)->array,
+                             gk_dlpack_device(self->device->backend), lent, versioned, copied);
+    Py_XDECREF(lent);
+    return capsule;
+}
+
+static PyObject *dlpack_device(PyObject *self, PyObject *unused) {
+    (void)unused;
+    gk_dl_device device = gk_dlpack_device(((gk_device_array *)self)->device->backend);
+    return Py_BuildValue("(ii)", device.kind, device.ordinal);
+}
+
+/* to the host ---------------------------------------------------------------------------------- */
 
 /* Read the array where it is ordered. -1: raised. */
 static int go_home(gk_device_array *self, gk_call *call) {
@@ -454,6 +593,19 @@ static PyMethodDef methods[] = {
      "__array__($self, dtype=None, copy=None)\n--\n\n"
      "The values as a NumPy array: what numpy.asarray calls. Always a copy from the device, so\n"
      "copy=False raises ValueError."},
+    {"__dlpack__", (PyCFunction)(void (*)(void))as_dlpack, METH_FASTCALL | METH_KEYWORDS,
+     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+     "The memory for torch.from_dlpack and its like, with no copy: a capsule of DLPack 1.0, or\n"
+     "of the protocol before it where max_version is below.\n\n"
+     "stream: the consumer's, which is made to wait for the array; None or 1: the legacy default\n"
+     "    stream; 2: the thread's own; -1: no waiting. What the consumer does on another stream\n"
+     "    afterwards is its own to order.\n"
+     "copy: True lends a copy.\n"
+     "Raises BufferError for a dl_device that the array is not on, and for a read-only array\n"
+     "without a max_version."},
+    {"__dlpack_device__", dlpack_device, METH_NOARGS,
+     "__dlpack_device__($self)\n--\n\n"
+     "(kind, number): kind 2 is CUDA; the simulator's memory is the host's, kind 1."},
     {NULL, NULL, 0, NULL},
 };
 

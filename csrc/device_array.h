@@ -10,8 +10,8 @@ typedef struct gk_device_array {
     gk_array array;
     gk_device *device;
     gk_stream stream;        /* its home: see gk_call_wait */
+    PyObject *owner;         /* of memory that this array shows; NULL: it is the array's own */
     PyObject *stream_keeper; /* holds that stream open; or NULL */
-    PyObject *base;          /* the DeviceArray whose memory this one shows; NULL: its own */
     gk_state *state;
     PyObject *module; /* keeps the state: a collection at exit may clear the type first */
     PyObject *weak_references;
@@ -23,6 +23,9 @@ bool gk_is_device_array(const gk_state *state, PyObject *object);
 
 /* A new array of that shape and dtype on the call's stream, its values undefined. */
 PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *like);
+/* The memory that a DLPack producer lends, as an array, or a copy where `copy` asks for one or the
+   layout is not ours. */
+PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObject *copy);
 /* A copy in device memory of a host or device array. */
 PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stream);
 

@@ -166,7 +166,7 @@ static int make_output(gk_state *state, gk_call *call, const gk_operation *opera
         on_device |= arrays[i].place == GK_DEVICE;
     if (!on_device)
         return gk_new_output(state, call, expected, output);
-    output->bridge = NULL;
+    output->bridge = output->keeper = NULL;
     output->object = gk_device_array_new(state, call, expected);
     if (!output->object)
         return -1;

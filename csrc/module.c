@@ -106,6 +106,16 @@ static PyObject *to_device(PyObject *module, gk_arguments arguments, Py_ssize_t 
     return gk_device_array_copy(state_of(module), values[0], values[1]);
 }
 
+static PyObject *from_dlpack(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                             PyObject *keywords) {
+    static const char *const names[] = {"x", "copy", NULL};
+    static const gk_signature signature = {"from_dlpack", names, 1, 1};
+    PyObject *values[2];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    return gk_device_array_from_dlpack(state_of(module), values[0], values[1]);
+}
+
 static PyObject *empty(PyObject *module, gk_arguments arguments, Py_ssize_t count,
                        PyObject *keywords) {
     static const char *const names[] = {"shape", "dtype", NULL};
@@ -331,15 +341,19 @@ static PyObject *pinned_bytes(PyObject *module, PyObject *unused) {
 /* the module ----------------------------------------------------------------------------------- */
 
 #define GK_OPERANDS_DOC                                                                            \
-    "NumPy arrays of any layout, DeviceArrays, objects with __cuda_array_interface__ (PyTorch,\n"  \
-    "CuPy, Numba)"
+    "NumPy arrays of any layout, DeviceArrays, objects with __cuda_array_interface__ or\n"         \
+    "__dlpack__ (PyTorch, CuPy, Numba)"
 #define GK_OPTIONS_DOC                                                                             \
     "out: array to write the result to and return; it may be an operand. None: a new array, on\n"  \
     "    the device if an operand is there, else a NumPy array.\n"                                 \
     "variant: name of a kernel, as gpukern.variants() lists them. None: the best that runs "       \
     "here;\n"                                                                                      \
     "    pointers that are not aligned for it get the next narrower one.\n"                        \
-    "stream: handle of a CUDA stream to work on, an integer. None: the legacy default stream.\n"
+    "stream: the CUDA stream to work on: a stream of PyTorch, CuPy or Numba, any object with\n"    \
+    "    __cuda_stream__, or an integer handle (0 and 1: the legacy default stream, 2: the\n"      \
+    "    thread's own). None: the legacy default stream. Work waits for the streams that the\n"    \
+    "    arrays come from, and they for it. While the stream is being captured in a CUDA graph,\n" \
+    "    the work becomes part of it; its arrays have to be on the device by then.\n"
 #define GK_RAISES_DOC                                                                              \
     "Raises TypeError for a dtype or object that is not taken, ValueError for shapes, layouts "    \
     "and\n"                                                                                        \
@@ -403,8 +417,21 @@ static PyMethodDef methods[] = {
      "to_device($module, a, /, stream=None)\n--\n\n"
      "A copy of an array in device memory, as a DeviceArray.\n\n"
      "a: a NumPy array of any layout, or an array that is on the device already.\n"
-     "stream: handle of the CUDA stream to copy on. None: the legacy default "
+     "stream: the CUDA stream to copy on, as for every operation. None: the legacy default "
      "stream.\n" GK_RAISES_DOC},
+    {"from_dlpack", GK_FAST(from_dlpack),
+     "from_dlpack($module, x, /, *, copy=None)\n--\n\n"
+     "The device memory of another library's array as a DeviceArray, with no copy.\n\n"
+     "x: an object with __dlpack__ on this device: CUDA or managed memory, the simulator's own on\n"
+     "    the simulator; a dtype that operations take. It stays alive as long as the result.\n"
+     "copy: True copies; False raises BufferError where only a copy would do, as for a layout "
+     "that\n"
+     "    is not C order; None copies then.\n"
+     "Memory that is lent read-only is refused as out.\n"
+     "Raises BufferError for an array that is elsewhere (numpy.from_dlpack takes those on the "
+     "host,\n"
+     "gpukern.to_device copies them to the device), TypeError for a dtype or object that is not\n"
+     "taken, ValueError for a broken tensor."},
     {"empty", GK_FAST(empty),
      "empty($module, shape, dtype='float32')\n--\n\n"
      "A DeviceArray of undefined values.\n\n"
@@ -504,12 +531,26 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
     return (PyTypeObject *)type;
 }
 
+static int intern_names(gk_state *state) {
+    static const char *const texts[GK_NAME_COUNT] = {
+#define GK_TEXT(name, text) text,
+        GK_NAMES(GK_TEXT)
+#undef GK_TEXT
+    };
+    for (int i = 0; i < GK_NAME_COUNT; i++) {
+        state->names[i] = PyUnicode_InternFromString(texts[i]);
+        if (!state->names[i])
+            return -1;
+    }
+    return 0;
+}
+
 static int module_exec(PyObject *module) {
     gk_state *state = state_of(module);
     state->module = module;
     if (gk_engine_init(&state->engine, locate_cublas, NULL) < 0)
         return PyErr_NoMemory() ? 0 : -1;
-    if (gk_args_init() < 0 || add_exceptions(module, state) < 0)
+    if (gk_args_init() < 0 || intern_names(state) < 0 || add_exceptions(module, state) < 0)
         return -1;
     state->device_array_type = add_type(module, &gk_device_array_spec);
     if (!state->device_array_type)
@@ -530,6 +571,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->event_type);
     Py_VISIT(state->bfloat16);
     Py_VISIT(state->profile);
+    for (int i = 0; i < GK_FOREIGN_TYPES; i++)
+        Py_VISIT((PyObject *)state->foreign_types[i].type);
     return 0;
 }
 
@@ -542,6 +585,10 @@ static int module_clear(PyObject *module) {
     Py_CLEAR(state->event_type);
     Py_CLEAR(state->bfloat16);
     Py_CLEAR(state->profile);
+    for (int i = 0; i < GK_FOREIGN_TYPES; i++)
+        Py_CLEAR(state->foreign_types[i].type);
+    for (int i = 0; i < GK_NAME_COUNT; i++)
+        Py_CLEAR(state->names[i]);
     return 0;
 }
 

@@ -110,8 +110,7 @@ static gk_status rejoin(gk_call *call, const gk_operation *operation, const gk_a
                         const gk_array *result) {
     gk_status status = gk_call_rejoin(call, result);
     for (int i = 0; i < operation->operand_count && status == GK_OK; i++)
-        if (result->place == GK_HOST || operands[i].producer != result->producer)
-            status = gk_call_rejoin(call, &operands[i]);
+        status = gk_call_rejoin(call, &operands[i]);
     return status;
 }
 
@@ -129,6 +128,8 @@ static gk_status run_staged(gk_call *call, const gk_operation *operation, const 
 
 gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const gk_array *operands,
                            const gk_array *result) {
+    if (call->captured && result->place == GK_HOST)
+        return gk_call_refuse_host(call);
     /* Of nothing there is nothing to stream: the plain way knows what a result without terms is. */
     bool on_host = result->place == GK_HOST && !call->stream;
     size_t bytes = gk_bytes(result);

@@ -7,6 +7,37 @@
 #include "call.h"
 #include "engine.h"
 
+/* Names that are looked up in other libraries' objects and dicts, interned once. */
+#define GK_NAMES(X)                                                                                \
+    X(INTERFACE, "__cuda_array_interface__")                                                       \
+    X(DLPACK, "__dlpack__")                                                                        \
+    X(DLPACK_DEVICE, "__dlpack_device__")                                                          \
+    X(EXCHANGE, "__dlpack_c_exchange_api__")                                                       \
+    X(GRADIENTS, "requires_grad")                                                                  \
+    X(VERSION, "version")                                                                          \
+    X(SHAPE, "shape")                                                                              \
+    X(TYPESTR, "typestr")                                                                          \
+    X(STRIDES, "strides")                                                                          \
+    X(DATA, "data")                                                                                \
+    X(MASK, "mask")                                                                                \
+    X(STREAM, "stream")
+
+typedef enum gk_name {
+#define GK_ENUMERATE(name, text) GK_NAME_##name,
+    GK_NAMES(GK_ENUMERATE)
+#undef GK_ENUMERATE
+        GK_NAME_COUNT,
+} gk_name;
+
+/* What a type of another library promises. */
+typedef struct gk_foreign_type {
+    PyTypeObject *type; /* owned */
+    bool has_interface, has_dlpack, has_gradients;
+    const struct gk_dl_exchange *exchange; /* or NULL */
+} gk_foreign_type;
+
+enum { GK_FOREIGN_TYPES = 4 };
+
 typedef struct gk_state {
     PyObject *module; /* this module; not owned, and owned by every object that uses the state */
     gk_engine engine;
@@ -15,8 +46,11 @@ typedef struct gk_state {
     PyObject *simulator_warning;
     PyTypeObject *device_array_type;
     PyTypeObject *event_type;
-    PyObject *bfloat16;   /* ml_dtypes' dtype, once one has been seen or asked for; else NULL */
-    PyObject *profile;    /* the list that a gpukern.profile() fills; else NULL */
+    PyObject *bfloat16; /* ml_dtypes' dtype, once one has been seen or asked for; else NULL */
+    PyObject *profile;  /* the list that a gpukern.profile() fills; else NULL */
+    PyObject *names[GK_NAME_COUNT];
+    gk_foreign_type foreign_types[GK_FOREIGN_TYPES]; /* the last few that were seen */
+    int next_foreign_type;
     bool simulator_shown; /* whether the line that says so has been given */
 } gk_state;
 

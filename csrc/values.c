@@ -120,9 +120,10 @@ static int read_attribute(const char *function, PyObject *member, gk_stream *str
     if (found < 0)
         return -1;
     if (found == 0)
-        value = PyLong_Check(member) ? Py_NewRef(member) : PyNumber_Long(member);
+        value = PyUnicode_Check(member) || PyLong_Check(member) ? Py_NewRef(member)
+                                                                : PyNumber_Long(member);
     if (!value)
-        return -1;
+        return gk_name_failure(function);
     int failed = 0;
     *stream = 0;
     if (!Py_IsNone(value))

@@ -1,8 +1,8 @@
 """CUDA kernels, written in C, that run under NumPy arrays.
 
 Elementwise operations such as ``add``, ``sum``, ``matmul`` and ``transpose`` take NumPy arrays,
-device arrays or any object with ``__cuda_array_interface__``. On a machine without an NVIDIA GPU
-the same kernels run on a CPU simulator, and one ``SimulatorWarning`` says so.
+device arrays or any object with ``__cuda_array_interface__`` or ``__dlpack__``. On a machine
+without an NVIDIA GPU the same kernels run on a CPU simulator, and one ``SimulatorWarning`` says so.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from gpukern._core import (
     divide,
     empty,
     exp,
+    from_dlpack,
     matmul,
     matrix_transpose,
     maximum,
@@ -64,6 +65,7 @@ __all__ = [
     "divide",
     "empty",
     "exp",
+    "from_dlpack",
     "limits",
     "matmul",
     "matrix_transpose",

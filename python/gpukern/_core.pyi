@@ -5,10 +5,11 @@ from typing import Any, Final, Literal, SupportsIndex, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-# What an operation takes: a NumPy array, a DeviceArray, any object with __cuda_array_interface__,
-# or (for one of two operands) a Python scalar.
+# What an operation takes: a NumPy array, a DeviceArray, any object with __cuda_array_interface__ or
+# __dlpack__, or (for one of two operands) a Python scalar.
 _Operand: TypeAlias = Any
-_Stream: TypeAlias = int | None
+# None, an integer handle, a stream of PyTorch, CuPy or Numba, or an object with __cuda_stream__.
+_Stream: TypeAlias = Any
 
 _Index: TypeAlias = SupportsIndex | slice | EllipsisType | None
 
@@ -35,6 +36,15 @@ class DeviceArray:
     def T(self) -> DeviceArray: ...
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: _Stream = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
     def to_host(self, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]: ...
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
@@ -191,6 +201,7 @@ def matrix_transpose(
     a: _Operand, /, out: Any = None, *, variant: str | None = None, stream: _Stream = None
 ) -> Any: ...
 def to_device(a: Any, /, stream: _Stream = None) -> DeviceArray: ...
+def from_dlpack(x: Any, /, *, copy: bool | None = None) -> DeviceArray: ...
 def empty(shape: int | Sequence[int], dtype: npt.DTypeLike = "float32") -> DeviceArray: ...
 def synchronize(stream: _Stream = None) -> None: ...
 

@@ -1,0 +1,233 @@
+"""CUDA graphs: every operation captured on PyTorch's and CuPy's streams, and launched with new
+inputs. What has to happen in which order is tested without a GPU in test_streams.py."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+import oracle
+from arrays import DTYPES, on_gpu, random, settled
+from gpukern import _core
+
+pytestmark = pytest.mark.skipif(not on_gpu(), reason="the simulator has no CUDA graphs")
+
+SHAPE = (96, 96)
+# How many operands, and what NumPy makes of them; exact, so that == is the test.
+OPERATIONS = {
+    "add": (2, np.add),
+    "sum": (1, np.sum),
+    "matmul": (2, np.matmul),
+    "transpose": (1, np.transpose),
+}
+
+
+def variants():
+    """Every variant for float32 that runs here, of the operations above."""
+    rows = [row for row in _core.rows() if row["runs"] and row["op"] in OPERATIONS]
+    names = [(row["op"], row["variant"]) for row in rows if row["dtype"] in ("float32", "bits32")]
+    return [(op, None) for op in OPERATIONS] + list(dict.fromkeys(names))
+
+
+def small_integers(seed, shape=SHAPE):
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
+
+
+class Torch:
+    """Arrays and graphs of PyTorch."""
+
+    def __init__(self):
+        self.torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    def array(self, values):
+        return self.torch.tensor(values, device="cuda")
+
+    def fill(self, array, values):
+        array.copy_(self.torch.tensor(values))
+
+    def read(self, array):
+        return array.cpu().numpy()
+
+    def capture(self, work):
+        """What work(stream) gave, and a function that launches what it did."""
+        graph = self.torch.cuda.CUDAGraph()
+        with self.torch.cuda.graph(graph):
+            result = work(self.torch.cuda.current_stream())
+
+        def launch():
+            graph.replay()
+            self.torch.cuda.synchronize()
+
+        return result, launch
+
+
+class Cupy:
+    """Arrays and graphs of CuPy, whose stream waits for the legacy default one or does not."""
+
+    def __init__(self, non_blocking):
+        self.cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+        self.non_blocking = non_blocking
+
+    def array(self, values):
+        return self.cupy.asarray(values)
+
+    def fill(self, array, values):
+        array.set(values)
+
+    def read(self, array):
+        return self.cupy.asnumpy(array)
+
+    def capture(self, work):
+        stream = self.cupy.cuda.Stream(non_blocking=self.non_blocking)
+        self.cupy.cuda.Device().synchronize()
+        with stream:
+            stream.begin_capture()
+            try:
+                result = work(stream)
+            finally:
+                graph = stream.end_capture()
+
+        def launch():
+            graph.launch(stream)
+            stream.synchronize()
+
+        return result, launch
+
+
+@pytest.fixture(params=["torch", "cupy", "cupy non-blocking"])
+def library(request):
+    return Torch() if request.param == "torch" else Cupy("non" in request.param)
+
+
+@pytest.mark.parametrize(("op", "variant"), variants())
+@pytest.mark.parametrize("out", [False, True], ids=["new", "out"])
+def test_every_operation_is_captured_and_launched(op, variant, out, library):
+    count, reference = OPERATIONS[op]
+    operands = [library.array(small_integers(i)) for i in range(count)]
+    shape = () if op == "sum" else SHAPE
+    target = library.array(np.zeros(shape, np.float32)) if out else None
+
+    def work(stream):
+        return getattr(gk, op)(*operands, out=target, variant=variant, stream=stream)
+
+    result, launch = library.capture(work)
+    for turn in range(3):
+        values = [small_integers(10 * turn + i) for i in range(count)]
+        for operand, new in zip(operands, values, strict=True):
+            library.fill(operand, new)
+        launch()
+        got = library.read(target) if out else result.to_host()
+        np.testing.assert_array_equal(got, reference(*values), f"{op} {variant}, launch {turn}")
+
+
+def test_a_chain_with_arrays_of_its_own(library):
+    """Results of the graph are operands in it; they live as long as it does, held or not."""
+    x = library.array(small_integers(1))
+
+    def work(stream):
+        doubled = gk.add(x, x, stream=stream)
+        product = gk.matmul(doubled, x, stream=stream)
+        return gk.sum(gk.add(product, doubled, stream=stream), stream=stream)
+
+    result, launch = library.capture(work)
+    gc.collect()
+    filler = [gk.to_device(np.full(SHAPE, np.nan, np.float32)) for _ in range(20)]
+    for turn in range(3):
+        a = small_integers(turn + 5)
+        library.fill(x, a)
+        launch()
+        want = np.sum((2.0 * a) @ a + 2 * a, dtype=np.float64)
+        assert result.to_host() == want
+    assert len(filler) == 20
+
+
+def test_the_first_call_of_all_may_be_captured(library, script, request):
+    """Nothing loaded, no library found yet, no stream made: all of it happens within a capture."""
+    code = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from test_graphs import Torch, Cupy, small_integers, gk
+library = Torch() if sys.argv[2] == "torch" else Cupy(sys.argv[2] == "True")
+a, b = small_integers(1), small_integers(2)
+x, y = library.array(a), library.array(b)
+def work(stream):
+    return [gk.matmul(x, y, stream=stream), gk.sum(x, stream=stream), gk.add(x, y, stream=stream)]
+results, launch = library.capture(work)
+launch()
+for got, want in zip(results, (a @ b, a.sum(), a + b)):
+    np.testing.assert_array_equal(got.to_host(), want)
+"""
+    kind = "torch" if isinstance(library, Torch) else str(library.non_blocking)
+    run = script(code, str(request.path.parent), kind)
+    assert run.returncode == 0, run.stderr
+
+
+def test_memory_goes_when_array_and_graph_are_gone(library):
+    x = library.array(small_integers(1, (512, 512)))
+    before = settled()
+
+    def cycle():
+        result, launch = library.capture(lambda stream: gk.matmul(x, x, stream=stream))
+        launch()
+        held = settled() - before
+        assert held >= 512 * 512 * 4
+        del result
+        gc.collect()
+        launch()
+
+    cycle()
+    for _ in range(100):  # the driver tells of a graph's end from a thread of its own
+        if settled() == before:
+            return
+        time.sleep(0.01)
+    assert settled() - before < 512 * 512 * 4
+
+
+def test_arrays_that_die_during_a_capture(library):
+    x = library.array(small_integers(1))
+    dying = [gk.add(x, x) for _ in range(10)]
+    values = [each.to_host() for each in dying]
+
+    def work(stream):
+        total = gk.add(dying[0], x, stream=stream)
+        dying[1:] = []
+        gc.collect()
+        return total
+
+    result, launch = library.capture(work)
+    launch()
+    np.testing.assert_array_equal(result.to_host(), values[0] + small_integers(1))
+
+
+def test_host_arrays_are_refused_and_the_capture_goes_on(library):
+    x = library.array(small_integers(1))
+    a = small_integers(2)
+
+    def work(stream):
+        for call in (
+            lambda: gk.add(x, a, stream=stream),
+            lambda: gk.add(x, x, out=a.copy(), stream=stream),
+            lambda: gk.to_device(a, stream),
+        ):
+            with pytest.raises(ValueError, match="being captured in a CUDA graph"):
+                call()
+        return gk.add(x, x, stream=stream)
+
+    result, launch = library.capture(work)
+    launch()
+    np.testing.assert_array_equal(result.to_host(), 2 * small_integers(1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_products_of_other_dtypes(dtype):
+    library = Torch()
+    a = random(SHAPE, DTYPES[dtype], 1)
+    device = gk.to_device(a)
+    result, launch = library.capture(lambda stream: gk.matmul(device, device, stream=stream))
+    launch()
+    oracle.assert_matmul(result.to_host(), a, a, "cublas", dtype)

@@ -109,7 +109,7 @@ static int64_t split_into_bytes(gk_nest *nest, int64_t size) {
     return 1;
 }
 
-/* Runs of elements that both sides have are copied as fewer, wider ones. */
+/* Runs of elements that both sides have are copied as fewer, wider ones, of up to 16 bytes. */
 static int64_t join_elements(gk_nest *nest, int64_t size) {
     int last = nest->ndim - 1;
     if (last < 0 || nest->stride[TO][last] != size || nest->stride[FROM][last] != size)
@@ -120,6 +120,8 @@ static int64_t join_elements(gk_nest *nest, int64_t size) {
     for (; size < 16 && nest->shape[last] % 2 == 0 && bits % (uintptr_t)(2 * size) == 0; size *= 2)
         nest->shape[last] /= 2;
     nest->stride[TO][last] = nest->stride[FROM][last] = size;
+    if (nest->shape[last] == 1) /* what stood side by side is one element now */
+        nest->ndim--;
     return size;
 }
 
@@ -156,6 +158,8 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
     gk_nest_make(&nest, (const gk_array *[]){to, from}, 2);
     if (gk_nest_bits(&nest) % (uintptr_t)size != 0)
         return copy_elements(call, &nest, split_into_bytes(&nest, size), ran);
+    if (!asked_for) /* the variant that was asked for is for elements of this size */
+        size = join_elements(&nest, size);
     int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1;
     if ((asked_for && axis != nest.ndim - 1) || is_worth_tiles(&nest, axis, size))
         return copy_tiles(call, &nest, axis, size, ran);

@@ -29,4 +29,10 @@ PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObjec
 /* A copy in device memory of a host or device array. */
 PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stream);
 
+/* Run the call where the array is ordered. -1: raised. */
+int gk_device_array_go_home(gk_device_array *self, gk_call *call);
+/* Its values in a new NumPy array, or in the one that is given. */
+PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out);
+PyObject *gk_device_array_repr(PyObject *self);
+
 #endif

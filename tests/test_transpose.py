@@ -164,6 +164,18 @@ def test_the_default_turns_words():
     assert ran == ["vectorized", "tiled_padded", "vectorized"]
 
 
+@pytest.mark.parametrize(("dtype", "run"), [("float32", 4), ("int8", 16), ("float64", 2)])
+def test_rows_of_short_runs_move_as_wide_elements(dtype, run):
+    a = random((33, 40, run), DTYPES[dtype])
+    _core.profile_start()
+    got = gk.transpose(gk.to_device(a), (1, 0, 2))
+    assert _core.profile_stop()[-1]["variant"] == "vectorized"
+    oracle.assert_same(got.to_host(), np.ascontiguousarray(a.transpose(1, 0, 2)), f"runs of {run}")
+    for part in (got[:, 1:], got[:, :, 1:], got[..., : run // 2]):
+        want = np.ascontiguousarray(part.to_host().transpose(1, 0, 2))
+        oracle.assert_same(gk.transpose(part, (1, 0, 2)).to_host(), want, "views")
+
+
 def test_the_attribute():
     a = random((5, 9), DTYPES["float32"])
     device = gk.to_device(a)

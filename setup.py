@@ -384,7 +384,13 @@ def kernel_step(plan: Plan, family: str) -> Step:
     return Step(
         output=plan.fatbin(family),
         tool=[plan.toolkit.nvcc, "-fatbin"],
-        flags=["-std=c++17", "-O3", "-Icuda", *code_flags(plan.architectures)],
+        flags=[
+            "-std=c++17",
+            "-O3",
+            "-compress-mode=size",
+            "-Icuda",
+            *code_flags(plan.architectures),
+        ],
         source=f"cuda/{family}.cu",
         identity=f"nvcc {plan.toolkit.version} {os.environ.get('NVCC_APPEND_FLAGS', '')}",
         # No host code comes of it, so that a host compiler newer than nvcc knows does no harm.

@@ -317,9 +317,8 @@ static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObjec
     return 0;
 }
 
-int gk_take_operands(gk_state *state, gk_call *call, PyObject *const *objects, int count,
-                     gk_array *arrays, PyObject **keepers) {
-    static const char *const names[GK_MAX_OPERANDS] = {"a", "b"};
+int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,
+                     PyObject *const *objects, int count, gk_array *arrays, PyObject **keepers) {
     int array = -1;
     for (int i = 0; i < count; i++)
         keepers[i] = NULL;

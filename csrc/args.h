@@ -10,8 +10,8 @@ int gk_args_init(void);
 
 /* Take every operand of a call: arrays as they are, Python scalars in the dtype of the array beside
    them. The keepers (owned) keep their memory alive. -1: raised, and nothing is held. */
-int gk_take_operands(gk_state *state, gk_call *call, PyObject *const *objects, int count,
-                     gk_array *arrays, PyObject **keepers);
+int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,
+                     PyObject *const *objects, int count, gk_array *arrays, PyObject **keepers);
 void gk_drop_operands(PyObject **keepers, int count);
 
 /* Whether the object is something that an operation takes. */

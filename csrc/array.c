@@ -20,17 +20,23 @@ size_t gk_dtype_size(gk_dtype dtype) {
     return dtypes[dtype].size;
 }
 
-gk_dtype gk_dtype_bits(gk_dtype dtype) {
-    switch (dtypes[dtype].size) {
+gk_dtype gk_bits_of(size_t size) {
+    switch (size) {
     case 1:
         return GK_bits8;
     case 2:
         return GK_bits16;
     case 4:
         return GK_bits32;
-    default:
+    case 8:
         return GK_bits64;
+    default:
+        return GK_bits128;
     }
+}
+
+gk_dtype gk_dtype_bits(gk_dtype dtype) {
+    return gk_bits_of(dtypes[dtype].size);
 }
 
 bool gk_dtype_named(const char *name, gk_dtype *dtype) {

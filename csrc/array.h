@@ -24,7 +24,8 @@
     X(bits8, 1)                                                                                    \
     X(bits16, 2)                                                                                   \
     X(bits32, 4)                                                                                   \
-    X(bits64, 8)
+    X(bits64, 8)                                                                                   \
+    X(bits128, 16)
 
 typedef enum gk_dtype {
 #define GK_ENUMERATE(name, size) GK_##name,
@@ -50,6 +51,7 @@ typedef struct gk_array {
 
 const char *gk_dtype_name(gk_dtype dtype);
 size_t gk_dtype_size(gk_dtype dtype);
+gk_dtype gk_bits_of(size_t size);       /* the bits type of that size */
 gk_dtype gk_dtype_bits(gk_dtype dtype); /* the bits type of the same size */
 bool gk_dtype_named(const char *name, gk_dtype *dtype);
 

@@ -6,7 +6,7 @@
 #include "engine.h"
 #include "registry.h"
 
-enum { GK_MAX_TEMPORARIES = 12, GK_MAX_OPERANDS = 2 };
+enum { GK_MAX_TEMPORARIES = 12, GK_MAX_OPERANDS = 3 };
 
 /* Where the time of a call went, in seconds; measured only under gpukern.profile(), since
    phases that do not run side by side then have to end before the next one starts. */
@@ -29,6 +29,8 @@ typedef struct gk_reduction_request {
 typedef struct gk_call {
     const char *operation; /* begins every sentence about a failure */
     const char *variant;   /* as the user named it, or NULL */
+    int operand_count;
+    const int *axes; /* the order that was asked for; NULL: the operation's own */
     gk_engine *engine;
     gk_device *device;
     gk_backend *backend;

@@ -21,13 +21,18 @@ PyObject *gk_cuda_interface(const gk_array *array, gk_stream stream) {
         if (typestrs[i].dtype == array->dtype)
             typestr = typestrs[i].typestr;
     PyObject *shape = gk_shape_tuple(array);
-    if (!shape)
+    PyObject *strides = gk_is_contiguous(array) ? Py_NewRef(Py_None)
+                                                : gk_lengths_tuple(array->strides, array->ndim);
+    if (!shape || !strides) {
+        Py_XDECREF(shape);
+        Py_XDECREF(strides);
         return NULL;
+    }
     /* A stream of 0 is not allowed there; 1 names the legacy default stream. */
-    return Py_BuildValue("{s:N,s:s,s:(K,O),s:O,s:i,s:K}", "shape", shape, "typestr", typestr,
+    return Py_BuildValue("{s:N,s:s,s:(K,O),s:N,s:i,s:K}", "shape", shape, "typestr", typestr,
                          "data",
                          (unsigned long long)(uintptr_t)(gk_count(array) ? array->data : NULL),
-                         array->readonly ? Py_True : Py_False, "strides", Py_None, "version", 3,
+                         array->readonly ? Py_True : Py_False, "strides", strides, "version", 3,
                          "stream", (unsigned long long)(stream ? stream : 1));
 }
 

@@ -6,6 +6,7 @@
 #include "cuda_interface.h"
 #include "dlpack.h"
 #include "foreign.h"
+#include "indexing.h"
 #include "invoke.h"
 
 bool gk_is_device_array(const gk_state *state, PyObject *object) {
@@ -84,11 +85,33 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
     return gk_raise(state, &call->error);
 }
 
+/* The same memory seen as `view`. */
+static PyObject *new_view(gk_device_array *source, const gk_array *view) {
+    gk_state *state = source->state;
+    if (gk_fault_due(&state->engine.faults)) {
+        PyErr_SetString(PyExc_MemoryError, "DeviceArray: planted fault in a host allocation");
+        return NULL;
+    }
+    gk_device_array *made = PyObject_GC_New(gk_device_array, state->device_array_type);
+    if (!made)
+        return NULL;
+    made->state = state;
+    made->module = Py_NewRef(state->module);
+    made->device = source->device;
+    made->stream = source->stream;
+    made->stream_keeper = Py_XNewRef(source->stream_keeper);
+    made->owner = Py_NewRef(source->owner ? source->owner : (PyObject *)source);
+    made->weak_references = NULL;
+    gk_copy_view(&made->array, view);
+    PyObject_GC_Track((PyObject *)made);
+    return (PyObject *)made;
+}
+
 static gk_status fill(gk_call *call, const gk_array *operand, void *target) {
     gk_array staged;
     if (operand->place == GK_HOST)
         return gk_upload(call, operand, target);
-    gk_status status = gk_stage_operand(call, operand, operand, &staged);
+    gk_status status = gk_stage_operand(call, operand, &staged);
     if (status == GK_OK)
         status = gk_call_copy_within(call, target, staged.data, gk_bytes(operand));
     return status == GK_OK ? gk_call_rejoin(call, operand) : status;
@@ -119,7 +142,8 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stre
         return NULL;
     gk_profile_begin(state, &call, &profiled);
     if (gk_take_stream(state, &call, stream) < 0 ||
-        gk_take_operands(state, &call, &source, 1, &operand, &keeper) < 0)
+        gk_take_operands(state, &call, (const char *const[]){"a"}, &source, 1, &operand, &keeper) <
+            0)
         return NULL;
     PyObject *made = copy_operand(state, &call, &operand);
     if (made && gk_profile_end(state, &call, &profiled, &operand, 1) < 0)
@@ -253,16 +277,14 @@ static PyObject *dlpack_device(PyObject *self, PyObject *unused) {
 
 /* to the host ---------------------------------------------------------------------------------- */
 
-/* Read the array where it is ordered. -1: raised. */
-static int go_home(gk_device_array *self, gk_call *call) {
+int gk_device_array_go_home(gk_device_array *self, gk_call *call) {
     if (gk_call_on(call, self->stream) == GK_OK)
         return 0;
     gk_raise(self->state, &call->error);
     return -1;
 }
 
-/* to_host: a new NumPy array, or the one that was given. */
-static PyObject *copy_to_host(gk_device_array *self, PyObject *out) {
+PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out) {
     gk_state *state = self->state;
     gk_call call;
     gk_output output;
@@ -270,7 +292,7 @@ static PyObject *copy_to_host(gk_device_array *self, PyObject *out) {
     if (gk_begin(state, &call, "to_host") < 0)
         return NULL;
     gk_profile_begin(state, &call, &profiled);
-    if (go_home(self, &call) < 0)
+    if (gk_device_array_go_home(self, &call) < 0)
         return NULL;
     int failed = out ? gk_take_output(state, &call, out, &self->array, &output)
                      : gk_new_output(state, &call, &self->array, &output);
@@ -281,8 +303,12 @@ static PyObject *copy_to_host(gk_device_array *self, PyObject *out) {
         failed = -1;
     } else {
         gk_status status;
+        gk_array packed;
         Py_BEGIN_ALLOW_THREADS;
-        status = gk_download(&call, self->array.data, &output.array);
+        status = gk_stage_operand(&call, &self->array, &packed);
+        if (status == GK_OK)
+            status = gk_download(&call, packed.data, &output.array);
+        gk_call_end(&call);
         Py_END_ALLOW_THREADS;
         if (status != GK_OK) {
             gk_raise(state, &call.error);
@@ -305,7 +331,7 @@ static PyObject *to_host(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     PyObject *out;
     if (gk_parse(&signature, arguments, count, keywords, &out) < 0)
         return NULL;
-    return copy_to_host((gk_device_array *)self, out && !Py_IsNone(out) ? out : NULL);
+    return gk_device_array_to_host((gk_device_array *)self, out && !Py_IsNone(out) ? out : NULL);
 }
 
 static PyObject *as_array(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
@@ -320,7 +346,7 @@ static PyObject *as_array(PyObject *self, PyObject *const *arguments, Py_ssize_t
                                           "from the device; copy=False forbids it");
         return NULL;
     }
-    PyObject *host = copy_to_host((gk_device_array *)self, NULL);
+    PyObject *host = gk_device_array_to_host((gk_device_array *)self, NULL);
     if (!host || !values[0] || Py_IsNone(values[0]))
         return host;
     PyObject *converted = PyObject_CallMethod(host, "astype", "O", values[0]);
@@ -369,8 +395,37 @@ static PyObject *get_interface(PyObject *self, void *closure) {
 
 static PyObject *get_transposed(PyObject *self, void *closure) {
     (void)closure;
-    static const gk_options defaults = {0};
-    return gk_invoke(((gk_device_array *)self)->state, &gk_op_transpose, &self, &defaults);
+    const gk_array *array = &((gk_device_array *)self)->array;
+    gk_array view;
+    gk_copy_view(&view, array);
+    for (int i = 0; i < array->ndim; i++) {
+        view.shape[i] = array->shape[array->ndim - 1 - i];
+        view.strides[i] = array->strides[array->ndim - 1 - i];
+    }
+    return new_view((gk_device_array *)self, &view);
+}
+
+static PyObject *subscript(PyObject *self, PyObject *key) {
+    gk_array view;
+    if (gk_index_view(&((gk_device_array *)self)->array, key, &view) < 0)
+        return NULL;
+    return new_view((gk_device_array *)self, &view);
+}
+
+static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    gk_device_array *source = (gk_device_array *)self;
+    gk_array shaped;
+    if (gk_reshape_shape(&source->array, arguments, count, &shaped) < 0)
+        return NULL;
+    gk_make_contiguous(&shaped);
+    if (gk_is_contiguous(&source->array))
+        return new_view(source, &shaped);
+    PyObject *copy = gk_device_array_copy(source->state, self, NULL);
+    if (copy) {
+        shaped.data = ((gk_device_array *)copy)->array.data;
+        gk_copy_view(&((gk_device_array *)copy)->array, &shaped);
+    }
+    return copy;
 }
 
 static Py_ssize_t length(PyObject *self) {
@@ -389,93 +444,10 @@ static int truth(PyObject *self) {
                      gk_count(&array->array));
         return -1;
     }
-    PyObject *host = copy_to_host(array, NULL);
+    PyObject *host = gk_device_array_to_host(array, NULL);
     int is_true = host ? PyObject_IsTrue(host) : -1;
     Py_XDECREF(host);
     return is_true;
-}
-
-/* repr ----------------------------------------------------------------------------------------- */
-
-enum { REPR_WHOLE = 1000, REPR_EDGE = 3 }; /* elements shown in full; at each end of a longer one */
-
-/* Elements [first, first + count) in C order, as a 1-D host array. */
-static PyObject *read_some(gk_device_array *self, int64_t first, int64_t count) {
-    gk_call call;
-    gk_status status;
-    if (gk_begin(self->state, &call, "repr") < 0 || go_home(self, &call) < 0)
-        return NULL;
-    gk_array part = self->array;
-    part.ndim = 1;
-    part.shape[0] = count;
-    PyObject *host = gk_new_host_array(self->state, &call, &part);
-    if (!host)
-        return NULL;
-    const char *from =
-        (const char *)self->array.data + (size_t)first * gk_dtype_size(self->array.dtype);
-    Py_BEGIN_ALLOW_THREADS;
-    status = gk_call_copy_out(&call, gk_host_data(host), from, gk_bytes(&part));
-    Py_END_ALLOW_THREADS;
-    if (status == GK_OK)
-        return host;
-    Py_DECREF(host);
-    return gk_raise(self->state, &call.error);
-}
-
-static PyObject *format_values(PyObject *values) {
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *format = numpy ? PyObject_GetAttrString(numpy, "array2string") : NULL;
-    PyObject *positional = format ? PyTuple_Pack(1, values) : NULL;
-    PyObject *named =
-        positional ? Py_BuildValue("{s:s,s:s}", "separator", ", ", "prefix", "DeviceArray(") : NULL;
-    PyObject *text = named ? PyObject_Call(format, positional, named) : NULL;
-    Py_XDECREF(named);
-    Py_XDECREF(positional);
-    Py_XDECREF(format);
-    Py_XDECREF(numpy);
-    return text;
-}
-
-/* A long array shows its ends, and no more than those are copied from the device. */
-static PyObject *format_ends(gk_device_array *self) {
-    PyObject *text = NULL, *last_text = NULL;
-    PyObject *first = read_some(self, 0, REPR_EDGE);
-    PyObject *last =
-        first ? read_some(self, (int64_t)gk_count(&self->array) - REPR_EDGE, REPR_EDGE) : NULL;
-    PyObject *first_text = last ? format_values(first) : NULL;
-    if (first_text)
-        last_text = format_values(last);
-    if (last_text) {
-        PyObject *head = PyUnicode_Substring(first_text, 0, PyUnicode_GetLength(first_text) - 1);
-        PyObject *tail = PyUnicode_Substring(last_text, 1, PyUnicode_GetLength(last_text));
-        if (head && tail)
-            text = PyUnicode_FromFormat("%U, ..., %U", head, tail);
-        Py_XDECREF(head);
-        Py_XDECREF(tail);
-    }
-    Py_XDECREF(first_text);
-    Py_XDECREF(last_text);
-    Py_XDECREF(first);
-    Py_XDECREF(last);
-    return text;
-}
-
-static PyObject *represent(PyObject *self) {
-    gk_device_array *array = (gk_device_array *)self;
-    PyObject *values = NULL;
-    if (gk_count(&array->array) > REPR_WHOLE) {
-        values = format_ends(array);
-    } else {
-        PyObject *host = copy_to_host(array, NULL);
-        values = host ? format_values(host) : NULL;
-        Py_XDECREF(host);
-    }
-    PyObject *text = values ? PyUnicode_FromFormat("DeviceArray(%U, shape=%s, dtype=%s)", values,
-                                                   gk_shape_text(&array->array).text,
-                                                   gk_dtype_name(array->array.dtype))
-                            : NULL;
-    Py_XDECREF(values);
-    return text;
 }
 
 /* operators ------------------------------------------------------------------------------------ */
@@ -491,13 +463,22 @@ static PyObject *operate(const gk_operation *operation, PyObject *left, PyObject
     return gk_invoke(state, operation, operands, &defaults);
 }
 
-static PyObject *operator_add(PyObject *left, PyObject *right) {
-    return operate(&gk_op_add, left, right);
-}
-
-static PyObject *operator_matmul(PyObject *left, PyObject *right) {
-    return operate(&gk_op_matmul, left, right);
-}
+#define GK_BINARY(name)                                                                            \
+    static PyObject *operator_##name(PyObject *left, PyObject *right) {                            \
+        return operate(&gk_op_##name, left, right);                                                \
+    }
+#define GK_UNARY(name)                                                                             \
+    static PyObject *operator_##name(PyObject *self) {                                             \
+        static const gk_options defaults = {0};                                                    \
+        return gk_invoke(((gk_device_array *)self)->state, &gk_op_##name, &self, &defaults);       \
+    }
+GK_BINARY(add)
+GK_BINARY(subtract)
+GK_BINARY(multiply)
+GK_BINARY(divide)
+GK_BINARY(matmul)
+GK_UNARY(negative)
+GK_UNARY(abs)
 
 /* the type ------------------------------------------------------------------------------------- */
 
@@ -508,6 +489,12 @@ static PyMethodDef methods[] = {
      "out: a NumPy array of the same shape and dtype to copy into; a new one if None.\n"
      "Returns that array, once the copy is complete.\n"
      "Raises TypeError or ValueError for an out that does not fit, MemoryError, CudaError."},
+    {"reshape", (PyCFunction)(void (*)(void))reshape, METH_FASTCALL,
+     "reshape($self, /, *shape)\n--\n\n"
+     "The elements in C order in another shape.\n\n"
+     "shape: lengths, or one tuple of them; one may be -1, which stands for what is left.\n"
+     "Returns a view of the same memory where the array is contiguous, else a copy.\n"
+     "Raises ValueError for a shape of another number of elements."},
     {"__array__", (PyCFunction)(void (*)(void))as_array, METH_FASTCALL | METH_KEYWORDS,
      "__array__($self, dtype=None, copy=None)\n--\n\n"
      "The values as a NumPy array: what numpy.asarray calls. Always a copy from the device, so\n"
@@ -535,7 +522,8 @@ static PyGetSetDef attributes[] = {
     {"nbytes", get_nbytes, NULL, "Size of the values in bytes.", NULL},
     {"itemsize", get_itemsize, NULL, "Size of one element in bytes.", NULL},
     {"dtype", get_dtype, NULL, "The numpy.dtype of the elements.", NULL},
-    {"T", get_transposed, NULL, "The transposed array, in memory of its own.", NULL},
+    {"T", get_transposed, NULL, "The array with its axes reversed, a view of the same memory.",
+     NULL},
     {"__cuda_array_interface__", get_interface, NULL,
      "The memory as PyTorch, CuPy and Numba take it, with no copy (version 3).", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -548,18 +536,25 @@ static PyMemberDef members[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
-     "An array in device memory, in C order. Made by gpukern.to_device and gpukern.empty, "
-     "and by\noperations on device arrays. NumPy reads it through __array__ (a copy), "
-     "other GPU\nlibraries through __cuda_array_interface__ (no copy)."},
+     "An array in device memory. Made by gpukern.to_device and gpukern.empty, and by\n"
+     "operations on device arrays. Indexing with integers, slices, Ellipsis and None, and .T,\n"
+     "give views of the same memory. NumPy reads it through __array__ (a copy), other GPU\n"
+     "libraries through __cuda_array_interface__ (no copy)."},
     {Py_tp_dealloc, deallocate},
     {Py_tp_traverse, traverse},
-    {Py_tp_repr, represent},
+    {Py_tp_repr, gk_device_array_repr},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
     {Py_tp_members, members},
-    {Py_sq_length, length},
     {Py_nb_bool, truth},
+    {Py_mp_length, length},
+    {Py_mp_subscript, subscript},
     {Py_nb_add, operator_add},
+    {Py_nb_subtract, operator_subtract},
+    {Py_nb_multiply, operator_multiply},
+    {Py_nb_true_divide, operator_divide},
+    {Py_nb_negative, operator_negative},
+    {Py_nb_absolute, operator_abs},
     {Py_nb_matrix_multiply, operator_matmul},
     {0, NULL},
 };

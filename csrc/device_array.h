@@ -1,4 +1,4 @@
-/* DeviceArray: a contiguous array in device memory, owned by a Python object. */
+/* DeviceArray: an array in device memory, owned by a Python object or a view of another one's. */
 #ifndef GK_DEVICE_ARRAY_H
 #define GK_DEVICE_ARRAY_H
 
@@ -10,7 +10,7 @@ typedef struct gk_device_array {
     gk_array array;
     gk_device *device;
     gk_stream stream;        /* its home: see gk_call_wait */
-    PyObject *owner;         /* of memory that is lent to this array; NULL: it is the array's own */
+    PyObject *owner;         /* of memory that this array shows; NULL: it is the array's own */
     PyObject *stream_keeper; /* holds that stream open; or NULL */
     gk_state *state;
     PyObject *module; /* keeps the state: a collection at exit may clear the type first */
@@ -28,5 +28,11 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
 PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObject *copy);
 /* A copy in device memory of a host or device array. */
 PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stream);
+
+/* Run the call where the array is ordered. -1: raised. */
+int gk_device_array_go_home(gk_device_array *self, gk_call *call);
+/* Its values in a new NumPy array, or in the one that is given. */
+PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out);
+PyObject *gk_device_array_repr(PyObject *self);
 
 #endif

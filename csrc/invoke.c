@@ -81,6 +81,52 @@ static int take_reduction(gk_state *state, gk_call *call, const gk_operation *op
                                  : 0;
 }
 
+/* The order of the axes: every axis once, as a tuple or one by one, negative ones from the end. */
+static int take_order(gk_call *call, PyObject *axes, int ndim, int *order) {
+    bool seen[GK_MAX_DIMENSIONS] = {false};
+    if (!given(axes))
+        return 0;
+    PyObject *list = PySequence_Tuple(axes);
+    if (!list)
+        return gk_name_failure(call->operation);
+    int failed = PyTuple_Size(list) != ndim;
+    for (int i = 0; i < ndim && !failed; i++) {
+        PyObject *index = PyNumber_Index(PyTuple_GetItem(list, i));
+        long axis = index ? PyLong_AsLong(index) : -1;
+        Py_XDECREF(index);
+        if (axis == -1 && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError)) {
+            Py_DECREF(list);
+            return gk_name_failure(call->operation);
+        }
+        PyErr_Clear();
+        axis += axis < 0 ? ndim : 0;
+        failed = axis < 0 || axis >= ndim || seen[axis];
+        if (!failed)
+            seen[order[i] = (int)axis] = true;
+    }
+    Py_DECREF(list);
+    call->axes = order;
+    if (failed)
+        PyErr_Format(PyExc_ValueError, "%s: axes %R are not each of the %d axes of the array once",
+                     call->operation, axes, ndim);
+    return failed ? -1 : 0;
+}
+
+static int take_matrix_axes(gk_call *call, const gk_array *a, int *order) {
+    if (a->ndim < 2) {
+        PyErr_Format(PyExc_ValueError,
+                     "matrix_transpose: a has shape %s; it takes 2 dimensions or more",
+                     gk_shape_text(a).text);
+        return -1;
+    }
+    for (int i = 0; i < a->ndim; i++)
+        order[i] = i;
+    order[a->ndim - 2] = a->ndim - 1;
+    order[a->ndim - 1] = a->ndim - 2;
+    call->axes = order;
+    return 0;
+}
+
 /* Shapes, dtypes and the variant, before any memory is asked for. */
 static int infer(gk_state *state, gk_call *call, const gk_operation *operation,
                  const gk_array *arrays, gk_array *expected) {
@@ -151,16 +197,19 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
     gk_array arrays[GK_MAX_OPERANDS], expected;
     gk_output output;
     PyObject *result = NULL;
-    int count = operation->operand_count;
+    int count = operation->operand_count, order[GK_MAX_DIMENSIONS];
     if (gk_begin(state, &call, operation->name) < 0)
         return NULL;
     gk_profile_begin(state, &call, &profiled);
     if (gk_take_stream(state, &call, options->stream) < 0 ||
         take_variant(&call, options->variant) < 0 ||
-        gk_take_operands(state, &call, objects, count, arrays, keepers) < 0)
+        gk_take_operands(state, &call, operation->operands, objects, count, arrays, keepers) < 0)
         return NULL;
-    if (take_reduction(state, &call, operation, options, arrays[0].ndim) == 0 &&
-        infer(state, &call, operation, arrays, &expected) == 0 &&
+    int failed = options->matrices ? take_matrix_axes(&call, &arrays[0], order)
+                                   : take_order(&call, options->axes, arrays[0].ndim, order);
+    if (!failed)
+        failed = take_reduction(state, &call, operation, options, arrays[0].ndim);
+    if (!failed && infer(state, &call, operation, arrays, &expected) == 0 &&
         make_output(state, &call, operation, arrays, options->out, &expected, &output) == 0) {
         if (run(state, &call, operation, arrays, &output) == 0 &&
             gk_profile_end(state, &call, &profiled, arrays, count) == 0)

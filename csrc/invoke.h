@@ -11,6 +11,8 @@ typedef struct gk_options {
     PyObject *stream;
     PyObject *dtype; /* of the result */
     PyObject *axis;  /* of a reduction */
+    PyObject *axes;  /* of a transpose: their new order */
+    bool matrices;   /* of a transpose: the last two axes change places */
     bool keepdims;
 } gk_options;
 

@@ -18,16 +18,27 @@ static gk_state *state_of(PyObject *module) {
 
 typedef PyObject *const *gk_arguments;
 
-static PyObject *add(PyObject *module, gk_arguments arguments, Py_ssize_t count,
-                     PyObject *keywords) {
-    static const char *const names[] = {"a", "b", "out", "variant", "stream", NULL};
-    static const gk_signature signature = {"add", names, 2, 3};
-    PyObject *values[5];
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+static PyObject *elementwise(PyObject *module, const gk_operation *operation,
+                             gk_arguments arguments, Py_ssize_t count, PyObject *keywords) {
+    enum { OUT = GK_MAX_OPERANDS, VARIANT, STREAM, VALUES };
+    static const char *const all_names[] = {"", "", "", "out", "variant", "stream", NULL};
+    /* The operands, which have no names for a caller, and then the options. */
+    int operands = operation->operand_count, unused = GK_MAX_OPERANDS - operands;
+    const gk_signature signature = {operation->name, all_names + unused, operands, operands + 1};
+    PyObject *values[VALUES];
+    if (gk_parse(&signature, arguments, count, keywords, values + unused) < 0)
         return NULL;
-    gk_options options = {.out = values[2], .variant = values[3], .stream = values[4]};
-    return gk_invoke(state_of(module), &gk_op_add, values, &options);
+    gk_options options = {.out = values[OUT], .variant = values[VARIANT], .stream = values[STREAM]};
+    return gk_invoke(state_of(module), operation, values + unused, &options);
 }
+
+#define GK_DEFINE(name, ...)                                                                       \
+    static PyObject *name##_of(PyObject *module, gk_arguments arguments, Py_ssize_t count,         \
+                               PyObject *keywords) {                                               \
+        return elementwise(module, &gk_op_##name, arguments, count, keywords);                     \
+    }
+GK_ELEMENTWISE(GK_DEFINE)
+#undef GK_DEFINE
 
 static PyObject *matmul(PyObject *module, gk_arguments arguments, Py_ssize_t count,
                         PyObject *keywords) {
@@ -42,12 +53,25 @@ static PyObject *matmul(PyObject *module, gk_arguments arguments, Py_ssize_t cou
 
 static PyObject *transpose(PyObject *module, gk_arguments arguments, Py_ssize_t count,
                            PyObject *keywords) {
+    static const char *const names[] = {"a", "axes", "out", "variant", "stream", NULL};
+    static const gk_signature signature = {"transpose", names, 1, 3};
+    PyObject *values[5];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    gk_options options = {
+        .axes = values[1], .out = values[2], .variant = values[3], .stream = values[4]};
+    return gk_invoke(state_of(module), &gk_op_transpose, values, &options);
+}
+
+static PyObject *matrix_transpose(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                                  PyObject *keywords) {
     static const char *const names[] = {"a", "out", "variant", "stream", NULL};
-    static const gk_signature signature = {"transpose", names, 1, 2};
+    static const gk_signature signature = {"matrix_transpose", names, 1, 2};
     PyObject *values[4];
     if (gk_parse(&signature, arguments, count, keywords, values) < 0)
         return NULL;
-    gk_options options = {.out = values[1], .variant = values[2], .stream = values[3]};
+    gk_options options = {
+        .matrices = true, .out = values[1], .variant = values[2], .stream = values[3]};
     return gk_invoke(state_of(module), &gk_op_transpose, values, &options);
 }
 
@@ -402,26 +426,47 @@ static PyObject *pinned_bytes(PyObject *module, PyObject *unused) {
 
 #define GK_FAST(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
 
+#define GK_NAMES_1         "a"
+#define GK_NAMES_2         "a, b"
+#define GK_NAMES_3         "a, x, y"
+#define GK_TYPES_floats    "float32, float64, float16 or bfloat16"
+#define GK_TYPES_numbers   "float32, float64, float16, bfloat16, int32, int64, int8 or uint8"
+#define GK_TAKES_1(dtypes) "a: one of " GK_OPERANDS_DOC ";\n    " GK_TYPES_##dtypes ".\n"
+#define GK_TAKES_2(dtypes)                                                                         \
+    "a, b: " GK_OPERANDS_DOC ";\n    both " GK_TYPES_##dtypes                                      \
+        ".\n    Either may be a Python number, which takes the other's dtype.\n"
+#define GK_TAKES_3(dtypes)                                                                         \
+    "a, x, y: " GK_OPERANDS_DOC ";\n    all " GK_TYPES_##dtypes                                    \
+        ".\n    Python numbers among them take the dtype of the arrays.\n"
+#define GK_METHOD(name, operands, dtypes, expression, what)                                        \
+    {#name, GK_FAST(name##_of),                                                                    \
+     #name "($module, " GK_NAMES_##operands                                                        \
+     ", /, out=None, *, variant=None, stream=None)\n--\n\n" what                                   \
+     ", element by element, with NumPy's broadcasting.\n\n" GK_TAKES_##operands(dtypes)            \
+         GK_OPTIONS_DOC "Half types are computed in float32 and rounded once; integers wrap "      \
+                        "around.\n" GK_RAISES_DOC},
+
 static PyMethodDef methods[] = {
-    {"add", GK_FAST(add),
-     "add($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
-     "a + b, element by element, with NumPy's broadcasting.\n\n"
-     "a, b: " GK_OPERANDS_DOC ";\n"
-     "    both of one dtype, out of float32, float64, float16, bfloat16, int32, int64, int8,\n"
-     "    uint8. One may be a Python number, which takes the other's dtype.\n" GK_OPTIONS_DOC
-     "Rounded once, as NumPy's; integers wrap around.\n" GK_RAISES_DOC},
+    GK_ELEMENTWISE(GK_METHOD)
 #include "reduction_methods.h"
-    {"matmul", GK_FAST(matmul),
-     "matmul($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
-     "The matrix product of 1-D and 2-D arrays, with numpy.matmul's shapes.\n\n"
-     "a, b: " GK_OPERANDS_DOC ";\n"
-     "    both float32, float64, float16 or bfloat16.\n" GK_OPTIONS_DOC
-     "float16 and bfloat16 are accumulated in float32 and rounded once; float32 never uses\n"
-     "tf32. An inner length of 0 gives zeros.\n" GK_RAISES_DOC},
+        {"matmul", GK_FAST(matmul),
+         "matmul($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
+         "The matrix product of 1-D and 2-D arrays, with numpy.matmul's shapes.\n\n"
+         "a, b: " GK_OPERANDS_DOC ";\n"
+         "    both float32, float64, float16 or bfloat16.\n" GK_OPTIONS_DOC
+         "float16 and bfloat16 are accumulated in float32 and rounded once; float32 never uses\n"
+         "tf32. An inner length of 0 gives zeros.\n" GK_RAISES_DOC},
     {"transpose", GK_FAST(transpose),
-     "transpose($module, a, /, out=None, *, variant=None, stream=None)\n--\n\n"
-     "The array with its axes reversed, in memory of its own (up to 2 axes).\n\n"
-     "a: one of " GK_OPERANDS_DOC ".\n" GK_OPTIONS_DOC GK_RAISES_DOC},
+     "transpose($module, a, /, axes=None, out=None, *, variant=None, stream=None)\n--\n\n"
+     "The array with its axes in another order, in memory of its own, as numpy.transpose.\n\n"
+     "a: one of " GK_OPERANDS_DOC ".\n"
+     "axes: a permutation of the axes: axis i of the result is axis axes[i] of a. None: the "
+     "reverse\n    order. Where the last axis stays the last, no tiles are needed, and variant has "
+     "no effect.\n" GK_OPTIONS_DOC GK_RAISES_DOC},
+    {"matrix_transpose", GK_FAST(matrix_transpose),
+     "matrix_transpose($module, a, /, out=None, *, variant=None, stream=None)\n--\n\n"
+     "A stack of matrices, each transposed, in memory of its own: the last two axes swapped.\n\n"
+     "a: one of " GK_OPERANDS_DOC ", of 2 axes or more.\n" GK_OPTIONS_DOC GK_RAISES_DOC},
     {"to_device", GK_FAST(to_device),
      "to_device($module, a, /, stream=None)\n--\n\n"
      "A copy of an array in device memory, as a DeviceArray.\n\n"

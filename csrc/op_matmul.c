@@ -288,8 +288,11 @@ static gk_status flow_matmul(gk_call *call, const gk_array *operands, const gk_a
     return status;
 }
 
+static const char *const names[] = {"a", "b"};
+
 const gk_operation gk_op_matmul = {.name = "matmul",
                                    .operand_count = 2,
+                                   .operands = names,
                                    .infer = infer_matmul,
                                    .run = run_matmul,
                                    .flow = flow_matmul,

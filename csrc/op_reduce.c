@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "copy.h"
 #include "reduce_shape.h"
 #include "transfer.h"
 
@@ -441,11 +442,14 @@ static gk_status flow_reduction(gk_call *call, const gk_array *operands, const g
 #define NO_EXTREME(name) "zero-size array to reduction operation " #name " which has no identity"
 #define NO_INDEX(name)   "attempt to get " #name " of an empty sequence"
 
+static const char *const names[] = {"a", "b"};
+
 #define GK_REDUCTION_OP(name_, count, infer_, result_, ...)                                        \
     static const gk_reduction_kind name_##_kind = {                                                \
         .rows = KERNELS(name_), .result = result_, __VA_ARGS__};                                   \
     const gk_operation gk_op_##name_ = {.name = #name_,                                            \
                                         .operand_count = count,                                    \
+                                        .operands = names,                                         \
                                         .reduction = &name_##_kind,                                \
                                         .infer = infer_,                                           \
                                         .run = run_reduction,                                      \

@@ -12,11 +12,14 @@ size_t gk_blocks(size_t count, int a_block) {
 gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const gk_array *operands,
                              gk_array *result) {
     gk_clear_view(result);
-    if (operation->operand_count == 2 && operands[0].dtype != operands[1].dtype)
-        return gk_fail(&call->error, GK_TYPE_ERROR,
-                       "%s: operands of different dtypes, %s and %s; convert one with .astype(...)",
-                       operation->name, gk_dtype_name(operands[0].dtype),
-                       gk_dtype_name(operands[1].dtype));
+    call->operand_count = operation->operand_count;
+    for (int i = 1; i < operation->operand_count; i++)
+        if (operands[i].dtype != operands[0].dtype)
+            return gk_fail(
+                &call->error, GK_TYPE_ERROR,
+                "%s: operands of different dtypes, %s and %s; convert one with .astype(...)",
+                operation->name, gk_dtype_name(operands[0].dtype),
+                gk_dtype_name(operands[i].dtype));
     gk_status status = operation->infer(call, operands, result);
     if (status != GK_OK)
         return status;
@@ -36,6 +39,11 @@ gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const
     return gk_call_choose(call, operands[0].dtype, 0, &row);
 }
 
+/* A number of the host's that its kernel takes by value. */
+static bool is_number(const gk_operation *operation, const gk_array *operand) {
+    return operation->elementwise && operand->place == GK_HOST && gk_count(operand) == 1;
+}
+
 /* Small arrays: kernels work on mapped host memory, and nothing is copied to or from the device.
    Not `done` where no mailbox was free. */
 static gk_status run_mapped(gk_call *call, const gk_operation *operation, const gk_array *operands,
@@ -49,11 +57,12 @@ static gk_status run_mapped(gk_call *call, const gk_operation *operation, const 
         return GK_OK;
     call->stream = box->stream;
     for (int i = 0; i < operation->operand_count; i++) {
-        gk_array view = operands[i];
+        gk_copy_view(&mapped[i], &operands[i]);
+        if (is_number(operation, &operands[i]))
+            continue;
         if (operation->elementwise)
-            gk_broadcast_view(&operands[i], result, &view);
-        gk_pack(free_memory, &view, 0, gk_count(&view));
-        mapped[i] = view;
+            gk_broadcast_view(&operands[i], result, &mapped[i]);
+        gk_pack(free_memory, &mapped[i], 0, gk_count(&mapped[i]));
         free_memory = gk_mapped_view(&mapped[i], free_memory);
     }
     (void)gk_mapped_view(&mapped_result, free_memory);
@@ -78,12 +87,17 @@ static gk_status stage_and_run(gk_call *call, const gk_operation *operation,
                                const gk_array *operands, const gk_array *result) {
     gk_array staged[GK_MAX_OPERANDS], staged_result;
     gk_status status = GK_OK;
-    for (int i = 0; i < operation->operand_count && status == GK_OK; i++)
-        status = gk_stage_operand(call, &operands[i],
-                                  operation->elementwise ? result : &operands[i], &staged[i]);
+    for (int i = 0; i < operation->operand_count && status == GK_OK; i++) {
+        if (is_number(operation, &operands[i]))
+            gk_copy_view(&staged[i], &operands[i]);
+        else if (operation->strided)
+            status = gk_stage_view(call, &operands[i], &staged[i]);
+        else
+            status = gk_stage_operand(call, &operands[i], &staged[i]);
+    }
     if (status == GK_OK)
         status = gk_stage_result(call, result, staged, operation->operand_count,
-                                 operation->elementwise, &staged_result);
+                                 operation->elementwise, operation->strided, &staged_result);
     if (status == GK_OK)
         status = operation->run(call, staged, &staged_result);
     if (status == GK_OK)
@@ -136,100 +150,3 @@ gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const g
     }
     return run_staged(call, operation, operands, result);
 }
-
-/* add ------------------------------------------------------------------------------------------ */
-
-static gk_status infer_broadcast(gk_call *call, const gk_array *operands, gk_array *result) {
-    const gk_array *a = &operands[0], *b = &operands[1];
-    result->dtype = a->dtype;
-    result->ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
-    for (int i = 1; i <= result->ndim; i++) {
-        int64_t of_a = i <= a->ndim ? a->shape[a->ndim - i] : 1;
-        int64_t of_b = i <= b->ndim ? b->shape[b->ndim - i] : 1;
-        if (of_a != of_b && of_a != 1 && of_b != 1)
-            return gk_fail(&call->error, GK_VALUE_ERROR,
-                           "%s: operands could not be broadcast together with shapes %s %s",
-                           call->operation, gk_short_shape_text(a).text,
-                           gk_short_shape_text(b).text);
-        result->shape[result->ndim - i] = of_a == 1 ? of_b : of_a;
-    }
-    return GK_OK;
-}
-
-static gk_status run_elementwise(gk_call *call, const gk_array *operands, gk_array *result) {
-    void *a = operands[0].data, *b = operands[1].data, *out = result->data;
-    size_t count = gk_count(result);
-    const gk_row *row;
-    gk_status status =
-        gk_call_choose(call, result->dtype, (uintptr_t)a | (uintptr_t)b | (uintptr_t)out, &row);
-    if (status != GK_OK)
-        return status;
-    void *arguments[] = {&out, &a, &b, &count};
-    return gk_call_launch(call, row, gk_blocks(count, row->tile_columns), arguments);
-}
-
-/* A chunk runs as a call of its own on its lane's stream. */
-static gk_status elementwise_chunk(void *context, gk_stream stream, const gk_array *operands,
-                                   gk_array *result, size_t first, gk_error *error) {
-    gk_call chunk = *(const gk_call *)context;
-    (void)first;
-    chunk.stream = stream;
-    chunk.phases = NULL;
-    gk_status status = run_elementwise(&chunk, operands, result);
-    if (status != GK_OK)
-        *error = chunk.error;
-    return status;
-}
-
-static gk_status flow_elementwise(gk_call *call, const gk_array *operands, const gk_array *result) {
-    gk_flow flow = {.count = gk_count(result),
-                    .operand_count = 2,
-                    .work = elementwise_chunk,
-                    .context = call,
-                    .has_result = true,
-                    .result = *result};
-    for (int i = 0; i < 2; i++)
-        gk_broadcast_view(&operands[i], result, &flow.operands[i]);
-    return gk_call_flow(call, &flow);
-}
-
-const gk_operation gk_op_add = {.name = "add",
-                                .operand_count = 2,
-                                .elementwise = true,
-                                .infer = infer_broadcast,
-                                .run = run_elementwise,
-                                .flow = flow_elementwise,
-                                .mapped = true};
-
-/* transpose ------------------------------------------------------------------------------------ */
-
-static gk_status infer_transpose(gk_call *call, const gk_array *operands, gk_array *result) {
-    const gk_array *a = &operands[0];
-    if (a->ndim > 2)
-        return gk_fail(&call->error, GK_VALUE_ERROR,
-                       "transpose: the array has shape %s; up to 2 dimensions are supported",
-                       gk_shape_text(a).text);
-    result->dtype = a->dtype;
-    result->ndim = a->ndim;
-    for (int i = 0; i < a->ndim; i++)
-        result->shape[i] = a->shape[a->ndim - 1 - i];
-    return GK_OK;
-}
-
-static gk_status run_transpose(gk_call *call, const gk_array *operands, gk_array *result) {
-    const gk_array *a = &operands[0];
-    if (a->ndim < 2)
-        return gk_copy_strided(call, result, a);
-    size_t rows = (size_t)a->shape[0], columns = (size_t)a->shape[1];
-    const gk_row *row;
-    gk_status status = gk_call_choose(call, a->dtype, 0, &row);
-    if (status != GK_OK)
-        return status;
-    void *from = a->data;
-    void *arguments[] = {&result->data, &from, &rows, &columns};
-    size_t tiles = gk_blocks(rows, row->tile_rows) * gk_blocks(columns, row->tile_columns);
-    return gk_call_launch(call, row, tiles, arguments);
-}
-
-const gk_operation gk_op_transpose = {
-    .name = "transpose", .operand_count = 1, .infer = infer_transpose, .run = run_transpose};

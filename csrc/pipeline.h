@@ -10,7 +10,7 @@
 #include "workers.h"
 
 enum {
-    GK_PIPELINE_OPERANDS = 2,
+    GK_PIPELINE_OPERANDS = 3,
     GK_PIPELINE_CHUNK = 2 << 20, /* bytes of the widest array a chunk; measured best on PCIe 5 */
 };
 

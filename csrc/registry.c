@@ -18,6 +18,15 @@
         .tile_columns = (per_thread) * (threads_),                                                 \
         .threads = threads_,                                                                       \
         .alignment = alignment_},
+#define GK_STRIDED(op, variant, dtype, symbol_, per_thread, threads_, alignment_, capability,      \
+                   note)                                                                           \
+    {GK_ENTRY(op, variant, dtype, capability, note),                                               \
+     .symbol = #symbol_,                                                                           \
+     .tile_rows = 1,                                                                               \
+     .tile_columns = (per_thread) * (threads_),                                                    \
+     .threads = threads_,                                                                          \
+     .alignment = alignment_,                                                                      \
+     .strided = true},
 #define GK_ACCUMULATE(op, variant, dtype, symbol_, per_thread, threads_, alignment_, capability,   \
                       note)                                                                        \
     {GK_ENTRY(op, variant, dtype, capability, note),                                               \
@@ -27,13 +36,14 @@
      .threads = threads_,                                                                          \
      .alignment = alignment_,                                                                      \
      .accumulates = true},
-#define GK_TILE(op, variant, dtype, symbol_, rows_, columns_, threads_, capability, note)          \
+#define GK_TILE(op, variant, dtype, symbol_, rows_, columns_, threads_, alignment_, capability,    \
+                note)                                                                              \
     {GK_ENTRY(op, variant, dtype, capability, note),                                               \
      .symbol = #symbol_,                                                                           \
      .tile_rows = rows_,                                                                           \
      .tile_columns = columns_,                                                                     \
      .threads = threads_,                                                                          \
-     .alignment = 1},
+     .alignment = alignment_},
 #define GK_REDUCE(op, variant, dtype, symbol_, note)                                               \
     {GK_ENTRY(op, variant, dtype, 75, note),                                                       \
      .symbol = #symbol_,                                                                           \
@@ -104,13 +114,14 @@ static gk_text dtype_names(const char *op) {
 }
 
 static gk_status no_such_dtype(const char *op, gk_dtype dtype, gk_error *error) {
-    return gk_fail(error, GK_TYPE_ERROR, "%s: no kernel for %s; there are kernels for %s", op,
+    return gk_fail(error, GK_TYPE_ERROR,
+                   "%s: no kernel for %s; there are kernels for %s; convert with .astype(...)", op,
                    gk_dtype_name(dtype), dtype_names(op).text);
 }
 
 /* remembered choices --------------------------------------------------------------------------- */
 
-enum { DTYPES = GK_bits64 + 1, ALIGNMENTS = 5 }; /* of 1, 2, 4, 8 and 16 bytes or more */
+enum { DTYPES = GK_bits128 + 1, ALIGNMENTS = 5 }; /* of 1, 2, 4, 8 and 16 bytes or more */
 enum { OPERATIONS = GK_CHOICES / 2 / (DTYPES * ALIGNMENTS) };
 
 static size_t hash_name(const char *name) {

@@ -17,6 +17,7 @@ struct gk_row {
     int tile_columns;   /* or of the operand in a reduction; one-dimensional kernels: 1 x columns */
     int threads;        /* threads a block */
     int alignment;      /* bytes that every pointer has to be a multiple of */
+    bool strided;       /* takes a gk_layout, and so arrays of any strides */
     bool accumulates;   /* the whole grid adds to one zeroed result with atomics */
     bool reduces;       /* takes a gk_reduction, which says how its blocks divide the array */
     int minimum_capability;

@@ -3,99 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout.h"
+#include "copy.h"
 #include "pack.h"
 
 /* From here on several threads copy faster than one, for all the trouble of waking them. */
 enum { LARGE_BYTES = 256 << 10 };
 
-/* Merge axes that both sides walk as one run, and drop those of length 1. Returns false where more
-   axes are left than a kernel takes. */
-static bool make_layout(const gk_array *to, const gk_array *from, gk_layout *layout) {
-    int last = -1;
-    for (int i = 0; i < to->ndim; i++) {
-        if (to->shape[i] == 1)
-            continue;
-        if (last >= 0 && layout->to[last] == to->strides[i] * to->shape[i] &&
-            layout->from[last] == from->strides[i] * to->shape[i]) {
-            layout->shape[last] *= to->shape[i];
-        } else {
-            if (++last == GK_LAYOUT_DIMENSIONS)
-                return false;
-            layout->shape[last] = to->shape[i];
-        }
-        layout->to[last] = to->strides[i];
-        layout->from[last] = from->strides[i];
-    }
-    layout->ndim = last + 1;
-    return true;
-}
-
-/* Every address and stride that the copy touches, or-ed: its low bits tell the alignment. */
-static uintptr_t layout_bits(const gk_array *to, const gk_array *from, const gk_layout *layout) {
-    uintptr_t bits = (uintptr_t)to->data | (uintptr_t)from->data;
-    for (int i = 0; i < layout->ndim; i++)
-        bits |= (uintptr_t)layout->to[i] | (uintptr_t)layout->from[i];
-    return bits;
-}
-
-/* Elements that are not aligned to their size are copied as bytes: one more axis. */
-static bool split_into_bytes(gk_layout *layout, int64_t size) {
-    if (layout->ndim == GK_LAYOUT_DIMENSIONS)
-        return false;
-    layout->shape[layout->ndim] = size;
-    layout->to[layout->ndim] = layout->from[layout->ndim] = 1;
-    layout->ndim++;
-    return true;
-}
-
-/* More axes than a kernel takes: one copy for each index of the first axis. */
-static gk_status copy_by_slices(gk_call *call, const gk_array *to, const gk_array *from) {
-    gk_array to_slice = *to, from_slice = *from;
-    gk_status status = GK_OK;
-    to_slice.ndim = from_slice.ndim = to->ndim - 1;
-    for (int i = 1; i < to->ndim; i++) {
-        to_slice.shape[i - 1] = from_slice.shape[i - 1] = to->shape[i];
-        to_slice.strides[i - 1] = to->strides[i];
-        from_slice.strides[i - 1] = from->strides[i];
-    }
-    for (int64_t i = 0; i < to->shape[0] && status == GK_OK; i++) {
-        to_slice.data = (char *)to->data + i * to->strides[0];
-        from_slice.data = (char *)from->data + i * from->strides[0];
-        status = gk_copy_strided(call, &to_slice, &from_slice);
-    }
-    return status;
-}
-
-gk_status gk_copy_strided(gk_call *call, const gk_array *to, const gk_array *from) {
-    if (gk_is_contiguous(to) && gk_is_contiguous(from))
-        return gk_call_copy_within(call, to->data, from->data, gk_bytes(to));
-    size_t count = gk_count(to), size = gk_dtype_size(to->dtype);
-    if (count == 0)
-        return GK_OK;
-    gk_layout layout = {0};
-    gk_dtype moved = gk_dtype_bits(to->dtype);
-    bool fits = make_layout(to, from, &layout);
-    if (fits && (layout_bits(to, from, &layout) & (size - 1)) != 0) {
-        fits = split_into_bytes(&layout, (int64_t)size);
-        moved = GK_bits8;
-        count *= size;
-    }
-    if (!fits)
-        return copy_by_slices(call, to, from);
-    const gk_row *row;
-    gk_status status = gk_row_chosen("copy", moved, call->backend, 0, NULL, &row, &call->error);
-    if (status != GK_OK)
-        return status;
-    void *to_data = to->data, *from_data = from->data;
-    void *arguments[] = {&to_data, &from_data, &layout, &count};
-    size_t a_block = (size_t)row->tile_columns;
-    return gk_call_launch(call, row, (count + a_block - 1) / a_block, arguments);
-}
-
-static bool is_ready(const gk_array *array) {
-    return array->place == GK_DEVICE && gk_is_contiguous(array) &&
-           (uintptr_t)array->data % gk_dtype_size(array->dtype) == 0;
+/* Whether every element lies at a multiple of its size. */
+static bool is_aligned(const gk_array *array) {
+    uintptr_t bits = (uintptr_t)array->data;
+    for (int i = 0; i < array->ndim; i++)
+        bits |= array->shape[i] > 1 ? (uintptr_t)array->strides[i] : 0;
+    return gk_count(array) == 0 || bits % gk_dtype_size(array->dtype) == 0;
 }
 
 static gk_status temporary_array(gk_call *call, const gk_array *like, gk_array *made) {
@@ -227,35 +146,49 @@ void gk_copy_host(gk_engine *engine, const gk_array *to, const gk_array *from) {
         copy_pieces(&copy, 0);
 }
 
-gk_status gk_stage_operand(gk_call *call, const gk_array *operand, const gk_array *shape_of,
-                           gk_array *staged) {
+gk_status gk_stage_view(gk_call *call, const gk_array *operand, gk_array *staged) {
     gk_status status = GK_OK;
     gk_copy_view(staged, operand);
     if (operand->place == GK_HOST) {
         status = temporary_array(call, operand, staged);
-        if (status == GK_OK)
-            status = gk_upload(call, operand, staged->data);
-    } else {
-        status = gk_call_wait(call, operand);
+        return status == GK_OK ? gk_upload(call, operand, staged->data) : status;
     }
-    if (status != GK_OK || (is_ready(staged) && gk_same_shape(staged, shape_of)))
+    status = gk_call_wait(call, operand);
+    if (status != GK_OK || is_aligned(operand))
         return status;
-    gk_array on_device, view, target;
-    gk_copy_view(&on_device, staged);
-    gk_copy_view(&target, shape_of);
-    target.dtype = operand->dtype;
-    gk_broadcast_view(&on_device, shape_of, &view);
-    status = temporary_array(call, &target, staged);
-    return status == GK_OK ? gk_copy_strided(call, staged, &view) : status;
+    status = temporary_array(call, operand, staged);
+    return status == GK_OK ? gk_copy_strided(call, staged, operand) : status;
+}
+
+gk_status gk_stage_packed(gk_call *call, const gk_array *view, gk_array *packed) {
+    gk_status status = temporary_array(call, view, packed);
+    return status == GK_OK ? gk_copy_strided(call, packed, view) : status;
+}
+
+gk_status gk_stage_operand(gk_call *call, const gk_array *operand, gk_array *staged) {
+    gk_array view;
+    gk_status status = gk_stage_view(call, operand, staged);
+    if (status != GK_OK || gk_is_contiguous(staged))
+        return status;
+    gk_copy_view(&view, staged);
+    return gk_stage_packed(call, &view, staged);
+}
+
+/* Whether the two views are the same elements in the same order. */
+static bool is_same_view(const gk_array *a, const gk_array *b) {
+    bool same = a->data == b->data && gk_same_shape(a, b);
+    for (int i = 0; i < a->ndim && same; i++)
+        same = a->shape[i] == 1 || a->strides[i] == b->strides[i];
+    return same;
 }
 
 gk_status gk_stage_result(gk_call *call, const gk_array *result, const gk_array *operands,
-                          int operand_count, bool elementwise, gk_array *staged) {
-    bool direct = is_ready(result);
-    for (int i = 0; i < operand_count && direct; i++) {
-        bool in_place = elementwise && operands[i].data == result->data;
-        direct = in_place || !gk_overlaps(&operands[i], result);
-    }
+                          int operand_count, bool elementwise, bool strided, gk_array *staged) {
+    bool direct =
+        result->place == GK_DEVICE && is_aligned(result) && (strided || gk_is_contiguous(result));
+    for (int i = 0; i < operand_count && direct; i++)
+        direct = (elementwise && is_same_view(&operands[i], result)) ||
+                 !gk_overlaps(&operands[i], result);
     gk_status status = gk_call_wait(call, result);
     if (status != GK_OK)
         return status;

@@ -22,22 +22,22 @@ void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array 
  */
 char *gk_mapped_view(gk_array *view, char *memory);
 
-/* A contiguous, aligned device array of `shape_of`'s shape with the values of `operand`, which may
-   be in host memory, strided on the device, or to be broadcast. Makes no copy where
-   none is needed; what it makes lives until the call ends. */
-gk_status gk_stage_operand(gk_call *call, const gk_array *operand, const gk_array *shape_of,
-                           gk_array *staged);
+/* An operand on the device, ready on the call's stream, each element at a multiple of its size, of
+   any strides. Makes no copy where none is needed; what it makes lives until the call ends. */
+gk_status gk_stage_view(gk_call *call, const gk_array *operand, gk_array *staged);
+/* The same, contiguous. */
+gk_status gk_stage_operand(gk_call *call, const gk_array *operand, gk_array *staged);
+/* A contiguous copy of a view on the device that lives until the call ends. */
+gk_status gk_stage_packed(gk_call *call, const gk_array *view, gk_array *packed);
 
-/* Where a kernel may write the result: `result` itself if it is a contiguous, aligned device array
-   that no operand shares memory with; else a temporary. An operation that reads element i before
-   it writes element i, and no other, may write where an operand lies exactly. */
+/* Where a kernel may write the result: `result` itself if it is an aligned device array, contiguous
+   or of strides that the kernel takes, that no operand shares memory with; else a temporary. An
+   operation that reads element i before it writes element i, and no other, may write where an
+   operand lies exactly. */
 gk_status gk_stage_result(gk_call *call, const gk_array *result, const gk_array *operands,
-                          int operand_count, bool elementwise, gk_array *staged);
+                          int operand_count, bool elementwise, bool strided, gk_array *staged);
 
 /* Bring the staged result to where the user wants it; the last step of a call that can fail. */
 gk_status gk_deliver_result(gk_call *call, const gk_array *staged, const gk_array *result);
-
-/* Element by element between two device arrays of one shape and dtype, any strides. */
-gk_status gk_copy_strided(gk_call *call, const gk_array *to, const gk_array *from);
 
 #endif

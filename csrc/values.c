@@ -165,12 +165,16 @@ int gk_stream_from_object(const char *function, PyObject *object, gk_stream *str
     return -1;
 }
 
-PyObject *gk_shape_tuple(const gk_array *array) {
-    PyObject *tuple = PyTuple_New(array->ndim);
-    for (int i = 0; i < array->ndim && tuple; i++) {
-        PyObject *length = PyLong_FromLongLong(array->shape[i]);
+PyObject *gk_lengths_tuple(const int64_t *lengths, int count) {
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; i < count && tuple; i++) {
+        PyObject *length = PyLong_FromLongLong(lengths[i]);
         if (!length || PyTuple_SetItem(tuple, i, length) < 0)
             Py_CLEAR(tuple);
     }
     return tuple;
+}
+
+PyObject *gk_shape_tuple(const gk_array *array) {
+    return gk_lengths_tuple(array->shape, array->ndim);
 }

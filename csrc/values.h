@@ -27,6 +27,7 @@ int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize
    a kind of; always returns -1. */
 int gk_name_failure(const char *operation);
 
+PyObject *gk_lengths_tuple(const int64_t *lengths, int count);
 /* A tuple of the lengths. */
 PyObject *gk_shape_tuple(const gk_array *array);
 

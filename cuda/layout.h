@@ -1,16 +1,43 @@
-/* The shape and strides of a strided copy, as the host hands them to the kernel (C and CUDA). */
+/* Shapes, strides and operands, as the host hands them to a kernel (C and CUDA). */
 #ifndef GK_LAYOUT_H
 #define GK_LAYOUT_H
 
 #include <stdint.h>
 
-#define GK_LAYOUT_DIMENSIONS 8 /* after neighbouring axes that form one run have been merged */
+enum {
+    GK_LAYOUT_DIMENSIONS = 8, /* after neighbouring axes that form one run have been merged */
+    GK_LAYOUT_ARRAYS = 4,     /* a result and its operands */
+    GK_LAYOUT_OPERANDS = GK_LAYOUT_ARRAYS - 1,
+};
 
+/* Division by an invariant: n / d == (n + high word of n * multiplier) >> shift, for n < 2^31.
+   After T. Granlund and P. Montgomery, "Division by Invariant Integers using Multiplication". */
+typedef struct gk_divisor {
+    uint32_t value, multiplier, shift;
+} gk_divisor;
+
+/* How several arrays of one shape are walked side by side; array 0 is the one that is written. */
 typedef struct gk_layout {
     int32_t ndim;
-    int64_t shape[GK_LAYOUT_DIMENSIONS];
-    int64_t to[GK_LAYOUT_DIMENSIONS];   /* strides in bytes; 0 repeats an element (broadcasting) */
-    int64_t from[GK_LAYOUT_DIMENSIONS];
+    gk_divisor length[GK_LAYOUT_DIMENSIONS];
+    int64_t stride[GK_LAYOUT_ARRAYS][GK_LAYOUT_DIMENSIONS]; /* bytes; 0 repeats an element */
 } gk_layout;
+
+/* How a stack of matrices is cut into tiles, and the steps in bytes from one element to the next. A
+   row of the matrix that is read is a column of the one that is written. */
+typedef struct gk_tiles {
+    uint64_t rows, columns;
+    gk_divisor in_matrix, across; /* tiles of one matrix, and tiles beside one another in it */
+    int64_t from_row, from_column, to_row, to_column;
+} gk_tiles;
+
+/* The operands of an elementwise kernel. Bit k of `repeated`: one element of operand k serves all
+   that a vector holds (and in a kernel without a layout all of the result); it is at data[k], or,
+   where that is NULL, in the first bytes of value[k]: a number of the host's needs no copy. */
+typedef struct gk_terms {
+    const void *data[GK_LAYOUT_OPERANDS];
+    uint64_t value[GK_LAYOUT_OPERANDS];
+    uint32_t repeated;
+} gk_terms;
 
 #endif

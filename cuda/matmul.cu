@@ -2,17 +2,17 @@
 // of C a block, one element a thread; what changes is where the operands are read from.
 #include "device.cuh"
 
-GK_TILE(matmul, naive, float32, gk_matmul_naive_f32, 32, 32, 1024, 75, "neighbouring threads take neighbouring rows: every load of A and store of C is uncoalesced")
-GK_TILE(matmul, coalesced, float32, gk_matmul_coalesced_f32, 32, 32, 1024, 75, "neighbouring threads take neighbouring columns: one transaction a warp")
-GK_TILE(matmul, tiled, float32, gk_matmul_tiled_f32, 32, 32, 1024, 75, "tiles of A and B in shared memory: each element is read from memory n / 32 times, not n")
+GK_TILE(matmul, naive, float32, gk_matmul_naive_f32, 32, 32, 1024, 1, 75, "neighbouring threads take neighbouring rows: every load of A and store of C is uncoalesced")
+GK_TILE(matmul, coalesced, float32, gk_matmul_coalesced_f32, 32, 32, 1024, 1, 75, "neighbouring threads take neighbouring columns: one transaction a warp")
+GK_TILE(matmul, tiled, float32, gk_matmul_tiled_f32, 32, 32, 1024, 1, 75, "tiles of A and B in shared memory: each element is read from memory n / 32 times, not n")
 GK_LIBRARY(matmul, cublas, float32, 75, "NVIDIA's library, in full float32 (no tf32)")
-GK_TILE(matmul, naive, float64, gk_matmul_naive_f64, 32, 32, 1024, 75, "neighbouring threads take neighbouring rows: uncoalesced")
-GK_TILE(matmul, coalesced, float64, gk_matmul_coalesced_f64, 32, 32, 1024, 75, "neighbouring threads take neighbouring columns")
-GK_TILE(matmul, tiled, float64, gk_matmul_tiled_f64, 32, 32, 1024, 75, "tiles of A and B in shared memory")
+GK_TILE(matmul, naive, float64, gk_matmul_naive_f64, 32, 32, 1024, 1, 75, "neighbouring threads take neighbouring rows: uncoalesced")
+GK_TILE(matmul, coalesced, float64, gk_matmul_coalesced_f64, 32, 32, 1024, 1, 75, "neighbouring threads take neighbouring columns")
+GK_TILE(matmul, tiled, float64, gk_matmul_tiled_f64, 32, 32, 1024, 1, 75, "tiles of A and B in shared memory")
 GK_LIBRARY(matmul, cublas, float64, 75, "NVIDIA's library")
-GK_TILE(matmul, tiled, float16, gk_matmul_tiled_f16, 32, 32, 1024, 75, "tiles in shared memory, accumulated in float32, rounded once")
+GK_TILE(matmul, tiled, float16, gk_matmul_tiled_f16, 32, 32, 1024, 1, 75, "tiles in shared memory, accumulated in float32, rounded once")
 GK_LIBRARY(matmul, cublas, float16, 75, "NVIDIA's library on tensor cores, accumulated in float32")
-GK_TILE(matmul, tiled, bfloat16, gk_matmul_tiled_bf16, 32, 32, 1024, 75, "tiles in shared memory, accumulated in float32, rounded once")
+GK_TILE(matmul, tiled, bfloat16, gk_matmul_tiled_bf16, 32, 32, 1024, 1, 75, "tiles in shared memory, accumulated in float32, rounded once")
 GK_LIBRARY(matmul, cublas, bfloat16, 75, "NVIDIA's library on tensor cores, accumulated in float32")
 
 #ifndef GK_ROWS_ONLY

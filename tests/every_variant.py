@@ -25,12 +25,19 @@ def check(name: str, got: gk.DeviceArray, expected: np.ndarray, tolerance: float
         raise SystemExit(f"{name}: wrong by {error.max()}")
 
 
-def run_add(variant: Variant) -> None:
+def run_elementwise(variant: Variant) -> None:
+    operation = getattr(gk, variant.op)
+    dtype = gk.empty(0, variant.dtype).dtype
+    count = {"scale_add": 3, "negative": 1, "abs": 1, "sqrt": 1, "exp": 1}.get(variant.op, 2)
     for length in LENGTHS:
-        a, b = (random_array((length,), gk.empty(0, variant.dtype).dtype) for _ in range(2))
-        out = gk.empty(length, variant.dtype)
-        gk.add(gk.to_device(a), gk.to_device(b), out=out, variant=variant.variant)
-        check(str(variant), out, a + b, 0.0)
+        operands = [random_array((length,), dtype) for _ in range(count)]
+        there = [gk.to_device(np.abs(operand) + 1) for operand in operands]
+        out = gk.empty(length, dtype)
+        operation(*there, out=out, variant=variant.variant)
+        again = operation(*(operand.to_host() for operand in there))
+        check(str(variant), out, again, 0.0)
+    wide = gk.to_device(np.ones((64, 65), dtype))
+    operation(*[wide[:, 1:]] * (count - 1), wide[0, 1:], variant=variant.variant)
 
 
 def run_sum(variant: Variant) -> None:
@@ -82,7 +89,7 @@ def run_transpose(variant: Variant) -> None:
 
 
 REDUCTIONS = ("mean", "prod", "max", "min", "norm", "argmax", "argmin")
-RUNS = {"add": run_add, "sum": run_sum, "matmul": run_matmul, "transpose": run_transpose}
+RUNS = {"sum": run_sum, "matmul": run_matmul, "transpose": run_transpose}
 RUNS |= {"dot": run_dot, **dict.fromkeys(REDUCTIONS, run_reduction)}
 
 
@@ -90,7 +97,7 @@ def main() -> None:
     launched = 0
     for variant in gk.variants():
         if variant.runs:
-            RUNS[variant.op](variant)
+            RUNS.get(variant.op, run_elementwise)(variant)
             launched += 1
     gk.synchronize()
     print(f"{launched} variants right on {gk.device_info()[0].name}")

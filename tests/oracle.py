@@ -8,6 +8,7 @@ number of roundings that an element goes through in the variant at hand.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -104,7 +105,7 @@ def _require(holds: Array, got: Array, exact: Array, bound: Array, case: str) ->
     )
 
 
-# --- add --------------------------------------------------------------------------------------
+# --- elementwise ------------------------------------------------------------------------------
 
 
 def add(a: Any, b: Any) -> Array:
@@ -112,6 +113,66 @@ def add(a: Any, b: Any) -> Array:
     with np.errstate(all="ignore"):
         total = np.asarray(np.add(a, b))
     return total.astype(total.dtype.newbyteorder("="), copy=False)
+
+
+def _native(array: Any) -> Array:
+    array = np.asarray(array)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def assert_elementwise(op: str, got: Any, operands: Sequence[Any], case: str) -> None:
+    """`got` is what NumPy makes of the operands: to the bit where one rounding decides it."""
+    native = [_native(operand) for operand in operands]
+    with np.errstate(all="ignore"):
+        if op == "exp":
+            _assert_exp(np.asarray(got), native[0], case)
+        elif op == "scale_add" and is_float(native[0].dtype):
+            _assert_fused(np.asarray(got), *native, case)
+        elif op == "scale_add":
+            assert_same(got, np.asarray(native[0] * native[1] + native[2]), case)
+        elif op in ("maximum", "minimum"):
+            # Of two zeros of different signs NumPy takes one or the other, as its CPU likes.
+            want = np.asarray(getattr(np, op)(*native))
+            zero = want.dtype.type(0)
+            assert_same(*(np.where(x == zero, zero, x) for x in (np.asarray(got), want)), case)
+        else:
+            assert_same(got, np.asarray(getattr(np, op)(*native)), case)
+
+
+def _spacing(exact: Array, dtype: np.dtype[Any]) -> Array:
+    """One unit in the last place of `dtype` at each of the values."""
+    _, exponent = np.frexp(np.where(np.isfinite(exact), exact, 1))
+    unit = np.ldexp(LONG.type(roundoff(dtype)), exponent)
+    return np.maximum(unit, LONG.type(tiniest(dtype)))
+
+
+def _assert_near(got: Array, exact: Array, bound: Array, case: str) -> None:
+    """|got - exact| <= bound, infinite from the overflow threshold on, NaN where it is NaN."""
+    wide = got.astype(LONG)
+    finite = np.isfinite(exact)
+    beyond = finite & (np.abs(exact) >= ceiling(got.dtype))
+    same = np.where(finite, np.abs(wide - exact) <= bound, wide == exact)
+    same |= np.isnan(wide) & np.isnan(exact)
+    _require(np.where(beyond, wide == np.copysign(np.inf, exact), same), got, exact, bound, case)
+
+
+def _assert_exp(got: Array, a: Array, case: str) -> None:
+    assert (got.shape, got.dtype) == (a.shape, a.dtype), case
+    exact = np.asarray(np.exp(a.astype(LONG)))
+    ulps = 0.51 if a.dtype.name in HALVES else 2.0
+    near = np.abs(exact) < ceiling(got.dtype) * (1 - 4 * roundoff(got.dtype))
+    calm = near | ~np.isfinite(a.astype(LONG)) | (exact > ceiling(got.dtype) * (1 + 1e-6))
+    bound = ulps * _spacing(exact, got.dtype)
+    _assert_near(np.where(calm, got, got.dtype.type(0)), np.where(calm, exact, 0), bound, case)
+
+
+def _assert_fused(got: Array, a: Array, x: Array, y: Array, case: str) -> None:
+    product = a.astype(LONG) * x.astype(LONG)
+    exact = np.asarray(product + y.astype(LONG))
+    assert got.shape == exact.shape, f"{case}: shape {got.shape}"
+    assert got.dtype == a.dtype, f"{case}: {got.dtype}"
+    slack = (np.abs(product) + np.abs(exact)) * LONG.type(2.0**-62)
+    _assert_near(got, exact, _spacing(exact, got.dtype) / 2 + slack, case)
 
 
 # --- sum --------------------------------------------------------------------------------------

@@ -156,6 +156,107 @@ def test_plus_a_scalar():
         oracle.assert_same(got.to_host(), oracle.add(a, np.float32(2)), "scalar")
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arithmetic(dtype):
+    a, b = random((3, 4), DTYPES[dtype], 1), random((4,), DTYPES[dtype], 2)
+    x, y = gk.to_device(a), gk.to_device(b)
+    with np.errstate(all="ignore"):
+        pairs = [(x - y, a - b), (x * y, a * b), (-x, -a), (abs(x), abs(a)), (2 - x, 2 - a)]
+        pairs += [(x * 3, a * 3), (3 * x, 3 * a), (a - y, a - b), (x - b, a - b)]
+        if dtype not in ("int32", "int64", "int8", "uint8"):
+            pairs += [(x / y, a / b), (1 / x, 1 / a), (x / 2, a / 2)]
+    for got, want in pairs:
+        assert isinstance(got, gk.DeviceArray)
+        oracle.assert_same(got.to_host(), want.astype(a.dtype), dtype)
+
+
+KEYS = [
+    *(0, -1, np.int64(1), slice(1, None), slice(None, None, -1), slice(5, 2), slice(-100, 100)),
+    *((slice(None), 1), (Ellipsis, 3), (Ellipsis, None, slice(0, 4, 2)), (None, 1, Ellipsis, -2)),
+    *((1, 2, 3, 4), (slice(3, 0, -2), Ellipsis, slice(4, None, -3)), Ellipsis, (), None),
+    *((1, slice(1, 5), slice(None, None, 2)), (slice(None, None, 10**18), Ellipsis)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "int64"])
+def test_views_are_numpys(dtype, balanced):
+    a = random((2, 3, 4, 5), DTYPES[dtype])
+    device = gk.to_device(a)
+    for key in KEYS:
+        view, want = device[key], np.asarray(a[key])
+        assert (view.shape, view.ndim, view.size) == (want.shape, want.ndim, want.size), key
+        oracle.assert_same(view.to_host(), want.copy(), f"{key}")
+        oracle.assert_same(np.asarray(view.T), want.T.copy(), f"{key} .T")
+        oracle.assert_same((view + view.T.T).to_host(), oracle.add(want, want), f"{key} +")
+        oracle.assert_same(view.reshape(-1).to_host(), want.reshape(-1), f"{key} reshape")
+        oracle.assert_same(gk.to_device(view).to_host(), want.copy(), f"{key} to_device")
+        assert repr(view).endswith(f"shape={want.shape}, dtype={dtype})"), key
+    del view
+
+
+def test_views_share_memory():
+    a = random((6, 7), DTYPES["float32"])
+    device = gk.to_device(a)
+    address = device.__cuda_array_interface__["data"][0]
+    part = device[1::2, ::-3]
+    interface = part.__cuda_array_interface__
+    assert interface["data"][0] == address + a[1::2, ::-3].ctypes.data - a.ctypes.data
+    assert interface["strides"] == a[1::2, ::-3].strides
+    gk.add(part, 1, out=part)
+    a[1::2, ::-3] += 1
+    oracle.assert_same(device.to_host(), a, "through a view")
+    gk.multiply(device.T, 2, out=device.reshape(42).reshape((6, 7)).T)
+    oracle.assert_same(device.to_host(), a * 2, "through .T and reshape")
+    assert repr(gk.to_device(np.arange(5000.0))[::-2]).startswith(
+        "DeviceArray([4999., 4997., 4995."
+    )
+    assert device.T.__cuda_array_interface__["strides"] == a.T.strides
+    assert device[2].__cuda_array_interface__["strides"] is None
+
+
+def test_a_view_keeps_its_memory():
+    before = settled()
+    device = gk.to_device(np.ones((100, 100), np.float32))
+    view = device[3:5].T[0][None]
+    del device
+    assert _core.live_bytes() >= before + 40000
+    assert view.to_host().tolist() == [[1, 1]]
+    del view
+    assert settled() == before
+
+
+@pytest.mark.parametrize(
+    "key", [7, -3, 10**30, (0, 3), (0,) * 5, (Ellipsis, Ellipsis), (slice(None), 0, 0, 0, 0)]
+)
+def test_index_errors_are_worded_as_numpy_words_them(key):
+    a = random((2, 3, 4, 5), DTYPES["float32"])
+    with pytest.raises(IndexError) as ours:
+        gk.to_device(a)[key]
+    if key == 10**30:
+        return
+    with pytest.raises(IndexError) as numpys:
+        a[key]
+    assert str(ours.value) == str(numpys.value)
+
+
+@pytest.mark.parametrize("key", ["x", 1.5, True, [0], np.zeros(3, int), (0, None, 2.0)])
+def test_what_is_no_index_of_a_view(key):
+    with pytest.raises(IndexError, match="only integers, slices"):
+        gk.empty((2, 3))[key]
+    with pytest.raises((ValueError, TypeError)):
+        gk.empty((2, 3))[:: 0 if key == "x" else "1"]
+
+
+@pytest.mark.parametrize(("shape", "new"), [((6,), (2, 3)), ((2, 3), (-1,)), ((0, 5), (5, -1, 2))])
+def test_reshape(shape, new):
+    a = random(shape, DTYPES["float32"])
+    for device, host in ((gk.to_device(a), a), (gk.to_device(a).T, a.T)):
+        oracle.assert_same(device.reshape(new).to_host(), host.reshape(new), f"{new}")
+        oracle.assert_same(device.reshape(*new).to_host(), host.reshape(new), f"{new}")
+        oracle.assert_same(device.reshape(list(new)).to_host(), host.reshape(new), f"{new}")
+    assert gk.to_device(a[:1]).reshape(gk.to_device(a[:1]).shape).shape == a[:1].shape
+
+
 def test_plus_in_place():
     a = random((3, 4), DTYPES["float32"])
     device = gk.to_device(a)
@@ -242,7 +343,8 @@ def check(op, got, a, b):
 def test_results_do_not_share_memory_with_operands():
     a = random((5, 5), DTYPES["float32"])
     device = gk.to_device(a)
-    for got in (gk.transpose(device), device.T, gk.add(device, 0.0), gk.to_device(device)):
+    copied = device.T.reshape(25)
+    for got in (gk.transpose(device), copied, gk.add(device, 0.0), gk.to_device(device)):
         gk.add(got, 1.0, out=got)
         oracle.assert_same(device.to_host(), a, "the operand")
     flat = gk.to_device(a[0])

@@ -117,6 +117,18 @@ DTYPE_ERRORS = {
     "empty objects": (lambda x: gk.empty((2,), object), ("empty: ", "dtype('O')")),
     "a float and integers": (lambda x: gk.add(x.i32, 1.5), ("add: ", "int32", "float")),
     "a float and device integers": (lambda x: gk.add(1.5, x.d_i32), ("add: ", "int32", "float")),
+    "a third operand of another dtype": (
+        lambda x: gk.scale_add(x.f32, x.f32, x.f64),
+        ("scale_add: ", "float32", "float64", "astype"),
+    ),
+    "divide integers": (
+        lambda x: gk.divide(x.i32, x.i32),
+        ("divide: ", "int32", "float32, float64, float16, bfloat16", "astype"),
+    ),
+    "sqrt of integers": (lambda x: gk.sqrt(x.d_i32), ("sqrt: ", "int32", "float32", "astype")),
+    "transpose by floats": (lambda x: gk.transpose(x.f32, (0.0, 1.0)), ("transpose: ", "float")),
+    "transpose by a number": (lambda x: gk.transpose(x.f32, 1), ("transpose: ", "int")),
+    "reshape by floats": (lambda x: x.d_f32.reshape(2.0, 3), ("reshape: ", "float")),
     "a complex and floats": (lambda x: gk.add(x.f32, 1j), ("add: ", "complex")),
 }
 
@@ -213,7 +225,28 @@ SHAPE_ERRORS = {
         lambda x: gk.matmul(x.f32, x.wide, out=x.small),
         ("matmul: ", "out", "(2,2)", "(2,4)"),
     ),
-    "transpose of 3-d": (lambda x: gk.transpose(x.cube), ("transpose: ", "(2,2,2)", "2")),
+    "transpose by too few axes": (
+        lambda x: gk.transpose(x.cube, (1, 0)),
+        ("transpose: ", "(1, 0)", "3"),
+    ),
+    "transpose by an axis twice": (
+        lambda x: gk.transpose(x.d_cube, (1, 0, -2)),
+        ("transpose: ", "(1, 0, -2)", "3"),
+    ),
+    "transpose by no axis": (lambda x: gk.transpose(x.f32, (0, 2)), ("transpose: ", "(0, 2)")),
+    "scale_add": (
+        lambda x: gk.scale_add(2.0, x.f32, x.d_four),
+        ("scale_add: ", "operands could not be broadcast together with shapes () (2,3) (4,)"),
+    ),
+    "reshape": (
+        lambda x: x.d_f32.reshape(4, 2),
+        ("cannot reshape array of size 6 into shape (4, 2)",),
+    ),
+    "reshape by an unknown length": (
+        lambda x: x.d_f32.reshape(4, -1),
+        ("cannot reshape array of size 6 into shape (4, -1)",),
+    ),
+    "reshape by two unknown lengths": (lambda x: x.d_f32.reshape((-1, -1)), ("cannot reshape",)),
     "transpose into another shape": (
         lambda x: gk.transpose(x.f32, out=x.out),
         ("transpose: ", "out", "(2,3)", "(3,2)"),

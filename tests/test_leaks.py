@@ -66,6 +66,12 @@ GOOD = {
     "matmul on the device": lambda x: gk.matmul(x.device, x.device, out=x.device_out),
     "transpose": lambda x: gk.transpose(x.a, out=x.out),
     "operators": lambda x: (x.device + x.scalar, x.a @ x.device, x.device.T),
+    "arithmetic": lambda x: (x.device - 1, 2 / x.device, -abs(x.device) * x.device),
+    "other operations": lambda x: (gk.scale_add(x.scalar, x.device, x.b), gk.exp(x.device)),
+    "views": lambda x: (x.device[1:, None, ::-2].T, x.device.reshape(-1, 4), x.device[-1]),
+    "copies of views": lambda x: (x.device.T.reshape(64), x.device[::2].to_host()),
+    "matrix_transpose": lambda x: gk.matrix_transpose(x.device[None, ::-1]),
+    "transpose by axes": lambda x: gk.transpose(x.a, (0, 1)),
     "to_device": lambda x: gk.to_device(x.strided),
     "to_host": lambda x: (x.device.to_host(), x.device.to_host(x.out)),
     "asarray": lambda x: (np.asarray(x.device), np.asarray(x.device, np.float64)),
@@ -103,6 +109,12 @@ BAD = {
     "too large": lambda x: gk.empty((1 << 50,), x.dtype),
     "no dtype": lambda x: gk.empty(x.shape, "float31"),
     "no shape": lambda x: gk.empty((-1, 2), x.dtype),
+    "an index": lambda x: x.device[1, 9],
+    "too many indices": lambda x: x.device[x.axes + x.axes],
+    "no index": lambda x: x.device[x.list],
+    "a shape that does not fit": lambda x: x.device.reshape(3, -1),
+    "no axes": lambda x: gk.transpose(x.device, (0, 0)),
+    "a third dtype": lambda x: gk.scale_add(x.scalar, x.a, x.wide),
     "an operator": lambda x: x.device + x.list,
     "no copy": lambda x: x.device.__array__(copy=False),
     "seconds of nothing": lambda x: gk.Event().seconds_since(gk.Event()),
@@ -117,7 +129,7 @@ def changed(x, **changes):
 def tried(call, things):
     try:
         call(things)
-    except (TypeError, ValueError, MemoryError, gk.CudaError):
+    except (IndexError, TypeError, ValueError, MemoryError, gk.CudaError):
         return True
     return False
 

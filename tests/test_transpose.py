@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ from arrays import (
     random,
     variants,
 )
+from gpukern import _core
 
 ROWS = variants("transpose")
 SHAPES = (
@@ -114,6 +117,63 @@ def test_less_than_two_dimensions_stay_as_they_are(shape):
     oracle.assert_same(gk.transpose(a), a, "host")
     got = gk.transpose(gk.to_device(a))
     oracle.assert_same(got.to_host(), a, "device")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+@pytest.mark.parametrize("shape", [(3, 33, 65), (2, 3, 32, 64), (2, 1, 3, 5, 4)])
+def test_stacks(variant, dtype, shape):
+    a = random(shape, DTYPES[dtype])
+    device = gk.to_device(a)
+    orders = [None, (*range(len(shape) - 2), -1, -2), tuple(np.roll(range(len(shape)), 1))]
+    for order in orders:
+        want = np.ascontiguousarray(a.transpose(order))
+        got = gk.transpose(device, order, variant=variant)
+        oracle.assert_same(got.to_host(), want, f"{order}")
+        oracle.assert_same(gk.transpose(a, axes=order, variant=variant), want, f"{order}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
+def test_every_order_of_the_axes_of_views(dtype):
+    a = random((9, 12, 10, 24), DTYPES[dtype])
+    device = gk.to_device(a)
+    for order in itertools.permutations(range(4)):
+        want = np.ascontiguousarray(a.transpose(order))
+        oracle.assert_same(gk.transpose(device, order).to_host(), want, f"{order}")
+        key = (slice(1, None), slice(None, None, -2), slice(None), slice(2, 21))
+        want = np.ascontiguousarray(a[key].transpose(order))
+        oracle.assert_same(gk.transpose(device[key], order).to_host(), want, f"{order} of a view")
+        oracle.assert_same(device.T.T[key].to_host(), np.ascontiguousarray(a[key]), "to_host")
+
+
+def test_matrix_transpose():
+    a = random((2, 3, 5, 4), DTYPES["float32"])
+    want = np.ascontiguousarray(np.matrix_transpose(a))
+    oracle.assert_same(gk.matrix_transpose(a), want, "host")
+    oracle.assert_same(gk.matrix_transpose(gk.to_device(a)).to_host(), want, "device")
+    oracle.assert_same(gk.matrix_transpose(a[0, 0]), np.ascontiguousarray(a[0, 0].T), "2-D")
+    with pytest.raises(ValueError, match=r"matrix_transpose: .*\(4,\).*2"):
+        gk.matrix_transpose(a[0, 0, 0])
+
+
+def test_the_default_turns_words():
+    ran = []
+    for dtype, shape in (("int8", (64, 64)), ("int8", (64, 63)), ("float32", (33, 35))):
+        _core.profile_start()
+        gk.transpose(gk.empty(shape, dtype))
+        ran += [record["variant"] for record in _core.profile_stop()]
+    assert ran == ["vectorized", "tiled_padded", "vectorized"]
+
+
+@pytest.mark.parametrize(("dtype", "run"), [("float32", 4), ("int8", 16), ("float64", 2)])
+def test_rows_of_short_runs_move_as_wide_elements(dtype, run):
+    a = random((33, 40, run), DTYPES[dtype])
+    _core.profile_start()
+    got = gk.transpose(gk.to_device(a), (1, 0, 2))
+    assert _core.profile_stop()[-1]["variant"] == "vectorized"
+    oracle.assert_same(got.to_host(), np.ascontiguousarray(a.transpose(1, 0, 2)), f"runs of {run}")
+    for part in (got[:, 1:], got[:, :, 1:], got[..., : run // 2]):
+        want = np.ascontiguousarray(part.to_host().transpose(1, 0, 2))
+        oracle.assert_same(gk.transpose(part, (1, 0, 2)).to_host(), want, "views")
 
 
 def test_the_attribute():

@@ -4,6 +4,7 @@
 #ifndef GK_CUDA_SIM_H
 #define GK_CUDA_SIM_H
 
+#include <fenv.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>

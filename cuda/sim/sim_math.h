@@ -87,6 +87,15 @@ static inline float __fadd_rn(float x, float y) { return x + y; }
 static inline float __fsub_rn(float x, float y) { return x - y; }
 static inline float __fmul_rn(float x, float y) { return x * y; }
 static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+static inline float gk_sim_fmaf_towards(int mode, volatile float x, volatile float y, volatile float z) {
+    int before = fegetround();
+    fesetround(mode);
+    volatile float rounded = fmaf(x, y, z);
+    fesetround(before);
+    return rounded;
+}
+static inline float __fmaf_rd(float x, float y, float z) { return gk_sim_fmaf_towards(FE_DOWNWARD, x, y, z); }
+static inline float __fmaf_ru(float x, float y, float z) { return gk_sim_fmaf_towards(FE_UPWARD, x, y, z); }
 static inline double __dadd_rn(double x, double y) { return x + y; }
 static inline double __dmul_rn(double x, double y) { return x * y; }
 static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias, final
+from types import EllipsisType
+from typing import Any, Final, Literal, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,8 @@ _Operand: TypeAlias = Any
 # None, an integer handle, a stream of PyTorch, CuPy or Numba, or an object with __cuda_stream__.
 _Stream: TypeAlias = Any
 _Axes: TypeAlias = int | tuple[int, ...] | None
+
+_Index: TypeAlias = SupportsIndex | slice | EllipsisType | None
 
 class CudaError(RuntimeError): ...
 class DeviceLostError(CudaError): ...
@@ -47,10 +50,20 @@ class DeviceArray:
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
     ) -> npt.NDArray[Any]: ...
+    def reshape(self, *shape: int | Sequence[int]) -> DeviceArray: ...
     def __len__(self) -> int: ...
+    def __getitem__(self, key: _Index | tuple[_Index, ...], /) -> DeviceArray: ...
     def __bool__(self) -> bool: ...
     def __add__(self, other: _Operand, /) -> DeviceArray: ...
     def __radd__(self, other: _Operand, /) -> DeviceArray: ...
+    def __sub__(self, other: _Operand, /) -> DeviceArray: ...
+    def __rsub__(self, other: _Operand, /) -> DeviceArray: ...
+    def __mul__(self, other: _Operand, /) -> DeviceArray: ...
+    def __rmul__(self, other: _Operand, /) -> DeviceArray: ...
+    def __truediv__(self, other: _Operand, /) -> DeviceArray: ...
+    def __rtruediv__(self, other: _Operand, /) -> DeviceArray: ...
+    def __neg__(self) -> DeviceArray: ...
+    def __abs__(self) -> DeviceArray: ...
     def __matmul__(self, other: _Operand, /) -> DeviceArray: ...
     def __rmatmul__(self, other: _Operand, /) -> DeviceArray: ...
 
@@ -63,6 +76,93 @@ class Event:
 def add(
     a: _Operand,
     b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def subtract(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def multiply(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def divide(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def maximum(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def minimum(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def scale_add(
+    a: _Operand,
+    x: _Operand,
+    y: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def negative(
+    a: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def abs(
+    a: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def sqrt(
+    a: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def exp(
+    a: _Operand,
     /,
     out: Any = None,
     *,
@@ -171,6 +271,15 @@ def matmul(
     stream: _Stream = None,
 ) -> Any: ...
 def transpose(
+    a: _Operand,
+    /,
+    axes: Sequence[int] | None = None,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def matrix_transpose(
     a: _Operand, /, out: Any = None, *, variant: str | None = None, stream: _Stream = None
 ) -> Any: ...
 def to_device(a: Any, /, stream: _Stream = None) -> DeviceArray: ...

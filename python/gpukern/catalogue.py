@@ -17,6 +17,7 @@ _BITS = {
     "bits16": ("float16", "bfloat16"),
     "bits32": ("float32", "int32"),
     "bits64": ("float64", "int64"),
+    "bits128": (),
 }
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8")

@@ -1,0 +1,371 @@
+"""The elementwise operations: every kernel on every nasty array, with canaries round what is
+written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import gpukern as gk
+import oracle
+from arrays import (
+    DTYPES,
+    LAYOUTS,
+    SIZES,
+    DeviceView,
+    c_strides,
+    contents,
+    dtypes_of,
+    is_float,
+    nasty,
+    on_device,
+    on_gpu,
+    places,
+    random,
+    variants,
+)
+from gpukern import _core
+
+OPERANDS = dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum"), 2)
+OPERANDS |= {"scale_add": 3, "negative": 1, "abs": 1, "sqrt": 1, "exp": 1}
+FLOATS = ("divide", "sqrt", "exp")
+KERNELS = [(op, *row) for op in OPERANDS for row in variants(op)]
+PAIRS = [(op, dtype) for op in OPERANDS for dtype in dtypes_of(op)]
+ADD = variants("add")
+SHAPES = ((), (1,), (17,), (1037,), (33, 65), (3, 5, 7))
+BROADCASTS = (
+    *(((7, 5), (5,)), ((7, 5), (7, 1)), ((1, 5), (7, 1)), ((4,), ()), ((), (2, 3))),
+    *(((2, 3, 4), (3, 1)), ((1, 1, 1), (2, 3, 4)), ((5, 1, 4, 1), (3, 1, 6)), ((1,), (1, 1))),
+    *(((0, 3), (1,)), ((4, 1), (0,)), ((2, 1, 0), (5, 1)), ((16, 32), (32,)), ((16, 32), (16, 1))),
+)
+
+
+def run(op, *operands, **options):
+    return getattr(gk, op)(*operands, **options)
+
+
+def others(op, a):
+    """Random operands to go with `a`."""
+    return [random(a.shape, a.dtype.newbyteorder("="), 3 + i) for i in range(OPERANDS[op] - 1)]
+
+
+def some(op, shape, dtype, seed=4):
+    """Random operands, all in the domain of the operation."""
+    arrays = [random(shape, DTYPES[dtype], seed + i) for i in range(OPERANDS[op])]
+    return [np.abs(arrays[0])] if op == "sqrt" else arrays
+
+
+def home(shape, dtype):
+    return dict(places(shape, DTYPES[dtype]))["aligned"]
+
+
+def test_every_operation_has_every_dtype_that_numpy_gives_back():
+    assert set(OPERANDS) <= set(gk.__all__)
+    for op in OPERANDS:
+        wanted = {name for name in DTYPES if op not in FLOATS or is_float(DTYPES[name])}
+        assert set(dtypes_of(op)) == wanted, op
+
+
+@pytest.mark.parametrize(("op", "variant", "dtype"), KERNELS)
+def test_sizes_and_layouts_from_the_host(op, variant, dtype):
+    for size in SIZES:
+        operands = others(op, a := random(size, DTYPES[dtype], size))
+        got = run(op, a, *operands, variant=variant)
+        oracle.assert_elementwise(op, got, [a, *operands], f"{size}")
+    for name, layout in LAYOUTS.items():
+        a = layout(random((5, 7, 16), DTYPES[dtype], 2))
+        operands = others(op, a)
+        for order in ([a, *operands], [*operands, a]):
+            oracle.assert_elementwise(op, run(op, *order, variant=variant), order, name)
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ADD)
+def test_add_of_every_nasty_array(variant, dtype):
+    for case, a in nasty(DTYPES[dtype]):
+        b = random(a.shape, DTYPES[dtype], 3)
+        oracle.assert_same(gk.add(a, b, variant=variant), oracle.add(a, b), f"{case} + random")
+        oracle.assert_same(gk.add(b, a, variant=variant), oracle.add(b, a), f"random + {case}")
+
+
+@pytest.mark.parametrize(("op", "variant", "dtype"), KERNELS)
+def test_every_content_with_others(op, variant, dtype):
+    named = list(contents(DTYPES[dtype], 1037))
+    for i, (case, a) in enumerate(named):
+        rest = [named[(i * 3 + k) % len(named)][1][::-1] for k in range(1, OPERANDS[op])]
+        oracle.assert_elementwise(op, run(op, a, *rest, variant=variant), [a, *rest], case)
+
+
+@pytest.mark.parametrize(("op", "dtype"), PAIRS)
+def test_every_content_with_every_other(op, dtype):
+    named = list(contents(DTYPES[dtype], 1037))
+    for left, a in named if OPERANDS[op] > 1 else ():
+        for right, b in named:
+            operands = [a, b[::-1], b][: OPERANDS[op]]
+            oracle.assert_elementwise(op, run(op, *operands), operands, f"{left}, {right}")
+
+
+@pytest.mark.parametrize(("op", "variant", "dtype"), KERNELS)
+@pytest.mark.parametrize("shape", [(33, 64)])
+def test_places_on_the_device(op, variant, dtype, shape, balanced):
+    check_places(op, variant, dtype, shape)
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ADD)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_places_of_add_on_the_device(variant, dtype, shape, balanced):
+    check_places("add", variant, dtype, shape)
+
+
+def check_places(op, variant, dtype, shape):
+    operands = some(op, shape, dtype)
+    want = np.asarray(run(op, *operands))  # which other tests hold against NumPy
+    at_home = home(shape, dtype)
+    for case, place in places(shape, DTYPES[dtype]):
+        for moved in (0, OPERANDS[op], None):
+            spots = [place if moved in (i, None) else at_home for i in range(OPERANDS[op] + 1)]
+            there = [on_device(at, values) for at, values in zip(spots, operands, strict=False)]
+            out = on_device(spots[-1])
+            label = f"{moved} {case}"
+            views = [each.view for each in there]
+            assert run(op, *views, out=out.view, variant=variant) is out.view, label
+            assert out.holds(want), f"{label}: wrong, or written outside of out"
+            for each, values in zip(there, operands, strict=True):
+                assert each.holds(values), f"{label}: an operand was changed"
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ADD)
+def test_out_on_the_host_with_canaries(variant, dtype):
+    for shape in SHAPES:
+        a, b = (random(shape, DTYPES[dtype], seed) for seed in (4, 5))
+        for case, place in places(shape, DTYPES[dtype]):
+            block = place.block()
+            out = place.view(block)
+            assert gk.add(a, b, out=out, variant=variant) is out
+            np.testing.assert_array_equal(block, place.block(oracle.add(a, b)), case)
+
+
+@pytest.mark.parametrize(("op", "dtype"), [pair for pair in PAIRS if OPERANDS[pair[0]] > 1])
+@pytest.mark.parametrize("where", ["host", "device", "mixed"])
+def test_broadcasting(op, dtype, where):
+    for left, right in BROADCASTS:
+        operands = [random(s, DTYPES[dtype], i) for i, s in enumerate((left, right, (1,)))]
+        operands = operands[: OPERANDS[op]]
+        there = [
+            gk.to_device(operand) if where == "device" or (where == "mixed" and i == 0) else operand
+            for i, operand in enumerate(operands)
+        ]
+        got = run(op, *there)
+        assert isinstance(got, np.ndarray | np.generic if where == "host" else gk.DeviceArray)
+        oracle.assert_elementwise(op, np.asarray(got), operands, f"{left}, {right}")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), variants("scale_add"))
+def test_every_variant_broadcasts_on_the_device(variant, dtype):
+    for shapes in (((64, 48), (48,), (64, 1)), ((1,), (64, 48), (1, 48)), ((64, 1), (), (1, 48))):
+        operands = [random(shape, DTYPES[dtype], i) for i, shape in enumerate(shapes)]
+        got = gk.scale_add(*map(gk.to_device, operands), variant=variant)
+        oracle.assert_elementwise("scale_add", got.to_host(), operands, f"{shapes}")
+
+
+@settings(max_examples=30)
+@given(data=st.data(), pair=st.sampled_from(PAIRS))
+def test_any_shapes_that_broadcast_and_any_views(data, pair):
+    op, dtype = pair
+    count = OPERANDS[op]
+    shapes = data.draw(hnp.mutually_broadcastable_shapes(num_shapes=count, max_dims=4, max_side=6))
+    arrays = [random(shape, DTYPES[dtype], seed) for seed, shape in enumerate(shapes.input_shapes)]
+    keys = [data.draw(hnp.basic_indices(a.shape, allow_newaxis=True)) for a in arrays]
+    operands = [np.asarray(a[key]) for a, key in zip(arrays, keys, strict=True)]
+    views = [gk.to_device(a)[key] for a, key in zip(arrays, keys, strict=True)]
+    try:
+        np.broadcast_shapes(*(operand.shape for operand in operands))
+    except ValueError:
+        for wrong in (operands, views):
+            with pytest.raises(ValueError, match=f"{op}: operands could not be broadcast"):
+                run(op, *wrong)
+        return
+    label = f"{[operand.shape for operand in operands]}"
+    oracle.assert_elementwise(op, run(op, *operands), operands, label)
+    oracle.assert_elementwise(op, run(op, *views).to_host(), operands, f"{label} on the device")
+
+
+@pytest.mark.parametrize(("op", "dtype"), [pair for pair in PAIRS if OPERANDS[pair[0]] > 1])
+@pytest.mark.parametrize("device", [False, True])
+def test_python_scalars_take_the_dtype_of_the_array(op, dtype, device):
+    a = random((5, 3), DTYPES[dtype])
+    x = gk.to_device(a) if device else a
+    scalars = [0, 1, 100, True] + ([-1.5, 3.25, float("inf")] if is_float(DTYPES[dtype]) else [])
+    for scalar in scalars:
+        for place in range(OPERANDS[op]):
+            given = [scalar] * OPERANDS[op]
+            given[place] = x
+            same = [np.full(a.shape, scalar).astype(a.dtype)] * OPERANDS[op]
+            same[place] = a
+            oracle.assert_elementwise(op, np.asarray(run(op, *given)), same, f"{scalar} {place}")
+
+
+def test_scale_add_rounds_once():
+    """With two roundings each of these is the even neighbour."""
+    for dtype, digits in (("float16", 11), ("bfloat16", 8), ("float32", 24), ("float64", 53)):
+        kind = DTYPES[dtype].type
+        half, little = kind(2.0**-digits), kind(2.0 ** -(digits + 3))
+        just = np.array([1 + float(half) * 2 * k for k in (0, 1, 2)]).astype(kind)
+        above = gk.scale_add(np.full(3, half), np.full(3, kind(1) + little * 8), just)
+        oracle.assert_elementwise("scale_add", above, [half, kind(1) + little * 8, just], dtype)
+        tiny = kind(2.0**-24 if dtype == "float16" else 2.0**-100)
+        one, tie = kind(1), kind(1 + 2.0 ** (1 - digits))
+        # a * x is half a unit of 1 and a little more or less
+        for x in (np.nextafter(one, kind(2)), np.nextafter(one, kind(0))):
+            got = gk.scale_add(np.full(1, half), np.full(1, x), np.full(1, one))
+            want = tie if float(x) > 1 else one
+            assert got[0] == want, (dtype, x, tiny)
+
+
+@pytest.mark.parametrize(("op", "variant", "dtype"), KERNELS)
+@pytest.mark.parametrize("device", [False, True])
+def test_out_is_an_input(op, variant, dtype, device):
+    operands = some(op, 1037, dtype)
+    want = np.asarray(run(op, *operands))
+    for pick in range(OPERANDS[op]):
+        there = [gk.to_device(a) if device else a.copy() for a in operands]
+        assert run(op, *there, out=there[pick], variant=variant) is there[pick]
+        oracle.assert_same(np.asarray(there[pick]), want, f"{pick}")
+
+
+def test_out_holds_an_operand_of_one_element():
+    a = random(5000, DTYPES["float32"])
+    device = gk.to_device(a)
+    gk.add(device, device[3:4], out=device)
+    oracle.assert_same(device.to_host(), oracle.add(a, a[3:4]), "one element of out")
+    gk.multiply(device[7], device, out=device)
+    want = oracle.add(a, a[3:4])
+    oracle.assert_same(device.to_host(), want * want[7], "0-d")
+
+
+OVERLAPS = [(0, 1, 2), (1, 0, 2), (2, 1, 0), (3, 3, 2), (2, 2, 3), (0, 8, 4), (8, 0, 1)]
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ADD)
+@pytest.mark.parametrize("starts", OVERLAPS)
+def test_out_overlaps_the_inputs(variant, dtype, starts):
+    count, size = 1021, DTYPES[dtype].itemsize
+    base = random(count + 8, DTYPES[dtype], 6)
+    want = base.copy()
+    a, b, out = (want[start : start + count] for start in starts)
+    out[...] = oracle.add(a, b)
+
+    host = base.copy()
+    a, b, out = (host[start : start + count] for start in starts)
+    gk.add(a, b, out=out, variant=variant)
+    oracle.assert_same(host, want, "host")
+
+    device = gk.to_device(base)
+    place = home((count,), dtype)
+    a, b, out = (DeviceView(device, shifted(place, start * size)) for start in starts)
+    gk.add(a, b, out=out, variant=variant)
+    oracle.assert_same(device.to_host(), want, "device")
+
+
+def shifted(place, offset):
+    return type(place)(place.shape, place.dtype, offset, place.strides, place.total)
+
+
+@pytest.mark.parametrize("dtype", dtypes_of("add"))
+def test_out_is_the_input_backwards_or_transposed(dtype):
+    base = random((37, 37), DTYPES[dtype], 6)
+    size = DTYPES[dtype].itemsize
+    for case, strides, offset in (
+        ("transposed", c_strides((37, 37), size)[::-1], 0),
+        ("backwards", tuple(-s for s in c_strides((37, 37), size)), (37 * 37 - 1) * size),
+    ):
+        want = base.copy()
+        view = np.ndarray(want.shape, want.dtype, want, offset, strides)
+        view[...] = oracle.add(want, want)
+        host = base.copy()
+        gk.add(host, host, out=np.ndarray(host.shape, host.dtype, host, offset, strides))
+        oracle.assert_same(host, want, f"host {case}")
+        device = gk.to_device(base)
+        out = device.T if case == "transposed" else device[::-1, ::-1]
+        gk.add(device, device, out=out)
+        oracle.assert_same(device.to_host(), want, f"device {case}")
+
+
+def ran(call):
+    """The variant that `call` ran."""
+    _core.profile_start()
+    try:
+        call()
+    finally:
+        records = _core.profile_stop()
+    return records[0]["variant"]
+
+
+@pytest.mark.parametrize(("op", "dtype"), PAIRS)
+def test_misaligned_pointers_take_a_narrower_variant(op, dtype):
+    """All but the strided ones, which come first, form a ladder; its last step is the default."""
+    ladder = [v for v, name in variants(op) if name == dtype and not v.startswith("strided")]
+    shape = (1037,)
+    a = [random(shape, DTYPES[dtype])] * OPERANDS[op]
+    where = dict(places(shape, DTYPES[dtype]))
+    aligned, moved = on_device(where["aligned"], a[0]), on_device(where["one element off"], a[0])
+    out = gk.empty(shape, dtype)
+    for named in (None, ladder[-1]):
+        assert ran(lambda named=named: run(op, *a, variant=named)) == ladder[-1]
+        got = ran(lambda named=named: run(op, aligned.view, *a[1:], out=out, variant=named))
+        assert got == ladder[-1]
+        got = ran(lambda named=named: run(op, moved.view, *a[1:], out=out, variant=named))
+        assert got == ladder[0]
+        assert ran(lambda named=named: run(op, *a, out=moved.view, variant=named)) == ladder[0]
+
+
+@pytest.mark.parametrize("dtype", dtypes_of("add"))
+def test_strides_take_the_strided_variants(dtype):
+    wide = next(v for v, name in ADD if name == dtype and v.startswith("strided_"))
+    square, row = gk.empty((64, 64), dtype), gk.empty((64,), dtype)
+    column = gk.empty((64, 1), dtype)
+    for other in (row, column):
+        assert ran(lambda other=other: gk.add(square, other)) == wide
+        assert ran(lambda other=other: gk.add(square[:, 1:], other[:1])) == "strided"
+    assert ran(lambda: gk.add(square[::2], 1)) == wide
+    assert ran(lambda: gk.add(square, square.T)) == "strided"
+    assert not ran(lambda: gk.add(square.T, square.T, out=square.T)).startswith("strided")
+    for one in (row[3], row[3:4], 1):
+        assert not ran(lambda one=one: gk.add(square, one)).startswith("strided")
+
+
+def test_more_axes_than_a_kernel_takes():
+    shape = (2, 3) * 5
+    a = random(shape, DTYPES["float32"], 1)
+    order = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+    device = gk.transpose(gk.to_device(a.transpose(np.argsort(order))), order)
+    view = gk.to_device(np.repeat(a, 2, axis=-1))[..., ::2]
+    got = gk.add(device, view).to_host()
+    oracle.assert_same(got, oracle.add(a, a), "ten axes")
+
+
+@pytest.mark.parametrize("op", FLOATS)
+def test_integers_that_numpy_would_make_floats(op):
+    for dtype in ("int32", "uint8"):
+        with pytest.raises(TypeError, match=rf"{op}: no kernel for {dtype}.*float32.*astype"):
+            run(op, *some(op, 5, dtype))
+
+
+@pytest.mark.parametrize(("op", "variant", "dtype"), KERNELS)
+def test_a_large_array(op, variant, dtype):
+    count = (1 << 26) + 157 if on_gpu() and op == "add" else (1 << 17) + 157
+    operands = [np.resize(a, count) for a in some(op, 12345, dtype)]
+    got = run(op, *operands, variant=variant)
+    oracle.assert_elementwise(op, got[-70_000:], [a[-70_000:] for a in operands], "large")
+
+
+@pytest.mark.skipif(not on_gpu(), reason="4 GiB arrays take minutes on the simulator")
+def test_more_than_four_gibi_elements():
+    count = (1 << 32) + 13
+    a = gk.to_device(np.resize(np.arange(251, dtype=np.uint8), count))
+    gk.add(a, a, out=a)
+    want = np.resize(np.arange(251, dtype=np.uint8) * np.uint8(2), count)
+    assert np.array_equal(a.to_host(), want)
+    assert np.array_equal(gk.add(a[::2], np.uint8(1)).to_host(), want[::2] + np.uint8(1))

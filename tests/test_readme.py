@@ -46,12 +46,13 @@ def test_the_other_commands_are_understood():
 
 
 def test_the_row_that_it_adds_is_like_the_rows_that_there_are():
-    source = ROOT / "cuda" / "add.cu"
+    source = ROOT / "cuda" / "elementwise.cu"
     row = re.search(r"^GK_ROW\(add, f32x2, .*$", README.read_text(), re.M)
     assert row
-    existing = re.findall(r"^GK_ROW\(add, .*$", source.read_text(), re.M)
+    existing = re.findall(r"^ +GK_ROW\(op, .*$", source.read_text(), re.M)
+    assert existing
     assert {len(re.sub(r'".*"', "", line).split(",")) for line in [row.group(), *existing]} == {9}
-    assert "add_rest(out, a, b, i, n);" in source.read_text()
+    assert "contiguous<op##_of, T, width, count>(out, terms, n);" in source.read_text()
 
 
 def test_every_dtype_is_named():

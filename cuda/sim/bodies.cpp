@@ -1,5 +1,5 @@
 // One family of kernels as simulator bodies. Compiled once a family, with
-// -DGK_FAMILY=add -DGK_FAMILY_FILE='"add.cu"'; defines gk_sim_bodies_add.
+// -DGK_FAMILY=sum -DGK_FAMILY_FILE='"sum.cu"'; defines gk_sim_bodies_sum.
 #include "device.cuh"
 #include "sim.h"
 

@@ -24,7 +24,7 @@ static gk_sim_words thread_name(const gk_sim_worker *worker, unsigned number) {
     return words;
 }
 
-/* "has returned", "waits at __syncthreads() in add.cu:31". */
+/* "has returned", "waits at __syncthreads() in sum.cu:31". */
 static gk_sim_words doing(const gk_sim_worker *worker, unsigned number) {
     gk_sim_words words;
     const gk_sim_thread *thread = worker->threads + number;

@@ -211,11 +211,11 @@ print(json.dumps([alive, seen() is None]))
 def test_captured_calls_are_nodes_alone(traced):
     """No wait for what is not captured, nothing freed, and a result that lives on."""
     code = """
-out = gk.empty((3, 4))
+out, long = gk.empty((3, 4)), gk.empty((40_000,))
 live = _core.live_bytes()
 capture(S)
 plain = add(x, y, out=out, stream=S)
-summed, total = log(lambda: gk.sum(x, stream=S))
+summed, total = log(lambda: gk.sum(long, stream=S))
 turned, result = log(lambda: gk.transpose(x, stream=S))
 capture(None)
 shared = _core.live_bytes() - live

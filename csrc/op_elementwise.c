@@ -81,6 +81,8 @@ static gk_status launch_plain(gk_call *call, const work *ready, void *out, gk_dt
    one or stays where it is, and nothing else stands against it; or 1. */
 static int64_t vector_width(const gk_nest *nest, int64_t size, int64_t most) {
     int last = nest->ndim - 1;
+    if (last < 0)
+        return 1;
     uintptr_t bits = (uintptr_t)(nest->shape[last] * size);
     for (int k = 0; k < nest->arrays; k++) {
         if (k > 0 && nest->stride[k][last] == 0)

@@ -13,6 +13,7 @@ import oracle
 from arrays import (
     CANARY,
     DTYPES,
+    ELEMENTWISE,
     LAYOUTS,
     REDUCTIONS,
     nasty,
@@ -24,7 +25,7 @@ from arrays import (
 )
 from gpukern import _core
 
-OPS = ("add", "matmul", "transpose", "dot", *REDUCTIONS)
+OPS = (*ELEMENTWISE, "matmul", "transpose", "dot", *REDUCTIONS)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -13,6 +13,7 @@ import gpukern as gk
 import oracle
 from arrays import (
     DTYPES,
+    ELEMENTWISE,
     LAYOUTS,
     SIZES,
     DeviceView,
@@ -29,11 +30,9 @@ from arrays import (
 )
 from gpukern import _core
 
-OPERANDS = dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum"), 2)
-OPERANDS |= {"scale_add": 3, "negative": 1, "abs": 1, "sqrt": 1, "exp": 1}
 FLOATS = ("divide", "sqrt", "exp")
-KERNELS = [(op, *row) for op in OPERANDS for row in variants(op)]
-PAIRS = [(op, dtype) for op in OPERANDS for dtype in dtypes_of(op)]
+KERNELS = [(op, *row) for op in ELEMENTWISE for row in variants(op)]
+PAIRS = [(op, dtype) for op in ELEMENTWISE for dtype in dtypes_of(op)]
 ADD = variants("add")
 SHAPES = ((), (1,), (17,), (1037,), (33, 65), (3, 5, 7))
 BROADCASTS = (
@@ -49,12 +48,12 @@ def run(op, *operands, **options):
 
 def others(op, a):
     """Random operands to go with `a`."""
-    return [random(a.shape, a.dtype.newbyteorder("="), 3 + i) for i in range(OPERANDS[op] - 1)]
+    return [random(a.shape, a.dtype.newbyteorder("="), 3 + i) for i in range(ELEMENTWISE[op] - 1)]
 
 
 def some(op, shape, dtype, seed=4):
     """Random operands, all in the domain of the operation."""
-    arrays = [random(shape, DTYPES[dtype], seed + i) for i in range(OPERANDS[op])]
+    arrays = [random(shape, DTYPES[dtype], seed + i) for i in range(ELEMENTWISE[op])]
     return [np.abs(arrays[0])] if op == "sqrt" else arrays
 
 
@@ -63,8 +62,8 @@ def home(shape, dtype):
 
 
 def test_every_operation_has_every_dtype_that_numpy_gives_back():
-    assert set(OPERANDS) <= set(gk.__all__)
-    for op in OPERANDS:
+    assert set(ELEMENTWISE) <= set(gk.__all__)
+    for op in ELEMENTWISE:
         wanted = {name for name in DTYPES if op not in FLOATS or is_float(DTYPES[name])}
         assert set(dtypes_of(op)) == wanted, op
 
@@ -94,16 +93,16 @@ def test_add_of_every_nasty_array(variant, dtype):
 def test_every_content_with_others(op, variant, dtype):
     named = list(contents(DTYPES[dtype], 1037))
     for i, (case, a) in enumerate(named):
-        rest = [named[(i * 3 + k) % len(named)][1][::-1] for k in range(1, OPERANDS[op])]
+        rest = [named[(i * 3 + k) % len(named)][1][::-1] for k in range(1, ELEMENTWISE[op])]
         oracle.assert_elementwise(op, run(op, a, *rest, variant=variant), [a, *rest], case)
 
 
 @pytest.mark.parametrize(("op", "dtype"), PAIRS)
 def test_every_content_with_every_other(op, dtype):
     named = list(contents(DTYPES[dtype], 1037))
-    for left, a in named if OPERANDS[op] > 1 else ():
+    for left, a in named if ELEMENTWISE[op] > 1 else ():
         for right, b in named:
-            operands = [a, b[::-1], b][: OPERANDS[op]]
+            operands = [a, b[::-1], b][: ELEMENTWISE[op]]
             oracle.assert_elementwise(op, run(op, *operands), operands, f"{left}, {right}")
 
 
@@ -124,8 +123,8 @@ def check_places(op, variant, dtype, shape):
     want = np.asarray(run(op, *operands))  # which other tests hold against NumPy
     at_home = home(shape, dtype)
     for case, place in places(shape, DTYPES[dtype]):
-        for moved in (0, OPERANDS[op], None):
-            spots = [place if moved in (i, None) else at_home for i in range(OPERANDS[op] + 1)]
+        for moved in (0, ELEMENTWISE[op], None):
+            spots = [place if moved in (i, None) else at_home for i in range(ELEMENTWISE[op] + 1)]
             there = [on_device(at, values) for at, values in zip(spots, operands, strict=False)]
             out = on_device(spots[-1])
             label = f"{moved} {case}"
@@ -147,12 +146,12 @@ def test_out_on_the_host_with_canaries(variant, dtype):
             np.testing.assert_array_equal(block, place.block(oracle.add(a, b)), case)
 
 
-@pytest.mark.parametrize(("op", "dtype"), [pair for pair in PAIRS if OPERANDS[pair[0]] > 1])
+@pytest.mark.parametrize(("op", "dtype"), [pair for pair in PAIRS if ELEMENTWISE[pair[0]] > 1])
 @pytest.mark.parametrize("where", ["host", "device", "mixed"])
 def test_broadcasting(op, dtype, where):
     for left, right in BROADCASTS:
         operands = [random(s, DTYPES[dtype], i) for i, s in enumerate((left, right, (1,)))]
-        operands = operands[: OPERANDS[op]]
+        operands = operands[: ELEMENTWISE[op]]
         there = [
             gk.to_device(operand) if where == "device" or (where == "mixed" and i == 0) else operand
             for i, operand in enumerate(operands)
@@ -174,7 +173,7 @@ def test_every_variant_broadcasts_on_the_device(variant, dtype):
 @given(data=st.data(), pair=st.sampled_from(PAIRS))
 def test_any_shapes_that_broadcast_and_any_views(data, pair):
     op, dtype = pair
-    count = OPERANDS[op]
+    count = ELEMENTWISE[op]
     shapes = data.draw(hnp.mutually_broadcastable_shapes(num_shapes=count, max_dims=4, max_side=6))
     arrays = [random(shape, DTYPES[dtype], seed) for seed, shape in enumerate(shapes.input_shapes)]
     keys = [data.draw(hnp.basic_indices(a.shape, allow_newaxis=True)) for a in arrays]
@@ -192,17 +191,17 @@ def test_any_shapes_that_broadcast_and_any_views(data, pair):
     oracle.assert_elementwise(op, run(op, *views).to_host(), operands, f"{label} on the device")
 
 
-@pytest.mark.parametrize(("op", "dtype"), [pair for pair in PAIRS if OPERANDS[pair[0]] > 1])
+@pytest.mark.parametrize(("op", "dtype"), [pair for pair in PAIRS if ELEMENTWISE[pair[0]] > 1])
 @pytest.mark.parametrize("device", [False, True])
 def test_python_scalars_take_the_dtype_of_the_array(op, dtype, device):
     a = random((5, 3), DTYPES[dtype])
     x = gk.to_device(a) if device else a
     scalars = [0, 1, 100, True] + ([-1.5, 3.25, float("inf")] if is_float(DTYPES[dtype]) else [])
     for scalar in scalars:
-        for place in range(OPERANDS[op]):
-            given = [scalar] * OPERANDS[op]
+        for place in range(ELEMENTWISE[op]):
+            given = [scalar] * ELEMENTWISE[op]
             given[place] = x
-            same = [np.full(a.shape, scalar).astype(a.dtype)] * OPERANDS[op]
+            same = [np.full(a.shape, scalar).astype(a.dtype)] * ELEMENTWISE[op]
             same[place] = a
             oracle.assert_elementwise(op, np.asarray(run(op, *given)), same, f"{scalar} {place}")
 
@@ -229,7 +228,7 @@ def test_scale_add_rounds_once():
 def test_out_is_an_input(op, variant, dtype, device):
     operands = some(op, 1037, dtype)
     want = np.asarray(run(op, *operands))
-    for pick in range(OPERANDS[op]):
+    for pick in range(ELEMENTWISE[op]):
         there = [gk.to_device(a) if device else a.copy() for a in operands]
         assert run(op, *there, out=there[pick], variant=variant) is there[pick]
         oracle.assert_same(np.asarray(there[pick]), want, f"{pick}")
@@ -308,7 +307,7 @@ def test_misaligned_pointers_take_a_narrower_variant(op, dtype):
     """All but the strided ones, which come first, form a ladder; its last step is the default."""
     ladder = [v for v, name in variants(op) if name == dtype and not v.startswith("strided")]
     shape = (1037,)
-    a = [random(shape, DTYPES[dtype])] * OPERANDS[op]
+    a = [random(shape, DTYPES[dtype])] * ELEMENTWISE[op]
     where = dict(places(shape, DTYPES[dtype]))
     aligned, moved = on_device(where["aligned"], a[0]), on_device(where["one element off"], a[0])
     out = gk.empty(shape, dtype)

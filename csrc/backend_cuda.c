@@ -198,7 +198,8 @@ static gk_status need_cublas(gk_cuda *cuda, gk_error *error) {
 }
 
 /* A workspace of the call's own: cuBLAS has one a handle, for which two streams would have to wait
-   for one another, and which a CUDA graph could not count on. The sizes are NVIDIA's advice. */
+   for one another, and which a CUDA graph could not count on. The sizes are NVIDIA's advice. Where
+   the device is too full for it, cuBLAS takes kernels that need none. */
 static size_t workspace_bytes(const gk_cuda *cuda) {
     return (size_t)(cuda->base.capability >= 90 ? 32 : 4) << 20;
 }
@@ -210,7 +211,9 @@ static gk_status cuda_gemm(gk_backend *base, const gk_gemm *gemm, gk_error *erro
     gk_status status = need_cublas(cuda, error);
     if (status == GK_OK)
         status = gk_cuda_allocate(base, bytes, gemm->stream, &workspace, error);
-    if (status != GK_OK)
+    if (status == GK_MEMORY_ERROR)
+        bytes = 0;
+    else if (status != GK_OK)
         return status;
     bool pushed = false;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver); /* a first call loads its kernels */
@@ -261,6 +264,8 @@ static gk_status cuda_elapsed(gk_backend *base, gk_event *from, gk_event *to, do
     float milliseconds = 0.0f;
     CUresult result;
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(to->handle));
+    if (result == CUDA_SUCCESS) /* it may be of another stream, and later */
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(from->handle));
     if (result == CUDA_SUCCESS)
         GK_IN_CONTEXT(cuda, result,
                       cuda->driver.cuEventElapsedTime(&milliseconds, from->handle, to->handle));

@@ -376,10 +376,12 @@ def test_a_device_that_is_none(answer):
 
 def test_a_producer_without_a_deleter():
     array = there()
-    got = gk.from_dlpack(Producer(array, deleter=False))
+    lender = Producer(array, deleter=False)  # it has to last by itself
+    got = gk.from_dlpack(lender)
     oracle.assert_same(got.to_host(), array.to_host(), "borrowed")
     del got
     gc.collect()
+    assert lender.ended == 0
 
 
 # --- what we lend -----------------------------------------------------------------------------

@@ -31,7 +31,7 @@ GK_NORMS(GK_NORM_ROW)
 #ifndef GK_ROWS_ONLY
 
 #define GK_DOT_KERNEL(dtype, suffix, T, Op, A, variant, note)                                      \
-    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS) gk_dot_##suffix(gk_reduction how, const T *a, const T *b) { \
+    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) gk_dot_##suffix(gk_reduction how, const T *a, const T *b) { \
         gk_reduce_rows<Op<2, T, A>>(how, a, b);                                                    \
     }
 GK_DOTS(GK_DOT_KERNEL)

@@ -77,12 +77,13 @@ template <class Op> __device__ static inline void gk_join_block(const Op &op, ty
 // Whether all other blocks of a result have left their partial results before this one.
 __device__ static inline bool gk_is_last(unsigned *arrivals, size_t blocks) {
     __shared__ unsigned turn;
-    __threadfence(); // what this thread has written is seen before its block arrives
     __syncthreads();
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) { // between barriers, its fences hold for the whole block
+        __threadfence();
         turn = atomicAdd(arrivals, 1u);
+        __threadfence();
+    }
     __syncthreads();
-    __threadfence();
     return turn == (unsigned)blocks - 1;
 }
 
@@ -118,6 +119,23 @@ __device__ static inline void gk_take_run(const Op &op, typename Op::State &stat
     }
 }
 
+// A thread's part of the partial results: every `step`-th one of `count`, several loads at a time.
+template <class Op>
+__device__ static inline void gk_join_partials(const Op &op, typename Op::State &state, const typename Op::State *partials, size_t count, size_t step) {
+    enum { LOADS = GK_REDUCE_PARTIAL_LOADS };
+    for (size_t i = 0; i < count; i += LOADS * step) {
+        typename Op::State loaded[LOADS];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (i + j * step < count)
+                loaded[j] = partials[i + j * step];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (i + j * step < count)
+                op.join(state, loaded[j]);
+    }
+}
+
 // Long rows: one block takes a segment of a row. All elements of an array are one row.
 template <class Op>
 __device__ static inline void gk_reduce_rows(const gk_reduction &how, const typename Op::Element *a, const typename Op::Element *b) {
@@ -139,9 +157,8 @@ __device__ static inline void gk_reduce_rows(const gk_reduction &how, const type
             return;
         state = op.start();
     }
-#pragma unroll 8
-    for (size_t i = threadIdx.x; i < how.segments; i += GK_REDUCE_THREADS)
-        op.join(state, partials[i]);
+    if (threadIdx.x < how.segments)
+        gk_join_partials(op, state, partials + threadIdx.x, how.segments - threadIdx.x, GK_REDUCE_THREADS);
     gk_join_block(op, state);
     if (threadIdx.x == 0)
         op.store(how, row, state);
@@ -211,17 +228,25 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
 template <class Op, int WIDTH>
 __device__ static inline void gk_join_columns(const Op &op, typename Op::State (&state)[WIDTH], unsigned lanes) {
     enum { WARPS = GK_REDUCE_THREADS / GK_WARP };
-    __shared__ typename Op::State of_warp[WARPS][GK_WARP];
+    enum { FIT = GK_REDUCE_JOIN_BYTES / (GK_REDUCE_THREADS * sizeof(typename Op::State)), AT_ONCE = WIDTH < FIT ? WIDTH : FIT };
+    __shared__ typename Op::State of_warp[AT_ONCE][WARPS][GK_WARP];
     unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
 #pragma unroll
-    for (int e = 0; e < WIDTH; e++) {
+    for (int e = 0; e < WIDTH; e++)
         for (unsigned step = GK_WARP / 2; step >= lanes; step /= 2)
             op.join(state[e], gk_from_lane_above(state[e], step, GK_WARP));
-        if (lane < lanes)
-            of_warp[warp][lane] = state[e];
+#pragma unroll
+    for (int first = 0; first < WIDTH; first += AT_ONCE) {
+#pragma unroll
+        for (int e = 0; e < AT_ONCE; e++)
+            of_warp[e][warp][lane] = state[first + e];
         __syncthreads();
-        for (int other = 1; other < WARPS && threadIdx.x < lanes; other++)
-            op.join(state[e], of_warp[other][lane]);
+        if (threadIdx.x < lanes)
+#pragma unroll
+            for (int other = 1; other < WARPS; other++)
+#pragma unroll
+                for (int e = 0; e < AT_ONCE; e++)
+                    op.join(state[first + e], of_warp[e][other][lane]);
         __syncthreads(); // nobody overwrites what the top row still reads
     }
 }
@@ -291,13 +316,13 @@ template <class Op> __device__ static inline void gk_reduce_columns(const gk_red
 }
 
 #define GK_REDUCE_KERNELS(symbol, Op)                                                              \
-    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS) symbol##_rows(gk_reduction how, const Op::Element *a) { \
+    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) symbol##_rows(gk_reduction how, const Op::Element *a) { \
         gk_reduce_rows<Op>(how, a, a);                                                             \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS) symbol##_short(gk_reduction how, const Op::Element *a) { \
+    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) symbol##_short(gk_reduction how, const Op::Element *a) { \
         gk_reduce_short<Op>(how, a);                                                               \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS) symbol##_columns(gk_reduction how, const Op::Element *a) { \
+    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) symbol##_columns(gk_reduction how, const Op::Element *a) { \
         gk_reduce_columns<Op>(how, a);                                                             \
     }
 

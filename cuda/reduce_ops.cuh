@@ -13,12 +13,12 @@
 // states -----------------------------------------------------------------------------------------
 
 // An unevaluated sum: `low` holds what `high` has lost to rounding.
-template <typename A> struct gk_pair {
+template <typename A> struct alignas(2 * sizeof(A)) gk_pair {
     A high, low;
 };
 
 // A value and where it stands; NOWHERE where no element has been better than the worst value.
-template <typename A> struct gk_found {
+template <typename A> struct alignas(16) gk_found {
     A value;
     int64_t index;
 };

@@ -10,10 +10,14 @@
 
 enum {
     GK_REDUCE_THREADS = 256,      /* a block */
+    GK_REDUCE_RESIDENT = 4,       /* blocks a multiprocessor: said, or the compiler saves registers
+                                     and lets loads wait for one another */
     GK_REDUCE_VECTOR_BYTES = 16,  /* a load */
     GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
+    GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
+    GK_REDUCE_JOIN_BYTES = 16384, /* shared memory to join the rows of a block of columns in */
     GK_REDUCE_PARTIAL_BYTES = 16, /* room for the widest partial result */
 };
 

@@ -32,8 +32,9 @@ template <typename T> __device__ static inline bool gk_is_aligned(const T *at) {
     return (uintptr_t)at % GK_REDUCE_VECTOR_BYTES == 0;
 }
 
+// Read once: the cache may let go of it before anything else.
 template <typename T> __device__ static inline gk_vector<T> gk_load_whole(const T *at) {
-    return {*(const uint4 *)at};
+    return {__ldcs((const uint4 *)at)};
 }
 
 // Elements [i, i + WIDTH) of a run of n; what is beyond its end is padding. The elements are the same
@@ -322,7 +323,7 @@ template <class Op> __device__ static inline void gk_reduce_columns(const gk_red
     extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) symbol##_short(gk_reduction how, const Op::Element *a) { \
         gk_reduce_short<Op>(how, a);                                                               \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) symbol##_columns(gk_reduction how, const Op::Element *a) { \
+    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_COLUMN_RESIDENT) symbol##_columns(gk_reduction how, const Op::Element *a) { \
         gk_reduce_columns<Op>(how, a);                                                             \
     }
 

@@ -12,6 +12,7 @@ enum {
     GK_REDUCE_THREADS = 256,      /* a block */
     GK_REDUCE_RESIDENT = 4,       /* blocks a multiprocessor: said, or the compiler saves registers
                                      and lets loads wait for one another */
+    GK_REDUCE_COLUMN_RESIDENT = 3, /* the same, for more loads a thread */
     GK_REDUCE_VECTOR_BYTES = 16,  /* a load */
     GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */

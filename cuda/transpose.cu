@@ -103,12 +103,14 @@ template <typename T, typename WORD, int DOWN, int ACROSS, int BLOCK> struct gk_
     template <bool WHOLE>
     __device__ static inline void move(const gk_spot &at, const gk_tiles &tiles, cells &cell) {
         gk_square<T, WORD, E> square[SQUARES];
+        int rows = (int)(tiles.rows - at.row < DOWN * E ? tiles.rows - at.row : DOWN * E);
+        int columns = (int)(tiles.columns - at.column < ACROSS * E ? tiles.columns - at.column : ACROSS * E);
         int x = threadIdx.x % ACROSS, y = threadIdx.x / ACROSS;
         const char *from = cell_at<const char>(at.a, at.row + y * E, tiles.from_row, at.column + x * E, sizeof(T));
 #pragma unroll
         for (int i = 0; i < SQUARES; i++) {
             int down = i * (BLOCK / ACROSS);
-            if (WHOLE || is_inside(tiles, at.row + (y + down) * E, at.column + x * E))
+            if (WHOLE || ((y + down) * E < rows && x * E < columns))
 #pragma unroll
                 for (int e = 0; e < E; e++)
                     square[i].word[e] = *(const WORD *)(from + (down * E + e) * tiles.from_row);
@@ -116,7 +118,7 @@ template <typename T, typename WORD, int DOWN, int ACROSS, int BLOCK> struct gk_
 #pragma unroll
         for (int i = 0; i < SQUARES; i++) {
             int down = i * (BLOCK / ACROSS);
-            if (!WHOLE && !is_inside(tiles, at.row + (y + down) * E, at.column + x * E))
+            if (!WHOLE && ((y + down) * E >= rows || x * E >= columns))
                 continue;
             square[i].turn();
 #pragma unroll
@@ -129,7 +131,7 @@ template <typename T, typename WORD, int DOWN, int ACROSS, int BLOCK> struct gk_
 #pragma unroll
         for (int i = 0; i < OUT; i++) {
             int across = i * (BLOCK / DOWN);
-            if (WHOLE || is_inside(tiles, at.row + x * E, at.column + y + across))
+            if (WHOLE || (x * E < rows && y + across < columns))
                 *(WORD *)(to + across * tiles.to_column) = cell[(y + across) % E][(y + across) / E][x];
         }
     }

@@ -21,7 +21,7 @@ from gpukern.rows import RIGHT, Row
 from gpukern.units import seconds
 
 PEERS = ["numpy", "torch:torch.add", "torch:torch.sum", "torch:torch.matmul", "cupy", "numba"]
-OURS = {"add": "gpukern:f32x4", "sum": "gpukern:compensated", "matmul": "gpukern:cublas"}
+OURS = {"add": "gpukern:f32x8", "sum": "gpukern:compensated", "matmul": "gpukern:cublas"}
 ADD_SIZES = [(1, 1024), (1, 1 << 14), (1, 1 << 18), (1, 1 << 22), (4096, 4096), (8192, 8192)]
 CASES = {"add": ADD_SIZES, "sum": [(2**27 - 157,)], "matmul": [(4096, 4096, 4096)]}
 PROCESSES = 3

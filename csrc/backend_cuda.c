@@ -24,79 +24,6 @@ struct gk_event {
     CUevent handle;
 };
 
-/* After these the context answers every call with the same error until the process ends. */
-static bool is_sticky(CUresult result) {
-    switch (result) {
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_LAUNCH_FAILED:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_ASSERT:
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
-    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
-    case CUDA_ERROR_EXTERNAL_DEVICE:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static gk_status lose(gk_cuda *cuda, CUresult result, gk_error *error) {
-    pthread_mutex_lock(&cuda->lock);
-    if (!atomic_load(&cuda->is_lost)) {
-        const gk_row *row = atomic_load(&cuda->last_launch);
-        gk_fail(&cuda->lost, GK_DEVICE_LOST,
-                "the device was lost: %s after %s%s; no call can succeed in this process any more, "
-                "so start a new one (with gpukern.strict() a fault is blamed on its own call)",
-                gk_driver_error_name(&cuda->driver, result),
-                row ? "the last kernel that gpukern launched, " : "work of another library",
-                row ? row->symbol : "");
-        atomic_store(&cuda->is_lost, true);
-    }
-    pthread_mutex_unlock(&cuda->lock);
-    *error = cuda->lost;
-    return GK_DEVICE_LOST;
-}
-
-gk_status gk_cuda_check(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error) {
-    if (result == CUDA_SUCCESS)
-        return GK_OK;
-    if (is_sticky(result) || atomic_load(&cuda->is_lost))
-        return lose(cuda, result, error);
-    const char *text = NULL;
-    if (cuda->driver.cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
-        text = "no description";
-    bool capture = result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
-                   result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-    return gk_fail(error, GK_CUDA_ERROR, "%s failed: %s (%s)%s", doing,
-                   gk_driver_error_name(&cuda->driver, result), text,
-                   capture ? "; to be part of a CUDA graph a call needs stream=, the stream that "
-                             "is being captured"
-                           : "");
-}
-
-CUresult gk_cuda_enter(const gk_cuda *cuda, bool *pushed) {
-    CUcontext current = NULL;
-    *pushed = false;
-    CUresult result = cuda->driver.cuCtxGetCurrent(&current);
-    if (result != CUDA_SUCCESS || current == cuda->context)
-        return result;
-    result = cuda->driver.cuCtxPushCurrent(cuda->context);
-    *pushed = result == CUDA_SUCCESS;
-    return result;
-}
-
-void gk_cuda_leave(const gk_cuda *cuda, bool pushed) {
-    CUcontext popped;
-    if (pushed)
-        (void)cuda->driver.cuCtxPopCurrent(&popped); /* fails only where the context is gone */
-}
-
 static gk_status cuda_stream_new(gk_backend *base, gk_stream *stream, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
     CUstream made = NULL;
@@ -198,7 +125,8 @@ static gk_status need_cublas(gk_cuda *cuda, gk_error *error) {
 }
 
 /* A workspace of the call's own: cuBLAS has one a handle, for which two streams would have to wait
-   for one another, and which a CUDA graph could not count on. The sizes are NVIDIA's advice. */
+   for one another, and which a CUDA graph could not count on. The sizes are NVIDIA's advice. Where
+   the device is too full for it, cuBLAS takes kernels that need none. */
 static size_t workspace_bytes(const gk_cuda *cuda) {
     return (size_t)(cuda->base.capability >= 90 ? 32 : 4) << 20;
 }
@@ -210,7 +138,9 @@ static gk_status cuda_gemm(gk_backend *base, const gk_gemm *gemm, gk_error *erro
     gk_status status = need_cublas(cuda, error);
     if (status == GK_OK)
         status = gk_cuda_allocate(base, bytes, gemm->stream, &workspace, error);
-    if (status != GK_OK)
+    if (status == GK_MEMORY_ERROR)
+        bytes = 0;
+    else if (status != GK_OK)
         return status;
     bool pushed = false;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver); /* a first call loads its kernels */
@@ -261,6 +191,8 @@ static gk_status cuda_elapsed(gk_backend *base, gk_event *from, gk_event *to, do
     float milliseconds = 0.0f;
     CUresult result;
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(to->handle));
+    if (result == CUDA_SUCCESS) /* it may be of another stream, and later */
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(from->handle));
     if (result == CUDA_SUCCESS)
         GK_IN_CONTEXT(cuda, result,
                       cuda->driver.cuEventElapsedTime(&milliseconds, from->handle, to->handle));

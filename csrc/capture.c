@@ -166,13 +166,15 @@ static bool is_blocked(const gk_driver *driver, CUstream stream) {
 }
 
 /* Now, or when the stream is out of its capture. What no record can be had for is never freed:
-   there is nobody to tell. */
+   there is nobody to tell. Relaxed, since a free outside of somebody's capture ends that one. */
 static void free_block(gk_captures *captures, const gk_driver *driver, CUstream stream,
                        CUdeviceptr pointer) {
+    CUstreamCaptureMode mode = gk_relax(driver);
     if (is_blocked(driver, stream))
         (void)add(captures, LEFT, pointer, stream);
     else
         (void)driver->cuMemFreeAsync(pointer, stream); /* fails only after a fault: told later */
+    gk_restrict(driver, mode);
 }
 
 void gk_captures_release(gk_captures *captures, const gk_driver *driver, CUstream stream,

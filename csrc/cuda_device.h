@@ -1,4 +1,4 @@
-/* A CUDA device: what backend_cuda.c and cuda_memory.c share. */
+/* A CUDA device as backend_cuda.c (work) and cuda_memory.c (memory) see it. */
 #ifndef GK_CUDA_DEVICE_H
 #define GK_CUDA_DEVICE_H
 
@@ -58,7 +58,7 @@ void gk_cuda_leave(const gk_cuda *cuda, bool pushed);
         gk_cuda_leave(cuda, gk_pushed);                                                            \
     } while (0)
 
-/* Of struct gk_backend. */
+/* Of struct gk_backend: cuda_memory.c. */
 gk_status gk_cuda_captured(gk_backend *base, gk_stream stream, bool *captured, gk_error *error);
 gk_status gk_cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, void **device,
                            gk_error *error);

@@ -158,19 +158,15 @@ PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObjec
     gk_call call;
     gk_array lent;
     PyObject *keeper, *result = NULL;
-    bool wanted = copy && Py_IsTrue(copy), forbidden = copy && Py_IsFalse(copy);
+    bool wanted = copy && Py_IsTrue(copy);
     if (gk_begin(state, &call, "from_dlpack") < 0)
         return NULL;
     if (gk_is_device_array(state, source))
         return wanted ? gk_device_array_copy(state, source, NULL) : Py_NewRef(source);
     if (gk_take_dlpack(state, &call, "x", source, &lent, &keeper) < 0)
         return NULL;
-    if (wanted || (!gk_is_contiguous(&lent) && !forbidden)) {
+    if (wanted) {
         result = copy_operand(state, &call, &lent);
-    } else if (!gk_is_contiguous(&lent)) {
-        PyErr_SetString(PyExc_BufferError,
-                        "from_dlpack: x is not in C order, a DeviceArray is, and "
-                        "copy=False forbids to copy it");
     } else {
         call.stream = gk_is_legacy(lent.producer) ? 0 : lent.producer;
         gk_device_array *made = new_object(state, &call, &lent);

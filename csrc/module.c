@@ -7,6 +7,7 @@
 #include "device_array.h"
 #include "event.h"
 #include "invoke.h"
+#include "method_docs.h"
 #include "op_reduce.h"
 #include "reports.h"
 
@@ -405,68 +406,8 @@ static PyObject *pinned_bytes(PyObject *module, PyObject *unused) {
 
 /* the module ----------------------------------------------------------------------------------- */
 
-#define GK_OPERANDS_DOC                                                                            \
-    "NumPy arrays of any layout, DeviceArrays, objects with __cuda_array_interface__ or\n"         \
-    "__dlpack__ (PyTorch, CuPy, Numba)"
-#define GK_OPTIONS_DOC                                                                             \
-    "out: array to write the result to and return; it may be an operand. None: a new array, on\n"  \
-    "    the device if an operand is there, else a NumPy array.\n"                                 \
-    "variant: name of a kernel, as gpukern.variants() lists them. None: the best that runs "       \
-    "here;\n"                                                                                      \
-    "    pointers that are not aligned for it get the next narrower one.\n"                        \
-    "stream: the CUDA stream to work on: a stream of PyTorch, CuPy or Numba, any object with\n"    \
-    "    __cuda_stream__, or an integer handle (0 and 1: the legacy default stream, 2: the\n"      \
-    "    thread's own). None: the legacy default stream. Work waits for the streams that the\n"    \
-    "    arrays come from, and they for it. While the stream is being captured in a CUDA graph,\n" \
-    "    the work becomes part of it; its arrays have to be on the device by then.\n"
-#define GK_RAISES_DOC                                                                              \
-    "Raises TypeError for a dtype or object that is not taken, ValueError for shapes, layouts "    \
-    "and\n"                                                                                        \
-    "names, MemoryError, CudaError, and DeviceLostError after a kernel has faulted."
-
-#define GK_FAST(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
-
-#define GK_NAMES_1         "a"
-#define GK_NAMES_2         "a, b"
-#define GK_NAMES_3         "a, x, y"
-#define GK_TYPES_floats    "float32, float64, float16 or bfloat16"
-#define GK_TYPES_numbers   "float32, float64, float16, bfloat16, int32, int64, int8 or uint8"
-#define GK_TAKES_1(dtypes) "a: one of " GK_OPERANDS_DOC ";\n    " GK_TYPES_##dtypes ".\n"
-#define GK_TAKES_2(dtypes)                                                                         \
-    "a, b: " GK_OPERANDS_DOC ";\n    both " GK_TYPES_##dtypes                                      \
-        ".\n    Either may be a Python number, which takes the other's dtype.\n"
-#define GK_TAKES_3(dtypes)                                                                         \
-    "a, x, y: " GK_OPERANDS_DOC ";\n    all " GK_TYPES_##dtypes                                    \
-        ".\n    Python numbers among them take the dtype of the arrays.\n"
-#define GK_METHOD(name, operands, dtypes, expression, what)                                        \
-    {#name, GK_FAST(name##_of),                                                                    \
-     #name "($module, " GK_NAMES_##operands                                                        \
-     ", /, out=None, *, variant=None, stream=None)\n--\n\n" what                                   \
-     ", element by element, with NumPy's broadcasting.\n\n" GK_TAKES_##operands(dtypes)            \
-         GK_OPTIONS_DOC "Half types are computed in float32 and rounded once; integers wrap "      \
-                        "around.\n" GK_RAISES_DOC},
-
 static PyMethodDef methods[] = {
-    GK_ELEMENTWISE(GK_METHOD)
-#include "reduction_methods.h"
-        {"matmul", GK_FAST(matmul),
-         "matmul($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
-         "The matrix product of 1-D and 2-D arrays, with numpy.matmul's shapes.\n\n"
-         "a, b: " GK_OPERANDS_DOC ";\n"
-         "    both float32, float64, float16 or bfloat16.\n" GK_OPTIONS_DOC
-         "float16 and bfloat16 are accumulated in float32 and rounded once; float32 never uses\n"
-         "tf32. An inner length of 0 gives zeros.\n" GK_RAISES_DOC},
-    {"transpose", GK_FAST(transpose),
-     "transpose($module, a, /, axes=None, out=None, *, variant=None, stream=None)\n--\n\n"
-     "The array with its axes in another order, in memory of its own, as numpy.transpose.\n\n"
-     "a: one of " GK_OPERANDS_DOC ".\n"
-     "axes: a permutation of the axes: axis i of the result is axis axes[i] of a. None: the "
-     "reverse\n    order. Where the last axis stays the last, no tiles are needed, and variant has "
-     "no effect.\n" GK_OPTIONS_DOC GK_RAISES_DOC},
-    {"matrix_transpose", GK_FAST(matrix_transpose),
-     "matrix_transpose($module, a, /, out=None, *, variant=None, stream=None)\n--\n\n"
-     "A stack of matrices, each transposed, in memory of its own: the last two axes swapped.\n\n"
-     "a: one of " GK_OPERANDS_DOC ", of 2 axes or more.\n" GK_OPTIONS_DOC GK_RAISES_DOC},
+#include "operation_methods.h"
     {"to_device", GK_FAST(to_device),
      "to_device($module, a, /, stream=None)\n--\n\n"
      "A copy of an array in device memory, as a DeviceArray.\n\n"
@@ -478,9 +419,7 @@ static PyMethodDef methods[] = {
      "The device memory of another library's array as a DeviceArray, with no copy.\n\n"
      "x: an object with __dlpack__ on this device: CUDA or managed memory, the simulator's own on\n"
      "    the simulator; a dtype that operations take. It stays alive as long as the result.\n"
-     "copy: True copies; False raises BufferError where only a copy would do, as for a layout "
-     "that\n"
-     "    is not C order; None copies then.\n"
+     "copy: True copies. A layout of any strides is lent as it is.\n"
      "Memory that is lent read-only is refused as out.\n"
      "Raises BufferError for an array that is elsewhere (numpy.from_dlpack takes those on the "
      "host,\n"
@@ -542,27 +481,6 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Ask the Python side where cuBLAS may be: "name\nname\n". Called without the GIL. */
-static void locate_cublas(void *context, char *candidates, size_t size) {
-    (void)context;
-    PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *module = PyImport_ImportModule("gpukern.libraries");
-    PyObject *list = module ? PyObject_CallMethod(module, "find_cublas", NULL) : NULL;
-    PyObject *newline = list ? PyUnicode_FromString("\n") : NULL;
-    PyObject *text = newline ? PyUnicode_Join(newline, list) : NULL;
-    const char *names = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    candidates[0] = '\0';
-    if (names && strlen(names) < size)
-        strcpy(candidates, names);
-    Py_XDECREF(text);
-    Py_XDECREF(newline);
-    Py_XDECREF(list);
-    Py_XDECREF(module);
-    if (PyErr_Occurred())
-        PyErr_WriteUnraisable(NULL);
-    PyGILState_Release(gil);
-}
-
 static int add_exceptions(PyObject *module, gk_state *state) {
     state->cuda_error = PyErr_NewExceptionWithDoc(
         "gpukern.CudaError", "The CUDA driver, cuBLAS or the simulator refused a call.",
@@ -608,7 +526,7 @@ static int intern_names(gk_state *state) {
 static int module_exec(PyObject *module) {
     gk_state *state = state_of(module);
     state->module = module;
-    if (gk_engine_init(&state->engine, locate_cublas, NULL) < 0)
+    if (gk_engine_init(&state->engine, gk_locate_cublas, NULL) < 0)
         return PyErr_NoMemory() ? 0 : -1;
     if (gk_args_init() < 0 || intern_names(state) < 0 || add_exceptions(module, state) < 0)
         return -1;

@@ -1,5 +1,7 @@
 #include "state.h"
 
+#include <string.h>
+
 #include "values.h"
 
 PyObject *gk_raise(const gk_state *state, const gk_error *error) {
@@ -111,4 +113,25 @@ int gk_profile_end(gk_state *state, gk_call *call, const gk_profiled *profiled,
     int failed = entry ? PyList_Append(state->profile, entry) : -1;
     Py_XDECREF(entry);
     return failed;
+}
+
+/* Ask the Python side where cuBLAS may be: "name\nname\n". Called without the GIL. */
+void gk_locate_cublas(void *context, char *candidates, size_t size) {
+    (void)context;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("gpukern.libraries");
+    PyObject *list = module ? PyObject_CallMethod(module, "find_cublas", NULL) : NULL;
+    PyObject *newline = list ? PyUnicode_FromString("\n") : NULL;
+    PyObject *text = newline ? PyUnicode_Join(newline, list) : NULL;
+    const char *names = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    candidates[0] = '\0';
+    if (names && strlen(names) < size)
+        strcpy(candidates, names);
+    Py_XDECREF(text);
+    Py_XDECREF(newline);
+    Py_XDECREF(list);
+    Py_XDECREF(module);
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(NULL);
+    PyGILState_Release(gil);
 }

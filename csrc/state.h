@@ -62,6 +62,8 @@ PyObject *gk_raise(const gk_state *state, const gk_error *error);
 int gk_begin(gk_state *state, gk_call *call, const char *operation);
 /* Run the call on the stream that the user names; after gk_profile_begin. -1: raised. */
 int gk_take_stream(gk_state *state, gk_call *call, PyObject *object);
+/* Where cuBLAS may be, from the Python side: a gk_locator, called without the GIL. */
+void gk_locate_cublas(void *context, char *candidates, size_t size);
 /* Release what the call holds, with the GIL. */
 void gk_end(gk_call *call);
 

@@ -36,10 +36,10 @@ EMPTY_SHAPES = ((0,), (0, 3), (3, 0), (2, 0, 4))
 
 CANARY = 0xA5
 
-# Over all elements or some axes, into another shape; dot takes two vectors.
 # The elementwise operations, and how many operands each takes.
 ELEMENTWISE = dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum"), 2)
 ELEMENTWISE |= {"scale_add": 3, "negative": 1, "abs": 1, "sqrt": 1, "exp": 1}
+# Over all elements or some axes, into another shape; dot takes two vectors.
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "norm", "argmax", "argmin")
 
 

@@ -138,6 +138,9 @@ def test_one_section(tmp_path):
     assert done.returncode == 2 and "there are adds" in done.stderr
 
 
+@pytest.mark.skipif(
+    _core.backend() == "cuda", reason="the planted peer is slower by the simulator's clock alone"
+)
 def test_the_sections_hold_ours_against_others(script):
     """As on a GPU, with a planted peer and the simulator's times."""
 

@@ -1,5 +1,9 @@
-/* The reductions in the table of the module's functions (module.c), with what help() says of them.
+/* The operations in the table of the module's functions (module.c), with what help() says of them.
  */
+/* clang-format off */
+GK_ELEMENTWISE(GK_METHOD)
+/* clang-format on */
+
 #define GK_SUM_SIGNATURE                                                                           \
     "($module, a, /, axis=None, dtype=None, out=None, keepdims=False, *, variant=None, "           \
     "stream=None)\n--\n\n"
@@ -13,18 +17,18 @@
     "axis: None for all axes, or an axis; a negative one counts from the last.\n"
 #define GK_KEEPDIMS_DOC "keepdims: keep the axes that are reduced, with length 1.\n"
 
-{"sum", GK_FAST(sum),
- "sum" GK_SUM_SIGNATURE
- "The sum of the elements, over all axes or some.\n\n" GK_AXIS_DOC GK_KEEPDIMS_DOC
- "dtype: of the result. None: int64 for integers (also for uint8, where NumPy has uint64),\n"
- "    else that of a. Also any integer dtype for integers, float32 for float16 and bfloat16,\n"
- "    and float64, in which it is then carried.\n" GK_OPTIONS_DOC
- "float32 and float64 are carried in twice their precision (T. Ogita, S. Rump, S. Oishi,\n"
- "\"Accurate sum and dot product\", 2005), so that the error is one rounding of the result\n"
- "plus what cancellation leaves of a rounding squared; float16 and bfloat16 in float32;\n"
- "integers wrap around. The order of the additions depends on shape and axes alone (variant\n"
- "atomic: on nothing), so that the same values give the same bits on every device. The sum of\n"
- "nothing is 0.\n" GK_RAISES_DOC},
+    {"sum", GK_FAST(sum),
+     "sum" GK_SUM_SIGNATURE
+     "The sum of the elements, over all axes or some.\n\n" GK_AXIS_DOC GK_KEEPDIMS_DOC
+     "dtype: of the result. None: int64 for integers (also for uint8, where NumPy has uint64),\n"
+     "    else that of a. Also any integer dtype for integers, float32 for float16 and bfloat16,\n"
+     "    and float64, in which it is then carried.\n" GK_OPTIONS_DOC
+     "float32 and float64 are carried in twice their precision (T. Ogita, S. Rump, S. Oishi,\n"
+     "\"Accurate sum and dot product\", 2005), so that the error is one rounding of the result\n"
+     "plus what cancellation leaves of a rounding squared; float16 and bfloat16 in float32;\n"
+     "integers wrap around. The order of the additions depends on shape and axes alone (variant\n"
+     "atomic: on nothing), so that the same values give the same bits on every device. The sum of\n"
+     "nothing is 0.\n" GK_RAISES_DOC},
     {"mean", GK_FAST(mean),
      "mean" GK_SUM_SIGNATURE
      "The arithmetic mean of the elements, over all axes or some.\n\n" GK_AXIS_DOC GK_KEEPDIMS_DOC
@@ -77,3 +81,21 @@
      "    uint8, which the result has too. For matrices see gpukern.matmul.\n" GK_OPTIONS_DOC
      "float32 and float64 are carried in twice their precision, float16 and bfloat16 in float32;\n"
      "integers wrap around. The order depends on the length alone.\n" GK_RAISES_DOC},
+    {"matmul", GK_FAST(matmul),
+     "matmul($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
+     "The matrix product of 1-D and 2-D arrays, with numpy.matmul's shapes.\n\n"
+     "a, b: " GK_OPERANDS_DOC ";\n"
+     "    both float32, float64, float16 or bfloat16.\n" GK_OPTIONS_DOC
+     "float16 and bfloat16 are accumulated in float32 and rounded once; float32 never uses\n"
+     "tf32. An inner length of 0 gives zeros.\n" GK_RAISES_DOC},
+    {"transpose", GK_FAST(transpose),
+     "transpose($module, a, /, axes=None, out=None, *, variant=None, stream=None)\n--\n\n"
+     "The array with its axes in another order, in memory of its own, as numpy.transpose.\n\n"
+     "a: one of " GK_OPERANDS_DOC ".\n"
+     "axes: a permutation of the axes: axis i of the result is axis axes[i] of a. None: the "
+     "reverse\n    order. Where the last axis stays the last, no tiles are needed, and variant has "
+     "no effect.\n" GK_OPTIONS_DOC GK_RAISES_DOC},
+    {"matrix_transpose", GK_FAST(matrix_transpose),
+     "matrix_transpose($module, a, /, out=None, *, variant=None, stream=None)\n--\n\n"
+     "A stack of matrices, each transposed, in memory of its own: the last two axes swapped.\n\n"
+     "a: one of " GK_OPERANDS_DOC ", of 2 axes or more.\n" GK_OPTIONS_DOC GK_RAISES_DOC},

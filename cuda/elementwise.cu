@@ -102,29 +102,43 @@ template <typename T, int WIDTH> struct alignas(sizeof(T) * WIDTH) gk_vector {
     T at[WIDTH];
 };
 
+// The same bits in whole words. Operands wait in these for the store: elements of less than a word
+// would be taken apart right behind their load, before the next operand's load was issued.
+template <int BYTES> struct gk_word { typedef uint32_t type; };
+template <> struct gk_word<2> { typedef uint16_t type; };
+template <> struct gk_word<1> { typedef uint8_t type; };
+template <int BYTES> struct alignas(BYTES) gk_words {
+    typename gk_word<BYTES>::type at[BYTES / sizeof(typename gk_word<BYTES>::type)];
+};
+
 template <typename OP, typename T, int WIDTH> struct gk_gathered {
-    gk_vector<T, WIDTH> operand[OP::OPERANDS];
+    typedef gk_vector<T, WIDTH> vector;
+    typedef gk_words<sizeof(vector)> words;
+    words operand[OP::OPERANDS];
 
     __device__ inline void load(const gk_terms &terms, int k, int64_t offset) {
         const char *from = (const char *)terms.data[k] + offset;
         if (terms.repeated >> k & 1) {
-            T one = terms.data[k] ? *(const T *)from : *(const T *)&terms.value[k];
+            vector same;
+            same.at[0] = terms.data[k] ? *(const T *)from : *(const T *)&terms.value[k];
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++)
-                operand[k].at[i] = one;
+            for (int i = 1; i < WIDTH; i++)
+                same.at[i] = same.at[0];
+            memcpy(&operand[k], &same, sizeof same);
         } else {
-            operand[k] = *(const gk_vector<T, WIDTH> *)from;
+            operand[k] = *(const words *)from;
         }
     }
 
     __device__ inline void store(char *out) const {
         enum { X = 0, Y = OP::OPERANDS > 1 ? 1 : 0, Z = OP::OPERANDS - 1 };
-        gk_vector<T, WIDTH> result;
+        vector from[OP::OPERANDS], result;
+        memcpy(from, operand, sizeof from);
 #pragma unroll
         for (int i = 0; i < WIDTH; i++)
-            narrow(result.at[i], OP::template at<T>(widened(operand[X].at[i]), widened(operand[Y].at[i]),
-                                                    widened(operand[Z].at[i])));
-        *(gk_vector<T, WIDTH> *)out = result;
+            narrow(result.at[i], OP::template at<T>(widened(from[X].at[i]), widened(from[Y].at[i]),
+                                                    widened(from[Z].at[i])));
+        *(vector *)out = result;
     }
 };
 

@@ -91,7 +91,7 @@ static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, int64_t size
         return gk_fail(&call->error, GK_VALUE_ERROR, "%s: %lld tiles are more than a grid takes",
                        call->operation, (long long)(down * across));
     cut.tiles.in_matrix = gk_divisor_of((uint32_t)(down * across));
-    cut.tiles.across = gk_divisor_of((uint32_t)across);
+    cut.tiles.down = gk_divisor_of((uint32_t)down);
     if (ran)
         *ran = cut.row;
     take_axis_out(nest, last);

@@ -111,6 +111,17 @@ template <int BYTES> struct alignas(BYTES) gk_words {
     typename gk_word<BYTES>::type at[BYTES / sizeof(typename gk_word<BYTES>::type)];
 };
 
+// 128-bit stores are marked to leave the cache first: no kernel here reads a result again.
+template <typename V> __device__ static inline void put(char *out, const V &result) {
+    if (sizeof(V) == sizeof(uint4)) {
+        uint4 bits;
+        memcpy(&bits, &result, sizeof(V) < sizeof bits ? sizeof(V) : sizeof bits);
+        __stcs((uint4 *)out, bits);
+    } else {
+        *(V *)out = result;
+    }
+}
+
 template <typename OP, typename T, int WIDTH> struct gk_gathered {
     typedef gk_vector<T, WIDTH> vector;
     typedef gk_words<sizeof(vector)> words;
@@ -138,7 +149,7 @@ template <typename OP, typename T, int WIDTH> struct gk_gathered {
         for (int i = 0; i < WIDTH; i++)
             narrow(result.at[i], OP::template at<T>(widened(from[X].at[i]), widened(from[Y].at[i]),
                                                     widened(from[Z].at[i])));
-        *(vector *)out = result;
+        put(out, result);
     }
 };
 

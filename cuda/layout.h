@@ -27,7 +27,7 @@ typedef struct gk_layout {
    row of the matrix that is read is a column of the one that is written. */
 typedef struct gk_tiles {
     uint64_t rows, columns;
-    gk_divisor in_matrix, across; /* tiles of one matrix, and tiles beside one another in it */
+    gk_divisor in_matrix, down; /* tiles of one matrix, and tiles below one another in it */
     int64_t from_row, from_column, to_row, to_column;
 } gk_tiles;
 

@@ -125,22 +125,28 @@ static gk_status need_cublas(gk_cuda *cuda, gk_error *error) {
 }
 
 /* A workspace of the call's own: cuBLAS has one a handle, for which two streams would have to wait
-   for one another, and which a CUDA graph could not count on. The sizes are NVIDIA's advice. Where
-   the device is too full for it, cuBLAS takes kernels that need none. */
-static size_t workspace_bytes(const gk_cuda *cuda) {
-    return (size_t)(cuda->base.capability >= 90 ? 32 : 4) << 20;
+   for one another, and which a CUDA graph could not count on. The sizes are NVIDIA's advice; where
+   the device is too full for so much, cuBLAS takes kernels that need less. */
+static gk_status take_workspace(gk_cuda *cuda, gk_stream stream, void **workspace, size_t *bytes,
+                                gk_error *error) {
+    const size_t least = 64 << 10;
+    gk_status status;
+    *bytes = (size_t)(cuda->base.capability >= 90 ? 32 : 4) << 20;
+    while ((status = gk_cuda_allocate(&cuda->base, *bytes, stream, workspace, error)) ==
+               GK_MEMORY_ERROR &&
+           *bytes / 8 >= least)
+        *bytes /= 8;
+    return status;
 }
 
 static gk_status cuda_gemm(gk_backend *base, const gk_gemm *gemm, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
     void *workspace = NULL;
-    size_t bytes = workspace_bytes(cuda);
+    size_t bytes = 0;
     gk_status status = need_cublas(cuda, error);
     if (status == GK_OK)
-        status = gk_cuda_allocate(base, bytes, gemm->stream, &workspace, error);
-    if (status == GK_MEMORY_ERROR)
-        bytes = 0;
-    else if (status != GK_OK)
+        status = take_workspace(cuda, gemm->stream, &workspace, &bytes, error);
+    if (status != GK_OK)
         return status;
     bool pushed = false;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver); /* a first call loads its kernels */

@@ -142,9 +142,10 @@ class Numba:
         ).cuda
         if not self.cuda.is_available():
             pytest.skip("this Numba sees no GPU")
+        cuda = self.cuda  # a kernel may name modules, and no objects
 
         def double(x):
-            i, j = self.cuda.grid(2)
+            i, j = cuda.grid(2)
             if i < x.shape[0] and j < x.shape[1]:
                 x[i, j] += x[i, j]
 

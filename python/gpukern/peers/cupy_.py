@@ -75,12 +75,18 @@ def _norm_into(a: Any, out: Any) -> None:
     out[...] = cupy.linalg.norm(a)
 
 
+def _min_into(a: Any, out: Any) -> None:
+    # CuPy 14.2 takes the output argument of min for a dtype.
+    out[...] = cupy.min(a)
+
+
 _OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     **{
         op: (getattr(cupy, op), getattr(cupy, op))
-        for op in (*ELEMENTWISE, "sum", "max", "min", "argmax", "argmin", "dot", "matmul")
+        for op in (*ELEMENTWISE, "sum", "max", "argmax", "argmin", "dot", "matmul")
     },
     **{op: (partial(cupy.sum, axis=axis),) * 2 for op, axis in AXES.items()},
+    "min": (cupy.min, _min_into),
     "norm": (cupy.linalg.norm, _norm_into),
     "transpose": (_transpose, _transpose_into),
 }

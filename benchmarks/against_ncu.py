@@ -6,8 +6,8 @@ ncu (of Nsight Compute) profiles each kernel in a process of its own, with its c
 and its clocks left alone, as `gpukern compare` has them. Where the package cuda-bench is installed
 its cold times stand beside. Exit status 1 if any differs from ncu's by more than 3 %.
 
-The kernels take from some 10 microseconds to some milliseconds. The shortest is not judged: the
-start of a launch, which every call pays and ncu leaves out, shows in it.
+The kernels take from some 10 microseconds to some milliseconds. The shortest one shows best what is
+wrong: a share of what lies between two events anyway, or data left in the caches.
 """
 
 import csv
@@ -32,7 +32,6 @@ KERNELS = (
     ("add", (4096, 4096), "f32x4"),
     ("add", (2048, 2048), "f32x4"),
 )
-JUDGED = 3
 LAUNCHES = 15
 TOLERANCE = 0.03
 
@@ -137,18 +136,17 @@ def main(arguments: list[str]) -> int:
     if arguments:
         Path(arguments[0]).write_text(json.dumps(lines, indent=1) + "\n")
     worst = 0.0
-    for index, one in enumerate(lines):
+    for one in lines:
         text = f"{one['kernel']}: ours {1e6 * one['ours']:.2f} us"
         for name in ("ncu", "cuda-bench"):
             if name in one:
                 difference = one[f"{name}_difference"]
                 text += f", {name} {1e6 * one[name]:.2f} us ({100 * difference:+.1f} %)"
-                judged = name == "ncu" and index < JUDGED
-                worst = max(worst, abs(difference)) if judged else worst
+                worst = max(worst, abs(difference)) if name == "ncu" else worst
             else:
                 text += f", {name}: {one[f'{name}_problem'][:120]}"
         print(text)
-    print(f"the largest difference from ncu of the first {JUDGED}: {100 * worst:.1f} %")
+    print(f"the largest difference from ncu: {100 * worst:.1f} %")
     return 0 if 0 < worst <= TOLERANCE else 1
 
 

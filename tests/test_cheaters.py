@@ -274,7 +274,8 @@ class TestL2Resident:
         )
         (row,) = result.rows
         assert not [flag for flag in row.flags if flag.startswith("cold")]
-        assert row.on_device.value > row.warm.value
+        # The caches are several times as fast as memory: what is as fast as warm is not cold.
+        assert row.on_device.value > 1.3 * row.warm.value
 
 
 class TestOutOfBounds:

@@ -17,6 +17,7 @@ typedef uintptr_t gk_stream; /* a CUstream, or one of these */
 
 /* The legacy default stream is 0 to the driver; where 0 means that none is named it is 1. */
 enum { GK_LEGACY_STREAM = 1, GK_PER_THREAD_STREAM = 2 };
+enum { GK_STREAM_COUNTERS = 2048 };
 
 static inline bool gk_is_legacy(gk_stream stream) {
     return stream <= GK_LEGACY_STREAM;
@@ -61,6 +62,9 @@ struct gk_backend {
                     gk_stream); /* after the stream's work; NULL is fine */
     gk_status (*captured)(gk_backend *, gk_stream, bool *, gk_error *);
     gk_status (*zero)(gk_backend *, void *device, size_t bytes, gk_stream, gk_error *);
+    /* GK_STREAM_COUNTERS of them that last, for kernels that find them 0 and leave them 0, on a
+       stream that runs them one after another and is not being captured. NULL: there are none. */
+    gk_status (*counters)(gk_backend *, gk_stream, unsigned **counters, gk_error *);
     /* Copies return when the host memory may be reused (in) or read (out). */
     gk_status (*copy_in)(gk_backend *, void *device, const void *host, size_t bytes, gk_stream,
                          gk_error *);

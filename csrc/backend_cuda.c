@@ -283,6 +283,8 @@ static void cuda_close(gk_backend *base) {
                 (void)driver->cuModuleUnload(cuda->modules[i]);
         if (cuda->joint)
             (void)driver->cuEventDestroy(cuda->joint);
+        if (cuda->counters.memory)
+            (void)driver->cuMemFreeAsync(cuda->counters.memory, cuda->aside);
         if (cuda->aside)
             (void)driver->cuStreamDestroy(cuda->aside);
         if (cuda->pool)
@@ -341,6 +343,7 @@ static const gk_backend functions = {
     .release = gk_cuda_release,
     .captured = gk_cuda_captured,
     .zero = gk_cuda_zero,
+    .counters = gk_cuda_counters,
     .copy_in = gk_cuda_copy_in,
     .copy_out = gk_cuda_copy_out,
     .copy_within = gk_cuda_copy_within,

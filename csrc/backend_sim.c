@@ -208,6 +208,15 @@ static gk_status sim_zero(gk_backend *backend, void *device, size_t bytes, gk_st
     return GK_OK;
 }
 
+/* A fault ends a launch half-way here without ending the process: the counters would stay as they
+   are. */
+static gk_status sim_counters(gk_backend *backend, gk_stream stream, unsigned **counters,
+                              gk_error *error) {
+    (void)backend;
+    *counters = NULL;
+    return only_stream(stream, error);
+}
+
 static gk_status sim_copy_in(gk_backend *backend, void *device, const void *host, size_t bytes,
                              gk_stream stream, gk_error *error) {
     if (only_stream(stream, error) || inside((sim_backend *)backend, device, bytes, error))
@@ -473,6 +482,7 @@ static const gk_backend functions = {
     .release = sim_release,
     .captured = sim_captured,
     .zero = sim_zero,
+    .counters = sim_counters,
     .copy_in = sim_copy_in,
     .copy_out = sim_copy_out,
     .copy_within = sim_copy_within,

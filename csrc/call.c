@@ -177,6 +177,11 @@ gk_status gk_call_zero(gk_call *call, void *device, size_t bytes) {
     return phase_end(call, status, start, GK_PHASE(call, kernel));
 }
 
+gk_status gk_call_counters(gk_call *call, unsigned **counters) {
+    gk_backend *backend = call->backend;
+    return blame(call, backend->counters(backend, call->stream, counters, &call->error));
+}
+
 /* Work of a kernel or a library: timed by events on the device, and waited for under strict(). */
 typedef gk_status (*gk_work)(gk_call *call, const void *what);
 

@@ -18,6 +18,15 @@ enum {
     GK_FAMILIES,
 };
 
+enum { GK_COUNTED_STREAMS = 64 };
+
+/* Memory in which every stream that asks first has a place for its counters. */
+typedef struct gk_cuda_counters_memory {
+    CUdeviceptr memory; /* 0: none so far */
+    gk_stream owner[GK_COUNTED_STREAMS];
+    int owners;
+} gk_cuda_counters_memory;
+
 typedef struct gk_cuda {
     gk_backend base;
     gk_driver driver;
@@ -25,7 +34,7 @@ typedef struct gk_cuda {
     CUcontext context; /* the primary one, so that PyTorch, CuPy and Numba share it */
     CUmemoryPool pool;
     pthread_mutex_t lock; /* guards what is loaded or made at first use: modules, functions, the
-                             event and the stream */
+                             event, the stream and the counters */
     CUmodule modules[GK_FAMILIES];
     _Atomic(CUfunction) *functions; /* one a row of the registry; NULL until first launched */
     _Atomic(const gk_row *) last_launch;
@@ -33,6 +42,7 @@ typedef struct gk_cuda {
     gk_error lost;  /* what every call says after a fault that took the context */
     CUevent joint;  /* recorded and waited for at once, under the lock */
     CUstream aside; /* for what is done beside a capture */
+    gk_cuda_counters_memory counters;
     gk_captures *captures;
     pthread_mutex_t
         cublas_lock; /* of its own: whoever looks for cuBLAS asks Python for the place */
@@ -67,6 +77,8 @@ gk_status gk_cuda_allocate_lasting(gk_backend *base, size_t bytes, gk_stream str
 void gk_cuda_release(gk_backend *base, void *device, gk_stream stream);
 gk_status gk_cuda_zero(gk_backend *base, void *device, size_t bytes, gk_stream stream,
                        gk_error *error);
+gk_status gk_cuda_counters(gk_backend *base, gk_stream stream, unsigned **counters,
+                           gk_error *error);
 gk_status gk_cuda_start_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
                                 gk_stream stream, gk_error *error);
 gk_status gk_cuda_start_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,

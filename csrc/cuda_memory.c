@@ -66,13 +66,17 @@ gk_status gk_cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, voi
     return gk_cuda_check(cuda, result, "allocating device memory", error);
 }
 
+/* In the context, relaxed, under the lock. */
+static CUresult need_aside(gk_cuda *cuda) {
+    return cuda->aside ? CUDA_SUCCESS
+                       : cuda->driver.cuStreamCreate(&cuda->aside, CU_STREAM_NON_BLOCKING);
+}
+
 /* In the context, relaxed. The memory is there before anything that is captured can run. */
 static CUresult allocate_aside(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes, CUstream stream) {
     const gk_driver *driver = &cuda->driver;
-    CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&cuda->lock);
-    if (!cuda->aside)
-        result = driver->cuStreamCreate(&cuda->aside, CU_STREAM_NON_BLOCKING);
+    CUresult result = need_aside(cuda);
     pthread_mutex_unlock(&cuda->lock);
     if (result == CUDA_SUCCESS)
         result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, cuda->aside);
@@ -123,6 +127,63 @@ gk_status gk_cuda_zero(gk_backend *base, void *device, size_t bytes, gk_stream s
     GK_IN_CONTEXT(cuda, result,
                   cuda->driver.cuMemsetD8Async((CUdeviceptr)device, 0, bytes, (CUstream)stream));
     return gk_cuda_check(cuda, result, "zeroing device memory", error);
+}
+
+/* Of one stream, and of all of them. */
+static const size_t stream_bytes = GK_STREAM_COUNTERS * sizeof(unsigned);
+static const size_t counters_bytes = GK_COUNTED_STREAMS * GK_STREAM_COUNTERS * sizeof(unsigned);
+
+/* In the context, relaxed, under the lock. */
+static CUresult make_counters(gk_cuda *cuda) {
+    const gk_driver *driver = &cuda->driver;
+    CUdeviceptr made = 0;
+    CUresult result = need_aside(cuda);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuMemAllocFromPoolAsync(&made, counters_bytes, cuda->pool, cuda->aside);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = driver->cuMemsetD8Async(made, 0, counters_bytes, cuda->aside);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuStreamSynchronize(cuda->aside);
+    if (result == CUDA_SUCCESS)
+        cuda->counters.memory = made;
+    else
+        (void)driver->cuMemFreeAsync(made, cuda->aside);
+    return result;
+}
+
+/* The number of the stream's place, a new one if need be; -1: all are taken. Under the lock. The
+   driver keeps a stream until its work is done, so whoever has its handle next comes after that. */
+static int place_of(gk_cuda_counters_memory *counters, gk_stream stream) {
+    for (int i = 0; i < counters->owners; i++)
+        if (gk_same_stream(counters->owner[i], stream))
+            return i;
+    if (counters->owners == GK_COUNTED_STREAMS)
+        return -1;
+    counters->owner[counters->owners] = stream;
+    return counters->owners++;
+}
+
+gk_status gk_cuda_counters(gk_backend *base, gk_stream stream, unsigned **counters,
+                           gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result = CUDA_SUCCESS;
+    *counters = NULL;
+    if (stream == GK_PER_THREAD_STREAM) /* one name for many streams */
+        return GK_OK;
+    pthread_mutex_lock(&cuda->lock);
+    if (!cuda->counters.memory) {
+        CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+        GK_IN_CONTEXT(cuda, result, make_counters(cuda));
+        gk_restrict(&cuda->driver, mode);
+    }
+    int place = result == CUDA_SUCCESS ? place_of(&cuda->counters, stream) : -1;
+    if (place >= 0)
+        *counters = (unsigned *)(cuda->counters.memory + (size_t)place * stream_bytes);
+    pthread_mutex_unlock(&cuda->lock);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        return GK_OK;
+    return gk_cuda_check(cuda, result, "making counters for kernels", error);
 }
 
 gk_status gk_cuda_start_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
@@ -238,5 +299,8 @@ size_t gk_cuda_live_bytes(gk_backend *base) {
         GK_IN_CONTEXT(cuda, result,
                       cuda->driver.cuMemPoolGetAttribute(cuda->pool,
                                                          CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    pthread_mutex_lock(&cuda->lock); /* nobody's to release */
+    used -= cuda->counters.memory && used >= counters_bytes ? counters_bytes : 0;
+    pthread_mutex_unlock(&cuda->lock);
     return (size_t)used;
 }

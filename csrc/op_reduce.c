@@ -167,6 +167,21 @@ static gk_status choose(gk_call *call, const gk_array *a, gk_dtype result, uintp
     return gk_row_chosen(op, a->dtype, call->backend, address, NULL, &made->row, &call->error);
 }
 
+/* Counters for blocks to arrive at: the stream's, or memory that has to be zeroed for the launch.
+ */
+static gk_status take_counters(gk_call *call, size_t count, unsigned **counters) {
+    gk_status status = GK_OK;
+    void *memory = NULL;
+    *counters = NULL;
+    if (!call->captured && count <= GK_STREAM_COUNTERS)
+        status = gk_call_counters(call, counters);
+    if (status != GK_OK || *counters)
+        return status;
+    status = gk_call_temporary(call, count * sizeof **counters, &memory);
+    *counters = memory;
+    return status == GK_OK ? gk_call_zero(call, memory, count * sizeof **counters) : status;
+}
+
 /* What the kernel needs beside the shape, memory for partial results included. */
 static gk_status prepare(reduction *whole, const gk_array *a, gk_dtype result) {
     gk_call *call = whole->call;
@@ -176,14 +191,12 @@ static gk_status prepare(reduction *whole, const gk_array *a, gk_dtype result) {
     how->last = (int32_t)kind->last;
     how->flip = kind->flip;
     size_t partials = gk_plan_partials(&whole->plan);
-    size_t counters = gk_plan_arrivals(&whole->plan, a->dtype) * sizeof *how->arrivals;
     if (partials == 0)
         return GK_OK;
-    gk_status status = gk_call_temporary(call, partials + counters, &how->partials);
+    gk_status status = gk_call_temporary(call, partials, &how->partials);
     if (status != GK_OK)
         return status;
-    how->arrivals = (unsigned *)(void *)((char *)how->partials + partials);
-    return gk_call_zero(call, how->arrivals, counters);
+    return take_counters(call, gk_plan_arrivals(&whole->plan, a->dtype), &how->arrivals);
 }
 
 static gk_status launch(const gk_row *row, gk_call *call, const gk_reduction *how, size_t blocks,

@@ -81,7 +81,7 @@ __device__ static inline bool gk_is_last(unsigned *arrivals, size_t blocks) {
     __syncthreads();
     if (threadIdx.x == 0) { // between barriers, its fences hold for the whole block
         __threadfence();
-        turn = atomicAdd(arrivals, 1u);
+        turn = atomicInc(arrivals, (unsigned)blocks - 1); // the last one sets it to 0 for the next launch
         __threadfence();
     }
     __syncthreads();

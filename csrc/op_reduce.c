@@ -309,7 +309,7 @@ static gk_status ladder_chunk(void *context, gk_stream stream, const gk_array *o
     return status;
 }
 
-/* A chunk begins where a segment begins: its length is a multiple of the longest one's. */
+/* A chunk begins where a segment begins, so that a sum in chunks has the bits of the whole one. */
 static gk_status reduction_chunk(void *context, gk_stream stream, const gk_array *operands,
                                  gk_array *result, size_t first, gk_error *error) {
     const reduction *whole = context;
@@ -361,6 +361,7 @@ static gk_status flow_planned(gk_call *call, const gk_array *operands, gk_dtype 
         status = prepare(&whole, &operands[0], result);
     if (status == GK_OK && !how->partials)
         status = gk_call_temporary(call, bytes, &how->partials);
+    flow.multiple = how->segment;
     flow.work = reduction_chunk;
     flow.context = &whole;
     if (status == GK_OK)

@@ -13,7 +13,7 @@ enum {
     SLOTS = 3, /* chunks a lane has under way: one packed, one on the bus, one coming back */
     BUFFERS = GK_PIPELINE_OPERANDS + 1,
     RESULT = GK_PIPELINE_OPERANDS, /* the buffer of the result */
-    LEAST_CHUNK = 32768,           /* elements */
+    LEAST_CHUNK = 32768,           /* elements, a multiple of what a block of any ladder takes */
     FEWEST = 2,                    /* chunks a lane of a short array, */
     MANY = 10,                     /* and of one long enough for chunks of half a buffer */
     CHUNKS_A_LOOK = 16,            /* after so many of its own the caller's thread looks up */
@@ -311,23 +311,22 @@ static void drain(passage *run) {
 /* flows ---------------------------------------------------------------------------------------- */
 
 /* Elements a chunk: as much as a buffer takes, but several chunks a lane where the arrays are
-   short, so that no lane waits long for the last one to end. It depends on the arrays alone, and is
-   a multiple of what any reduction's block takes, so that a sum in chunks has the partition, and
-   the bits, of the whole one. */
+   short, so that no lane waits long for the last one to end. */
 static size_t chunk_elements(const gk_pipeline *pipeline, const gk_flow *flow) {
     size_t size = flow->has_result ? gk_dtype_size(flow->result.dtype) : 1;
     for (int i = 0; i < flow->operand_count; i++) {
         size_t other = gk_dtype_size(flow->operands[i].dtype);
         size = other > size ? other : size;
     }
-    size_t most = flow->chunk / size / LEAST_CHUNK * LEAST_CHUNK;
-    most = most < LEAST_CHUNK ? LEAST_CHUNK : most;
+    size_t least = flow->multiple > LEAST_CHUNK ? flow->multiple : LEAST_CHUNK;
+    size_t most = flow->chunk / size / least * least;
+    most = most < least ? least : most;
     size_t lanes = (size_t)pipeline->count;
     size_t few = flow->count / (lanes * FEWEST), many = flow->count / (lanes * MANY);
     size_t share = few < most / 2 ? few : most / 2;
     share = many > share ? many : share;
-    share = (share + LEAST_CHUNK - 1) / LEAST_CHUNK * LEAST_CHUNK;
-    share = share < LEAST_CHUNK ? LEAST_CHUNK : share;
+    share = (share + least - 1) / least * least;
+    share = share < least ? least : share;
     return share < most ? share : most;
 }
 

@@ -3,18 +3,18 @@
 #include <string.h>
 
 /* Enough blocks to fill a device, few enough partial results for one block to join. To change one
-   changes the bits of results. A chunk of a host array is a multiple of the longest segment. */
+   changes the bits of results. */
 enum {
     ALONE = 16384, /* elements that one block is through with before a second one has begun */
-    LEAST_SEGMENT = 4096, /* elements of a row */
-    MOST_BLOCKS = 4096,   /* of long rows, unless their segments would be longer than the longest */
-    TINY_ROW = 32,        /* vectors: a block would be idle */
-    SHORT_ROW = 512,      /* vectors: a warp does it where there are enough rows for all */
-    MANY_ROWS = 8192,     /* enough rows for all warps */
-    LITTLE = 2048,        /* elements that are too few for a block of columns */
-    COLUMN_BLOCKS = 1024, /* enough blocks of columns to keep the memory busy */
-    COLUMN_SEGMENTS = 256,   /* the last block has to read a partial result of each */
-    LONGEST_SEGMENT = 32768, /* elements, of an array that is a single row */
+    LEAST_SEGMENT = 4096,      /* elements of a row */
+    ENOUGH_BLOCKS = 512,       /* of long rows: segments are as long as leaves that many */
+    TINY_ROW = 32,             /* vectors: a block would be idle */
+    SHORT_ROW = 512,           /* vectors: a warp does it where there are enough rows for all */
+    MANY_ROWS = 8192,          /* enough rows for all warps */
+    LITTLE = 2048,             /* elements that are too few for a block of columns */
+    COLUMN_BLOCKS = 2048,      /* enough blocks of columns to keep the memory busy */
+    COLUMN_SEGMENTS = 256,     /* the last block has to read a partial result of each */
+    LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
 };
 
 static size_t divided(size_t count, size_t by) {
@@ -60,8 +60,9 @@ static void plan_rows(gk_reduction *how, gk_dtype dtype) {
     if (how->length <= ALONE)
         how->segment = ALONE;
     how->segments = divided(how->length, how->segment);
-    while (how->outer * how->segments > MOST_BLOCKS && how->segments > 1 &&
-           (how->outer > 1 || how->segment < LONGEST_SEGMENT)) {
+    size_t longest = how->outer > 1 ? SIZE_MAX / 2 : LONGEST_SEGMENT / gk_dtype_size(dtype);
+    while (how->outer * how->segments >= 2 * ENOUGH_BLOCKS && how->segments > 1 &&
+           how->segment < longest) {
         how->segment *= 2;
         how->segments = divided(how->length, how->segment);
     }
@@ -74,7 +75,7 @@ static size_t column_groups(const gk_reduction *how, gk_dtype dtype) {
 static void plan_columns(gk_reduction *how, gk_dtype dtype) {
     how->lanes = lanes_for(divided(how->inner, vector_width(dtype)));
     size_t groups = column_groups(how, dtype);
-    how->segment = GK_REDUCE_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
+    how->segment = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
     how->segments = divided(how->length, how->segment);
     while (how->segments > 1 &&
            (how->segments > COLUMN_SEGMENTS || groups * how->segments > COLUMN_BLOCKS)) {

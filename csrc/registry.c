@@ -44,12 +44,12 @@
      .tile_columns = columns_,                                                                     \
      .threads = threads_,                                                                          \
      .alignment = alignment_},
-#define GK_REDUCE(op, variant, dtype, symbol_, note)                                               \
+#define GK_REDUCE(op, variant, dtype, symbol_, threads_, note)                                     \
     {GK_ENTRY(op, variant, dtype, 75, note),                                                       \
      .symbol = #symbol_,                                                                           \
      .tile_rows = 1,                                                                               \
-     .tile_columns = GK_REDUCE_THREADS,                                                            \
-     .threads = GK_REDUCE_THREADS,                                                                 \
+     .tile_columns = threads_,                                                                     \
+     .threads = threads_,                                                                          \
      .alignment = 1,                                                                               \
      .reduces = true},
 #define GK_LIBRARY(op, variant, dtype, capability, note)                                           \

@@ -10,7 +10,7 @@
 //   GK_TILE(op, variant, dtype, symbol, tile rows, tile columns, threads a block, alignment, capability, note)
 //   GK_STRIDED: a GK_ROW whose kernel takes a gk_layout, and so arrays of any strides
 //   GK_ACCUMULATE: a GK_ROW whose grid adds to one zeroed result with atomics
-//   GK_REDUCE(op, variant, dtype, symbol, note): a kernel that takes a gk_reduction (reduce.cuh)
+//   GK_REDUCE(op, variant, dtype, symbol, threads a block, note): a kernel that takes a gk_reduction (reduce.cuh)
 //   GK_LIBRARY(op, variant, dtype, capability, note): cuBLAS does the work
 // alignment: bytes that every pointer has to be a multiple of; capability: the least one, 75 = 7.5.
 #define GK_ROW(...)

@@ -23,7 +23,7 @@
     X(int8, i8, int8_t, gk_plain_dot, int64_t, single_launch, "exact squares in int64, the root in float64") \
     X(uint8, u8, uint8_t, gk_plain_dot, int64_t, single_launch, "exact squares in int64, the root in float64")
 
-#define GK_DOT_ROW(dtype, suffix, T, Op, A, variant, note)  GK_REDUCE(dot, variant, dtype, gk_dot_##suffix, note)
+#define GK_DOT_ROW(dtype, suffix, T, Op, A, variant, note)  GK_REDUCE(dot, variant, dtype, gk_dot_##suffix, GK_REDUCE_THREADS, note)
 #define GK_NORM_ROW(dtype, suffix, T, Op, A, variant, note) GK_REDUCTION(norm, variant, dtype, gk_norm_##suffix, note)
 GK_DOTS(GK_DOT_ROW)
 GK_NORMS(GK_NORM_ROW)

@@ -9,9 +9,9 @@
 // The three kernels of a reduction, which GK_REDUCE_KERNELS defines:
 //   GK_REDUCTION(op, variant, dtype, symbol, note)
 #define GK_REDUCTION(op, variant, dtype, symbol, note)                                             \
-    GK_REDUCE(op, variant, dtype, symbol##_rows, note)                                             \
-    GK_REDUCE(op##_short, variant, dtype, symbol##_short, "of rows shorter than a block")          \
-    GK_REDUCE(op##_columns, variant, dtype, symbol##_columns, "of columns")
+    GK_REDUCE(op, variant, dtype, symbol##_rows, GK_REDUCE_THREADS, note)                          \
+    GK_REDUCE(op##_short, variant, dtype, symbol##_short, GK_REDUCE_THREADS, "of rows shorter than a block") \
+    GK_REDUCE(op##_columns, variant, dtype, symbol##_columns, GK_REDUCE_COLUMN_THREADS, "of columns")
 
 #ifndef GK_ROWS_ONLY
 
@@ -95,26 +95,36 @@ __device__ static inline void gk_take_vector(const Op &op, typename Op::State &s
         op.take(state, x[e], y[e], index + e);
 }
 
-// A thread's part of a run of n elements, the first of which has the number `index`: every 256th
-// vector, four loads at a time as long as all are whole.
-template <class Op, typename T>
-__device__ static inline void gk_take_run(const Op &op, typename Op::State &state, const T *a, const T *b, size_t n, size_t index) {
-    enum { WIDTH = gk_vector<T>::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH };
-    bool aligned = gk_is_aligned(a) && gk_is_aligned(b);
-    size_t i = threadIdx.x * WIDTH, whole = aligned ? n / (STEP * GK_REDUCE_LOADS) : 0;
-    for (; whole > 0; whole--, i += STEP * GK_REDUCE_LOADS) {
-        gk_vector<T> x[GK_REDUCE_LOADS], y[GK_REDUCE_LOADS];
+// Up to LOADS vectors of a run, STEP elements apart: all are loaded before the first is taken. ALL:
+// `count` is LOADS.
+template <bool ALL, int LOADS, int STEP, class Op, typename T>
+__device__ static inline void gk_take_vectors(const Op &op, typename Op::State &state, const T *a, const T *b, int count, size_t index) {
+    gk_vector<T> x[LOADS], y[LOADS];
 #pragma unroll
-        for (int j = 0; j < GK_REDUCE_LOADS; j++) {
-            x[j] = gk_load_whole(a + i + j * STEP);
-            y[j] = Op::OPERANDS == 2 ? gk_load_whole(b + i + j * STEP) : x[j];
+    for (int j = 0; j < LOADS; j++)
+        if (ALL || j < count) {
+            x[j] = gk_load_whole(a + j * STEP);
+            y[j] = Op::OPERANDS == 2 ? gk_load_whole(b + j * STEP) : x[j];
         }
 #pragma unroll
-        for (int j = 0; j < GK_REDUCE_LOADS; j++)
-            gk_take_vector(op, state, x[j], y[j], index + i + j * STEP);
-    }
+    for (int j = 0; j < LOADS; j++)
+        if (ALL || j < count)
+            gk_take_vector(op, state, x[j], y[j], index + j * STEP);
+}
+
+// A thread's part of a run of n elements, the first of which has the number `index`: every 256th
+// vector, several loads at a time as long as they are whole.
+template <class Op, typename T>
+__device__ static inline void gk_take_run(const Op &op, typename Op::State &state, const T *a, const T *b, size_t n, size_t index) {
+    enum { WIDTH = gk_vector<T>::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH, LOADS = GK_REDUCE_LOADS / Op::OPERANDS };
+    bool aligned = gk_is_aligned(a) && gk_is_aligned(b);
+    size_t i = threadIdx.x * WIDTH;
+    for (size_t whole = aligned ? n / (STEP * LOADS) : 0; whole > 0; whole--, i += STEP * LOADS)
+        gk_take_vectors<true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
+    int left = aligned && i + WIDTH <= n ? (int)((n - i - WIDTH) / STEP) + 1 : 0;
+    gk_take_vectors<false, LOADS, STEP>(op, state, a + i, b + i, left, index + i);
 #pragma unroll 1
-    for (; i < n; i += STEP) {
+    for (i += left * STEP; i < n; i += STEP) {
         gk_vector<T> x = gk_load(op, a, i, n, aligned);
         gk_take_vector(op, state, x, Op::OPERANDS == 2 ? gk_load(op, b, i, n, aligned) : x, index + i);
     }
@@ -220,7 +230,7 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
     at.group = blockIdx.x / how.segments;
     at.outer = at.group / across;
     at.y = threadIdx.x / how.lanes;
-    at.height = GK_REDUCE_THREADS / how.lanes;
+    at.height = GK_REDUCE_COLUMN_THREADS / how.lanes;
     at.column = at.group % across * wide + threadIdx.x % how.lanes * WIDTH;
     return at;
 }
@@ -228,8 +238,8 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
 // The threads of the top row get what those below them hold, column by column.
 template <class Op, int WIDTH>
 __device__ static inline void gk_join_columns(const Op &op, typename Op::State (&state)[WIDTH], unsigned lanes) {
-    enum { WARPS = GK_REDUCE_THREADS / GK_WARP };
-    enum { FIT = GK_REDUCE_JOIN_BYTES / (GK_REDUCE_THREADS * sizeof(typename Op::State)), AT_ONCE = WIDTH < FIT ? WIDTH : FIT };
+    enum { WARPS = GK_REDUCE_COLUMN_THREADS / GK_WARP };
+    enum { FIT = GK_REDUCE_JOIN_BYTES / (GK_REDUCE_COLUMN_THREADS * sizeof(typename Op::State)), AT_ONCE = WIDTH < FIT ? WIDTH : FIT };
     __shared__ typename Op::State of_warp[AT_ONCE][WARPS][GK_WARP];
     unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
 #pragma unroll
@@ -323,7 +333,7 @@ template <class Op> __device__ static inline void gk_reduce_columns(const gk_red
     extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) symbol##_short(gk_reduction how, const Op::Element *a) { \
         gk_reduce_short<Op>(how, a);                                                               \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_COLUMN_RESIDENT) symbol##_columns(gk_reduction how, const Op::Element *a) { \
+    extern "C" __global__ void __launch_bounds__(GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT) symbol##_columns(gk_reduction how, const Op::Element *a) { \
         gk_reduce_columns<Op>(how, a);                                                             \
     }
 

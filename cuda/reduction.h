@@ -9,12 +9,13 @@
 #include <stdint.h>
 
 enum {
-    GK_REDUCE_THREADS = 256,      /* a block */
+    GK_REDUCE_THREADS = 256,      /* a block of rows */
+    GK_REDUCE_COLUMN_THREADS = 128, /* a block of columns: fewer to join */
     GK_REDUCE_RESIDENT = 4,       /* blocks a multiprocessor: said, or the compiler saves registers
                                      and lets loads wait for one another */
-    GK_REDUCE_COLUMN_RESIDENT = 3, /* the same, for more loads a thread */
+    GK_REDUCE_COLUMN_RESIDENT = 6, /* the same, of these */
     GK_REDUCE_VECTOR_BYTES = 16,  /* a load */
-    GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row */
+    GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row or two */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
@@ -53,7 +54,7 @@ typedef struct gk_reduction {
     bool flip;        /* the order of the values turned round: min and argmin */
     size_t divisor;   /* of a mean */
     void *partials;
-    unsigned *arrivals; /* zeroed: a counter for each result, or each block of columns */
+    unsigned *arrivals; /* a counter for each result, or each block of columns: 0 before and after */
     void *result;
 } gk_reduction;
 

@@ -199,7 +199,7 @@ def segment(count: int, itemsize: int) -> int:
     if count <= 16384:
         return 16384
     length = max(4096, 256 * 4 * 16 // itemsize)
-    while count > 4096 * length and length < 32768:
+    while -(-count // length) >= 1024 and length < 2**20 // itemsize:
         length *= 2
     return length
 

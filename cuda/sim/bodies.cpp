@@ -39,7 +39,7 @@ template <typename... P, void (*kernel)(P...)> struct gk_sim_call<kernel> {
 #define GK_STRIDED(op, variant, dtype, symbol, ...)    GK_BODY(symbol)
 #define GK_ACCUMULATE(op, variant, dtype, symbol, ...) GK_BODY(symbol)
 #define GK_TILE(op, variant, dtype, symbol, ...)       GK_BODY(symbol)
-#define GK_REDUCE(op, variant, dtype, symbol, note)    GK_BODY(symbol)
+#define GK_REDUCE(op, variant, dtype, symbol, ...)     GK_BODY(symbol)
 #define GK_LIBRARY(...)
 
 extern "C" {

@@ -157,7 +157,7 @@ result cuDeviceTotalMem_v2(size_t *bytes, int device) {
 
 /* One stream at a time is captured, from fake_capture(stream) to fake_capture(NULL); its graph
    lives until fake_graph_gone(). fake_log tells what was done in which order: "l77 " a launch on
-   stream 77, "r" and "w" an event recorded and waited for, "f" memory freed. */
+   stream 77, "r" and "w" an event recorded and waited for, "z" memory zeroed, "f" memory freed. */
 static handle captured;
 static struct {
     void (*gone)(void *);
@@ -399,7 +399,7 @@ result cuMemFreeAsync(pointer address, handle stream) {
 }
 
 result cuMemsetD8Async(pointer to, unsigned char value, size_t bytes, handle stream) {
-    (void)stream;
+    note('z', stream);
     if (!sticky)
         memset((void *)to, value, bytes);
     return sticky;

@@ -104,6 +104,17 @@ def test_the_simulator_has_no_other_streams():
         gk.add(np.ones(3), np.ones(3), stream=Protocol((0, 77)))
 
 
+@pytest.mark.skipif(not on_gpu(), reason="the simulator has no other streams")
+def test_reductions_side_by_side_on_more_streams_than_have_counters():
+    cupy = pytest.importorskip("cupy")
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(70)]
+    arrays = [np.arange(i, i + 300_000, dtype=np.int32) for i in range(len(streams))]
+    there = [gk.to_device(array, stream) for array, stream in zip(arrays, streams, strict=True)]
+    for _ in range(20):
+        sums = [gk.sum(a, stream=stream) for a, stream in zip(there, streams, strict=True)]
+    assert [int(total.to_host()) for total in sums] == [int(a.sum()) for a in arrays]
+
+
 # --- the order of work, read off the fake driver ----------------------------------------------
 
 TRACED = """
@@ -205,6 +216,37 @@ gc.collect()
 print(json.dumps([alive, seen() is None]))
 """
     assert traced(code) == [True, True]
+
+
+@FAKE
+def test_a_stream_has_counters_that_are_zeroed_once(traced):
+    """But for a thread's own stream, whose name is every thread's, and for all after the 64th."""
+    code = """
+long = gk.to_device(np.ones(40_000, np.float32))
+def zeroed(stream):
+    done, _ = log(lambda: gk.sum(long, stream=stream))
+    return [step for step in done if step[0] == "z"]
+print(json.dumps([len(zeroed(stream)) for stream in (S, S, T, 0, 1, 2, 2, S)]))
+print(json.dumps([zeroed(stream) for stream in range(5001, 5001 + 62)][-2:]))
+print(json.dumps(zeroed(0)))
+"""
+    seldom, late, again = traced(code)
+    assert seldom == [1, 0, 0, 0, 0, 1, 1, 0]
+    assert late == [[], ["z5062"]]
+    assert again == []
+
+
+@FAKE
+def test_a_captured_reduction_zeroes_counters_of_its_own(traced):
+    code = """
+long = gk.to_device(np.ones(40_000, np.float32), S)
+gk.sum(long, stream=S)
+capture(S)
+captured, kept = log(lambda: gk.sum(long, stream=S))
+capture(0)
+print(json.dumps([step for step in captured if step[0] == "z"]))
+"""
+    assert traced(code) == ["z1001"]
 
 
 @FAKE

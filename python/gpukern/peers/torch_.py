@@ -1,5 +1,6 @@
 """PyTorch, eager and compiled, in full float32 and with float32 accumulation of the half types."""
 
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -14,6 +15,8 @@ from gpukern.contenders import Absent, Contender, DeviceSide
 
 Array = npt.NDArray[Any]
 
+# Processes that get ready to compile would take the cores from whoever is timed meanwhile.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 # It advises to use the lower precision that is ruled out here.
 warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
 

@@ -204,7 +204,8 @@ def share_line(section: str, work: str, comparison: Comparison, bar: float) -> L
         return Line(section, work, asked, "-", "no limit")
     rate = bandwidth(row.bytes_moved, row.on_device.value)
     text = f"{found.value:.1%} {found.low:.1%}..{found.high:.1%}: {row.variant}, {rate}"
-    return Line(section, work, asked, text + flagged(row), met(found, bar))
+    above = " (flagged: above the copy itself)" if found.value > 1 else ""
+    return Line(section, work, asked, text + (flagged(row) or above), met(found, bar))
 
 
 # --- sections ---------------------------------------------------------------------------------

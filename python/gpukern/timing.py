@@ -12,6 +12,7 @@ import gc
 import math
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ _MOST_COLD = 6
 _LONGEST_DELAY = 0.2
 # No kernel is shorter: an event that comes sooner has not seen the work.
 _SHORTEST = 0.3e-6
+# So many of the latest empty pairs of events tell what lies between two events anyway; it drifts
+# with the clocks, by as much as a tenth of a short kernel.
+_GAPS = 21
 # What may be left on the device after the last event before another stream is suspected.
 _LEFTOVER = 30e-6
 _SHORT_CALL = 1e-3
@@ -184,6 +188,10 @@ class Flusher:
         _core.sum(self._words, out=self._out, variant="vectorized")
 
 
+def _marks(count: int) -> list[tuple[_core.Event, _core.Event]]:
+    return [(_core.Event(), _core.Event()) for _ in range(count)]
+
+
 def _between(start: Callable[[], object], calls: int = 1) -> float:
     before, after = _core.Event(), _core.Event()
     before.record()
@@ -206,7 +214,7 @@ class DeviceClock:
             self._blocker = Blocker()
             self._flusher = Flusher()
             self._flush_issue = self._issue_time(Work(self._flusher.start))
-            self._between_events = self._measure_events()
+            self._gaps: deque[float] = deque(self._measure_gaps(), maxlen=_GAPS)
 
     def pace(self, work: Work, rounds: int | None = None) -> Pace:
         """Find out how long the work takes and how it behaves. Runs it some ten times."""
@@ -244,10 +252,10 @@ class DeviceClock:
 
     def _by_events(self, work: Work, pace: Pace) -> Sample | None:
         start, flush = work.start, self._flusher.start
-        marks = [(_core.Event(), _core.Event()) for _ in range(pace.colds + 1)]
+        marks = _marks(pace.colds + 2)
         events = 4e-6 * len(marks)
         delay = 1.5 * (pace.issue * (pace.calls + pace.colds + 1) + events)
-        delay += 1.5 * self._flush_issue * pace.colds + 100e-6
+        delay += 1.5 * self._flush_issue * (pace.colds + 1) + 100e-6
         _core.synchronize()
         if pace.blocked:
             self._blocker.start(delay)
@@ -260,20 +268,22 @@ class DeviceClock:
             start()
         issued = time.perf_counter() - issued
         marks[0][1].record()
-        for before, after in marks[1:]:
+        for before, after in marks[1:-1]:
             flush()
             before.record()
             start()
             after.record()
+        self._mark_gap(marks[-1])
         spent = time.perf_counter() - begin
         _core.synchronize()
         if pace.blocked and spent > delay:
             self._adapt(pace, spent)
             return None
         pace.late = 0
-        warm = marks[0][1].seconds_since(marks[0][0]) / pace.calls
-        cold = statistics.median(after.seconds_since(before) for before, after in marks[1:])
-        return Sample(warm, max(cold - self._between_events, 1e-9), issued / pace.calls)
+        first, *colds, gap = (after.seconds_since(before) for before, after in marks)
+        self._gaps.append(gap)
+        cold = statistics.median(colds) - statistics.median(self._gaps)
+        return Sample(first / pace.calls, max(cold, 1e-9), issued / pace.calls)
 
     def _adapt(self, pace: Pace, spent: float) -> None:
         """The blocker ended before everything was queued: slow host, or a call that waits."""
@@ -284,15 +294,18 @@ class DeviceClock:
         if pace.late >= 3 or pace.issue > _LONGEST_DELAY:
             pace.blocked = False
 
-    def _measure_events(self) -> float:
+    def _measure_gaps(self) -> list[float]:
         """What two events behind a flush, with nothing between them, lie apart."""
-        pairs = [(_core.Event(), _core.Event()) for _ in range(21)]
-        self._blocker.start(len(pairs) * (self._flush_issue + 8e-6) * 1.5)
-        for before, after in pairs:
-            self._flusher.start()
-            before.record()
-            after.record()
-        return statistics.median(after.seconds_since(before) for before, after in pairs)
+        marks = _marks(_GAPS)
+        self._blocker.start(len(marks) * (self._flush_issue + 8e-6) * 1.5)
+        for mark in marks:
+            self._mark_gap(mark)
+        return [after.seconds_since(before) for before, after in marks]
+
+    def _mark_gap(self, mark: tuple[_core.Event, _core.Event]) -> None:
+        self._flusher.start()
+        mark[0].record()
+        mark[1].record()
 
     def _by_wall(self, work: Work, pace: Pace) -> Sample:
         def batch() -> object:

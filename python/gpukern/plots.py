@@ -20,6 +20,11 @@ _PANEL = (8.0, 6.5)
 _PHASES = ("host to device", "compute", "device to host", "rest")
 _PHASE_COLORS = ("#4477aa", "#ee6677", "#66ccee", "#bbbbbb")
 _MARKERS = "osD^vP*X"
+# As many as there are colours: a library has the same one in every picture.
+_LIBRARIES = (
+    *("gpukern", "NumPy", "PyTorch", "CuPy", "Numba"),
+    *("PyCUDA", "Triton", "JAX", "CUDA Python", "CUB"),
+)
 
 
 def draw(comparison: Comparison, kind: str | None = None) -> "Figure":
@@ -76,7 +81,7 @@ def _styles(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Any]]:
     from matplotlib import colormaps
 
     labels = list(dict.fromkeys((row.contender, row.variant) for row in rows))
-    names = list(dict.fromkeys(name for name, _ in labels))
+    names = list(dict.fromkeys([*_LIBRARIES, *(name for name, _ in labels)]))
     styles = {}
     for name, variant in labels:
         mine = [v for n, v in labels if n == name]
@@ -93,13 +98,15 @@ def _legend(panel: "Axes", **more: Any) -> None:
 
 
 def _plain_numbers(axis: "Axis") -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    low, high = axis.get_view_interval()
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    if axis.get_view_interval()[1] > 10 * axis.get_view_interval()[0]:
-        axis.set_minor_formatter(NullFormatter())
-    else:
-        axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+    if high < 3 * low:
+        axis.set_major_locator(LogLocator(subs=range(1, 10)))
+    elif high < 100 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
 
 
 def _time(panel: "Axes", comparison: Comparison, rows: Sequence[Row]) -> None:
@@ -144,7 +151,8 @@ def _ratio(panel: "Axes", comparison: Comparison, rows: Sequence[Row]) -> None:
     colors = [styles[row.contender, row.variant]["color"] for row in shown]
     panel.barh([row.label for row in shown], values, xerr=errors, color=colors, capsize=2)
     for index, value in enumerate(values):
-        panel.annotate(f" {value:.2f}x", (figures[index].high, index), va="center", fontsize=8)
+        text = f" {value:.2f}x" if value >= 0.1 else f" {value:.2g}x"
+        panel.annotate(text, (figures[index].high, index), va="center", fontsize=8)
     panel.axvline(1, color="black", lw=1)
     where = "on the device" if name == "device_ratio" else "end to end"
     base = _baseline(_largest(rows), name)

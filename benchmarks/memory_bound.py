@@ -156,7 +156,10 @@ def peer_of(comparison: Comparison, row: Row) -> Row | None:
 def ratio_line(
     section: str, work: str, comparison: Comparison, bar: float, variants: str = ""
 ) -> Line:
-    """The least ratio to the fastest peer over the sizes of a comparison, each with our best."""
+    """The worst ratio to the fastest peer over the sizes of a comparison, each with our best.
+
+    One whose interval lies below the bar is worse than any that reaches it.
+    """
     asked = f">= {bar:.2f}x the fastest peer"
     reason = fault(comparison)
     if reason:
@@ -164,11 +167,9 @@ def ratio_line(
     sizes = list(dict.fromkeys(row.size for row in comparison.rows))
     rows = [row for row in ours(comparison) if variants in ("", row.variant)]
     chosen = [best([row for row in rows if row.size == size]) for size in sizes]
-    worst = min(
-        (row for row in chosen if row and row.device_ratio),
-        key=lambda row: row.device_ratio.value if row.device_ratio else 0,
-        default=None,
-    )
+    judged = [(row.device_ratio, row) for row in chosen if row and row.device_ratio]
+    judged.sort(key=lambda one: (one[0].high >= bar, one[0].value))
+    worst = judged[0][1] if judged else None
     if worst is None or worst.on_device is None:
         return Line(section, work, asked, "-", "no peer")
     peer = peer_of(comparison, worst)

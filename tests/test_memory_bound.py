@@ -75,6 +75,16 @@ def test_the_worst_of_several_sizes_counts(script):
     assert line.met == "no" and "at 9x9" in line.measured
 
 
+def test_a_ratio_that_is_certain_counts_more_than_a_worse_one_that_is_not(script):
+    wide = row("gpukern", "f32", 1.0, 0.9)
+    wide = replace(wide, device_ratio=replace(wide.device_ratio, high=1.1))
+    certain = row("gpukern", "f32", 1.0, 0.95)
+    certain = replace(certain, device_ratio=replace(certain.device_ratio, high=0.99))
+    far = [replace(one, size="9x9") for one in (PEER, certain)]
+    line = script.ratio_line("adds", "add", comparison(PEER, wide, *far), 1.0)
+    assert line.met == "no" and "at 9x9" in line.measured
+
+
 def test_an_interval_that_reaches_the_bar_is_the_same(script):
     found = comparison(PEER, row("gpukern", "f32", 1.0, 0.995))
     assert script.ratio_line("adds", "add", found, 1.0).met == "same"

@@ -165,6 +165,13 @@ def chosen_architectures(wanted: str | None, supported: Sequence[str]) -> list[s
     return sorted(set(names), key=architecture_order)
 
 
+def worthwhile(architectures: Sequence[str], source: str) -> list[str]:
+    """Without "90a" beside "90" where the source asks for nothing that only the former has."""
+    if "__CUDA_ARCH_FEAT_SM" in source:
+        return list(architectures)
+    return [name for name in architectures if name.isdigit() or name[:-1] not in architectures]
+
+
 def code_flags(architectures: Sequence[str]) -> list[str]:
     """nvcc's flags: machine code for each architecture, and PTX where that does not reach.
 
@@ -381,6 +388,8 @@ class Plan:
 
 def kernel_step(plan: Plan, family: str) -> Step:
     """Compile a family's kernels for every architecture."""
+    source = f"cuda/{family}.cu"
+    architectures = worthwhile(plan.architectures, Path(ROOT, source).read_text(encoding="utf-8"))
     return Step(
         output=plan.fatbin(family),
         tool=[plan.toolkit.nvcc, "-fatbin"],
@@ -389,9 +398,9 @@ def kernel_step(plan: Plan, family: str) -> Step:
             "-O3",
             "-compress-mode=size",
             "-Icuda",
-            *code_flags(plan.architectures),
+            *code_flags(architectures),
         ],
-        source=f"cuda/{family}.cu",
+        source=source,
         identity=f"nvcc {plan.toolkit.version} {os.environ.get('NVCC_APPEND_FLAGS', '')}",
         # No host code comes of it, so that a host compiler newer than nvcc knows does no harm.
         idle=["-ccbin", plan.cxx[0], "-allow-unsupported-compiler", "--threads", str(plan.jobs)],

@@ -200,6 +200,13 @@ def test_ptx_reaches_every_gpu_that_machine_code_does_not(build):
     assert codes(build, ["90a"]) == ["sm_90a"]
 
 
+def test_an_architecture_that_adds_nothing_is_left_out(build):
+    plain, special = "int x;", "#ifdef __CUDA_ARCH_FEAT_SM90_ALL"
+    assert build.worthwhile(["90", "90a", "100"], plain) == ["90", "100"]
+    assert build.worthwhile(["90", "90a", "100"], special) == ["90", "90a", "100"]
+    assert build.worthwhile(["80", "90a"], plain) == ["80", "90a"]
+
+
 def test_wgmma_architecture_is_named_in_full(build):
     assert build.code_flags(["90a"]) == ["-gencode", "arch=compute_90a,code=sm_90a"]
 

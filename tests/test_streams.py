@@ -250,6 +250,16 @@ print(json.dumps([step for step in captured if step[0] == "z"]))
 
 
 @FAKE
+def test_a_full_device_has_no_room_for_lasting_counters(on_fake):  # noqa: F811
+    code = """
+long = gk.to_device(np.ones(40_000, np.float32))
+done, _ = log(lambda: gk.sum(long, stream=S))
+print(json.dumps([step for step in done if step[0] == "z"]))
+"""
+    assert answers(on_fake(TRACED + code, FAKE_MEMORY=400_000)) == ["z1001"]
+
+
+@FAKE
 def test_captured_calls_are_nodes_alone(traced):
     """No wait for what is not captured, nothing freed, and a result that lives on."""
     code = """

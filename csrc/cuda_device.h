@@ -20,7 +20,7 @@ enum {
 
 enum { GK_COUNTED_STREAMS = 64 };
 
-/* Memory in which every stream that asks first has a place for its counters. */
+/* A place for the counters of each stream, as long as there are places. */
 typedef struct gk_cuda_counters_memory {
     CUdeviceptr memory; /* 0: none so far */
     gk_stream owner[GK_COUNTED_STREAMS];

@@ -10,48 +10,28 @@
 #define GK_ENTRY(op_, variant_, dtype_, capability_, note_)                                        \
     .op = #op_, .variant = #variant_, .dtype = GK_##dtype_, .family = GK_FAMILY_NAME,              \
     .minimum_capability = capability_, .note = note_
-#define GK_ROW(op, variant, dtype, symbol_, per_thread, threads_, alignment_, capability, note)    \
-    {                                                                                              \
-        GK_ENTRY(op, variant, dtype, capability, note),                                            \
-        .symbol = #symbol_,                                                                        \
-        .tile_rows = 1,                                                                            \
-        .tile_columns = (per_thread) * (threads_),                                                 \
-        .threads = threads_,                                                                       \
-        .alignment = alignment_},
-#define GK_STRIDED(op, variant, dtype, symbol_, per_thread, threads_, alignment_, capability,      \
-                   note)                                                                           \
-    {GK_ENTRY(op, variant, dtype, capability, note),                                               \
-     .symbol = #symbol_,                                                                           \
-     .tile_rows = 1,                                                                               \
-     .tile_columns = (per_thread) * (threads_),                                                    \
-     .threads = threads_,                                                                          \
-     .alignment = alignment_,                                                                      \
-     .strided = true},
-#define GK_ACCUMULATE(op, variant, dtype, symbol_, per_thread, threads_, alignment_, capability,   \
-                      note)                                                                        \
-    {GK_ENTRY(op, variant, dtype, capability, note),                                               \
-     .symbol = #symbol_,                                                                           \
-     .tile_rows = 1,                                                                               \
-     .tile_columns = (per_thread) * (threads_),                                                    \
-     .threads = threads_,                                                                          \
-     .alignment = alignment_,                                                                      \
-     .accumulates = true},
-#define GK_TILE(op, variant, dtype, symbol_, rows_, columns_, threads_, alignment_, capability,    \
-                note)                                                                              \
+#define GK_KERNEL(op, variant, dtype, symbol_, rows_, columns_, threads_, alignment_, capability,  \
+                  note, ...)                                                                       \
     {GK_ENTRY(op, variant, dtype, capability, note),                                               \
      .symbol = #symbol_,                                                                           \
      .tile_rows = rows_,                                                                           \
      .tile_columns = columns_,                                                                     \
      .threads = threads_,                                                                          \
-     .alignment = alignment_},
-#define GK_REDUCE(op, variant, dtype, symbol_, threads_, note)                                     \
-    {GK_ENTRY(op, variant, dtype, 75, note),                                                       \
-     .symbol = #symbol_,                                                                           \
-     .tile_rows = 1,                                                                               \
-     .tile_columns = threads_,                                                                     \
-     .threads = threads_,                                                                          \
-     .alignment = 1,                                                                               \
-     .reduces = true},
+     .alignment = alignment_,                                                                      \
+     __VA_ARGS__},
+#define GK_TILE(op, variant, dtype, symbol, rows, columns, threads, alignment, capability, note)   \
+    GK_KERNEL(op, variant, dtype, symbol, rows, columns, threads, alignment, capability, note, )
+#define GK_ROW(op, variant, dtype, symbol, each, threads, alignment, capability, note)             \
+    GK_KERNEL(op, variant, dtype, symbol, 1, (each) * (threads), threads, alignment, capability,   \
+              note, )
+#define GK_STRIDED(op, variant, dtype, symbol, each, threads, alignment, capability, note)         \
+    GK_KERNEL(op, variant, dtype, symbol, 1, (each) * (threads), threads, alignment, capability,   \
+              note, .strided = true)
+#define GK_ACCUMULATE(op, variant, dtype, symbol, each, threads, alignment, capability, note)      \
+    GK_KERNEL(op, variant, dtype, symbol, 1, (each) * (threads), threads, alignment, capability,   \
+              note, .accumulates = true)
+#define GK_REDUCE(op, variant, dtype, symbol, threads, note)                                       \
+    GK_KERNEL(op, variant, dtype, symbol, 1, threads, threads, 1, 75, note, .reduces = true)
 #define GK_LIBRARY(op, variant, dtype, capability, note)                                           \
     {GK_ENTRY(op, variant, dtype, capability, note), .alignment = 1},
 

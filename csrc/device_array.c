@@ -44,10 +44,34 @@ static gk_stream home(const gk_call *call) {
     return call->captured || call->stream == GK_PER_THREAD_STREAM ? 0 : call->stream;
 }
 
-/* Without memory; not yet tracked. */
-static gk_device_array *new_object(gk_state *state, const gk_call *call, const gk_array *like) {
+/* What an array has of the call or of the array that it comes from; no references. */
+typedef struct origin {
+    const char *operation;
+    gk_device *device;
+    gk_stream stream;
+    PyObject *stream_keeper, *owner; /* or NULL */
+} origin;
+
+static origin of_call(const gk_call *call) {
+    gk_stream stream = home(call);
+    return (origin){.operation = call->operation,
+                    .device = call->device,
+                    .stream = stream,
+                    .stream_keeper = stream ? call->keeper : NULL};
+}
+
+static origin of_array(gk_device_array *source) {
+    return (origin){.operation = "DeviceArray",
+                    .device = source->device,
+                    .stream = source->stream,
+                    .stream_keeper = source->stream_keeper,
+                    .owner = source->owner ? source->owner : (PyObject *)source};
+}
+
+/* An array of that shape, dtype and memory. */
+static gk_device_array *new_object(gk_state *state, origin from, const gk_array *like) {
     if (gk_fault_due(&state->engine.faults)) {
-        PyErr_Format(PyExc_MemoryError, "%s: planted fault in a host allocation", call->operation);
+        PyErr_Format(PyExc_MemoryError, "%s: planted fault in a host allocation", from.operation);
         return NULL;
     }
     gk_device_array *made = PyObject_GC_New(gk_device_array, state->device_array_type);
@@ -55,10 +79,10 @@ static gk_device_array *new_object(gk_state *state, const gk_call *call, const g
         return NULL;
     made->state = state;
     made->module = Py_NewRef(state->module);
-    made->device = call->device;
-    made->stream = home(call);
-    made->owner = NULL;
-    made->stream_keeper = Py_XNewRef(made->stream ? call->keeper : NULL);
+    made->device = from.device;
+    made->stream = from.stream;
+    made->owner = Py_XNewRef(from.owner);
+    made->stream_keeper = Py_XNewRef(from.stream_keeper);
     made->weak_references = NULL;
     gk_copy_view(&made->array, like);
     made->array.place = GK_DEVICE;
@@ -69,7 +93,7 @@ static gk_device_array *new_object(gk_state *state, const gk_call *call, const g
 
 PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *like) {
     gk_status status;
-    gk_device_array *made = new_object(state, call, like);
+    gk_device_array *made = new_object(state, of_call(call), like);
     if (!made)
         return NULL;
     made->array.readonly = false;
@@ -87,24 +111,7 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
 
 /* The same memory seen as `view`. */
 static PyObject *new_view(gk_device_array *source, const gk_array *view) {
-    gk_state *state = source->state;
-    if (gk_fault_due(&state->engine.faults)) {
-        PyErr_SetString(PyExc_MemoryError, "DeviceArray: planted fault in a host allocation");
-        return NULL;
-    }
-    gk_device_array *made = PyObject_GC_New(gk_device_array, state->device_array_type);
-    if (!made)
-        return NULL;
-    made->state = state;
-    made->module = Py_NewRef(state->module);
-    made->device = source->device;
-    made->stream = source->stream;
-    made->stream_keeper = Py_XNewRef(source->stream_keeper);
-    made->owner = Py_NewRef(source->owner ? source->owner : (PyObject *)source);
-    made->weak_references = NULL;
-    gk_copy_view(&made->array, view);
-    PyObject_GC_Track((PyObject *)made);
-    return (PyObject *)made;
+    return (PyObject *)new_object(source->state, of_array(source), view);
 }
 
 static gk_status fill(gk_call *call, const gk_array *operand, void *target) {
@@ -169,7 +176,7 @@ PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObjec
         result = copy_operand(state, &call, &lent);
     } else {
         call.stream = gk_is_legacy(lent.producer) ? 0 : lent.producer;
-        gk_device_array *made = new_object(state, &call, &lent);
+        gk_device_array *made = new_object(state, of_call(&call), &lent);
         if (made)
             made->owner = Py_NewRef(keeper);
         result = (PyObject *)made;

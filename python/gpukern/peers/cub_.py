@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from functools import cache
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -129,9 +130,7 @@ class _Reduction:
         return self.storage[count]
 
     def __call__(self, a: Any, out: Any) -> None:
-        count = 1
-        for length in a.shape:
-            count *= length
+        count = prod(a.shape)
         temporary, size = self._room(count)
         _worked(self.function(_pointer(temporary), size, _pointer(a), _pointer(out), count))
 

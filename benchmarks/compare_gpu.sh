@@ -6,9 +6,9 @@
 #
 #     GPUKERN_ARCHS=90a benchmarks/compare_gpu.sh results-folder
 #
-# No step takes longer than its limit. The notebooks need nbclient and ipykernel. GPUKERN_COMMIT: the commit to record where this is no checkout.
-# BUILD=no leaves out the build. EXTRA: what pip has to install
-# beforehand without a network (wheels or an sdist), if anything.
+# No step takes longer than its limit. The notebooks need nbclient and ipykernel. GPUKERN_COMMIT: the
+# commit to record where this is no checkout. BUILD=no leaves out the build. EXTRA: what pip has to
+# install beforehand without a network (wheels or an sdist), if anything.
 set -uo pipefail
 target=$(mkdir -p "$1" && cd "$1" && pwd)
 results=$(mktemp -d)

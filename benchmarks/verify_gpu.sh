@@ -5,6 +5,7 @@
 #
 #     GPUKERN_ARCHS=90a benchmarks/verify_gpu.sh results-folder
 #
+# The tests run in several processes (pytest-xdist), but for the one that fills the device.
 # LIMIT: seconds that one step may take; TAIL: lines shown of the log of a step that failed.
 set -uo pipefail
 results=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -28,7 +29,10 @@ export GPUKERN_DEVICE=cuda COLUMNS=160 PYTHONUNBUFFERED=1
 step build python -m pip install --no-build-isolation --no-deps --force-reinstall .
 [ $failed = 0 ] || exit 1
 export PATH="$(python -c "import sysconfig; print(sysconfig.get_path('scripts'))"):$PATH"
-step tests python -m pytest -q -x --maxfail=30 -p no:cacheprovider tests
+full=tests/test_transfers.py::test_a_device_that_is_full
+pytest="python -m pytest -q -p no:cacheprovider -p no:benchmark"
+step tests $pytest --numprocesses=10 --dist=loadfile --deselect $full tests
+step full $pytest $full
 step doctor gpukern doctor
 step info gpukern info
 step memcheck compute-sanitizer --tool memcheck --error-exitcode 9 python tests/every_variant.py

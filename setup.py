@@ -383,7 +383,7 @@ class Plan:
 
     def object(self, source: Path, name: str = "") -> Path:
         """Where the object of a source file goes; `name` tells apart two of the same source."""
-        return self.objects / f"{source.parent.name}-{source.stem}{name}.o"
+        return self.objects / f"{'-'.join(source.with_suffix('').parts)}{name}.o"
 
 
 def kernel_step(plan: Plan, family: str) -> Step:
@@ -433,7 +433,7 @@ def engine_steps(plan: Plan) -> list[Step]:
         f'-DGK_NVCC_VERSION="{plan.toolkit.version}"',
         f'-DGK_ARCHITECTURES="{" ".join(plan.architectures)}"',
     ]
-    return [object_step(plan, source, [*C_FLAGS, *defines]) for source in files("csrc", "*.c")]
+    return [object_step(plan, source, [*C_FLAGS, *defines]) for source in files("csrc", "**/*.c")]
 
 
 def simulator_steps(plan: Plan) -> list[Step]:
@@ -481,7 +481,7 @@ def write_generated(plan: Plan) -> None:
 
 
 def rows_of(family: str) -> str:
-    """The rows of a family, for the table in csrc/registry.c."""
+    """The rows of a family, for the table in csrc/device/registry.c."""
     return f'#define GK_FAMILY_NAME "{family}"\n#include "{family}.cu"\n#undef GK_FAMILY_NAME\n'
 
 
@@ -570,7 +570,7 @@ if __name__ == "__main__":
         license="MIT",
         ext_modules=[
             Extension(
-                "gpukern._core", [str(path) for path in files("csrc", "*.c")], py_limited_api=True
+                "gpukern._core", [str(path) for path in files("csrc", "**/*.c")], py_limited_api=True
             )
         ],
         cmdclass={"build_ext": BuildCore},

@@ -1,6 +1,6 @@
 // What every kernel file starts from. A .cu file is read three times: by nvcc (kernels for a GPU),
 // by g++ with GK_SIM (the same kernels for the CPU simulator) and by the C compiler with
-// GK_ROWS_ONLY (its rows alone, as entries of the table in csrc/registry.c).
+// GK_ROWS_ONLY (its rows alone, as entries of the table in csrc/device/registry.c).
 #ifndef GK_DEVICE_CUH
 #define GK_DEVICE_CUH
 #ifndef GK_ROWS_ONLY

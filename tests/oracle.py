@@ -195,7 +195,7 @@ BLOCKS = {
 
 
 def segment(count: int, itemsize: int) -> int:
-    """How many elements a block adds up where the last one finishes (csrc/reduce_shape.c)."""
+    """How many elements a block adds up where the last one finishes (csrc/ops/reduce_shape.c)."""
     if count <= 16384:
         return 16384
     length = max(4096, 256 * 4 * 16 // itemsize)

@@ -61,7 +61,7 @@ def build(folder: Path, c_flags: list[str], body_flags: list[str], link: list[st
     (folder / "gk_families.h").write_text(families)
     includes = ["-I.", *(f"-I{ROOT / name}" for name in ("csrc", "cuda", "tests/planted"))]
     sources = [*(ROOT / "cuda" / "sim").glob("*.c"), PLANTED / "harness.c"]
-    sources += [ROOT / "csrc" / "backend_sim.c", ROOT / "csrc" / "error.c"]
+    sources += [ROOT / "csrc/device/sim/backend.c", ROOT / "csrc/base/error.c"]
     commands = [
         ["gcc", *C_FLAGS, *c_flags, *includes, "-c", str(source), "-o", f"{source.stem}.o"]
         for source in sources
@@ -356,5 +356,5 @@ def test_a_seed_that_is_no_number_is_named(plain: Harness, value: str) -> None:
 
 def test_the_extension_has_no_other_thread_locals() -> None:
     """The simulator fills all of the module's with poison, since they are shared memory."""
-    for source in (ROOT / "csrc").glob("*.[ch]"):
+    for source in (ROOT / "csrc").rglob("*.[ch]"):
         assert not re.search(r"\b(_Thread_local|thread_local|__thread)\b", source.read_text())

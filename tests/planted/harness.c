@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend_sim.h"
-#include "registry.h"
+#include "device/sim/backend.h"
+#include "device/registry.h"
 
 typedef struct launch_shape {
     unsigned blocks, threads, z;

@@ -1,0 +1,15 @@
+/* __cuda_array_interface__, version 3: the dict that describes an array in device memory. */
+#ifndef GK_CUDA_INTERFACE_H
+#define GK_CUDA_INTERFACE_H
+
+#include "binding/state.h"
+
+/* Read another library's dict. The pointer in it is not checked. -1: raised, blaming argument
+   `name`. */
+int gk_read_cuda_interface(gk_state *state, const gk_call *call, const char *name,
+                           PyObject *interface, gk_array *array);
+
+/* Our own dict. */
+PyObject *gk_cuda_interface(const gk_array *array, gk_stream stream);
+
+#endif

@@ -1,0 +1,29 @@
+/* DLPack: memory lent to and by other libraries, with no copy. */
+#ifndef GK_DLPACK_H
+#define GK_DLPACK_H
+
+#include "binding/arrays/dlpack_abi.h"
+#include "binding/state.h"
+
+/* The table in a type's capsule; NULL, and nothing raised, where it is of another version. */
+const gk_dl_exchange *gk_dlpack_exchange(PyObject *capsule);
+
+/* An object's memory by its type's table, as long as the object lives (`show`) or the keeper does
+   (`borrow`); by its __dlpack__ (`import`). -1: raised, blaming argument `name`. The pointer is not
+   checked. */
+int gk_dlpack_show(gk_state *state, gk_call *call, const char *name, const gk_dl_exchange *exchange,
+                   PyObject *object, gk_array *array, PyObject **keeper);
+int gk_dlpack_borrow(gk_state *state, gk_call *call, const char *name,
+                     const gk_dl_exchange *exchange, PyObject *object, gk_array *array,
+                     PyObject **keeper);
+int gk_dlpack_import(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                     gk_array *array, PyObject **keeper);
+
+/* A new capsule of an array's memory; `owner` lives as long as somebody uses it. */
+PyObject *gk_dlpack_export(const gk_array *array, gk_dl_device device, PyObject *owner,
+                           bool versioned, bool copied);
+
+/* What a backend's memory is to DLPack. */
+gk_dl_device gk_dlpack_device(const gk_backend *backend);
+
+#endif

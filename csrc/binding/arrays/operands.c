@@ -1,0 +1,461 @@
+#include "binding/arrays/operands.h"
+
+#include <numpy/arrayobject.h>
+#include <string.h>
+
+#include "binding/calls/device_array.h"
+#include "binding/arrays/foreign.h"
+#include "engine/transfer.h"
+
+/* Smaller results live where NumPy puts them; above this, page faults cost more than the copy. */
+enum { PINNED_RESULT_BYTES = 512 << 10 };
+
+int gk_args_init(void) {
+    import_array1(-1);
+    return 0;
+}
+
+/* dtypes and shapes ---------------------------------------------------------------------------- */
+
+/* bfloat16 is a type that ml_dtypes registers with NumPy, so it is known by name, not by number. */
+static bool is_bfloat16(PyArray_Descr *descr) {
+    if (descr->type_num < NPY_USERDEF || PyDataType_ELSIZE(descr) != 2)
+        return false;
+    PyObject *name = PyType_GetName(descr->typeobj);
+    bool same = name && PyUnicode_CompareWithASCIIString(name, "bfloat16") == 0;
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return same;
+}
+
+static bool dtype_of(PyArray_Descr *descr, gk_dtype *dtype) {
+    switch (descr->type_num) {
+    case NPY_FLOAT:
+        *dtype = GK_float32;
+        return true;
+    case NPY_DOUBLE:
+        *dtype = GK_float64;
+        return true;
+    case NPY_HALF:
+        *dtype = GK_float16;
+        return true;
+    case NPY_BYTE:
+        *dtype = GK_int8;
+        return true;
+    case NPY_UBYTE:
+        *dtype = GK_uint8;
+        return true;
+    case NPY_INT:
+    case NPY_LONG:
+    case NPY_LONGLONG:
+        *dtype = PyDataType_ELSIZE(descr) == 4 ? GK_int32 : GK_int64;
+        return true;
+    default:
+        *dtype = GK_bfloat16;
+        return is_bfloat16(descr);
+    }
+}
+
+/* ml_dtypes is imported when a bfloat16 array has to be made, not before. */
+static PyArray_Descr *bfloat16_descr(gk_state *state) {
+    PyArray_Descr *descr = NULL;
+    if (!state->bfloat16) {
+        PyObject *module = PyImport_ImportModule("ml_dtypes");
+        PyObject *type = module ? PyObject_GetAttrString(module, "bfloat16") : NULL;
+        if (type && PyArray_DescrConverter(type, &descr))
+            state->bfloat16 = (PyObject *)descr;
+        Py_XDECREF(type);
+        Py_XDECREF(module);
+    }
+    return (PyArray_Descr *)Py_XNewRef(state->bfloat16);
+}
+
+static PyArray_Descr *new_descr(gk_state *state, gk_dtype dtype) {
+    static const int numbers[GK_DTYPE_COUNT] = {
+        [GK_float32] = NPY_FLOAT32, [GK_float64] = NPY_FLOAT64, [GK_float16] = NPY_FLOAT16,
+        [GK_int32] = NPY_INT32,     [GK_int64] = NPY_INT64,     [GK_int8] = NPY_INT8,
+        [GK_uint8] = NPY_UINT8,
+    };
+    return dtype == GK_bfloat16 ? bfloat16_descr(state) : PyArray_DescrFromType(numbers[dtype]);
+}
+
+PyObject *gk_dtype_object(gk_state *state, gk_dtype dtype) {
+    return (PyObject *)new_descr(state, dtype);
+}
+
+int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object, gk_dtype *dtype) {
+    if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "bfloat16") == 0) {
+        *dtype = GK_bfloat16; /* NumPy knows the name only once ml_dtypes has been imported */
+        PyArray_Descr *descr = bfloat16_descr(state);
+        Py_XDECREF((PyObject *)descr);
+        return descr ? 0 : -1;
+    }
+    PyArray_Descr *descr = NULL;
+    if (!PyArray_DescrConverter(object, &descr))
+        return -1;
+    bool known = dtype_of(descr, dtype) && PyArray_ISNBO(descr->byteorder);
+    if (!known)
+        PyErr_Format(PyExc_TypeError, "%s: dtype %R is not supported; use " GK_DTYPE_LIST, function,
+                     (PyObject *)descr);
+    Py_DECREF(descr);
+    return known ? 0 : -1;
+}
+
+int gk_shape_from_object(const char *function, PyObject *object, gk_array *array) {
+    npy_intp shape[GK_MAX_DIMENSIONS];
+    int ndim = PyArray_IntpFromSequence(object, shape, GK_MAX_DIMENSIONS);
+    if (ndim < 0)
+        return gk_name_failure(function);
+    if (ndim > GK_MAX_DIMENSIONS) {
+        PyErr_Format(PyExc_ValueError, "%s: %d dimensions, more than %d", function, ndim,
+                     GK_MAX_DIMENSIONS);
+        return -1;
+    }
+    array->ndim = ndim;
+    for (int i = 0; i < ndim; i++) {
+        array->shape[i] = shape[i];
+        if (shape[i] < 0) {
+            PyErr_Format(PyExc_ValueError, "%s: shape %S has a negative length", function, object);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* host arrays ---------------------------------------------------------------------------------- */
+
+static int planted_host_fault(gk_state *state, const gk_call *call) {
+    if (!gk_fault_due(&state->engine.faults))
+        return 0;
+    PyErr_Format(PyExc_MemoryError, "%s: planted fault in a host allocation", call->operation);
+    return -1;
+}
+
+void *gk_host_data(PyObject *array) {
+    return PyArray_DATA((PyArrayObject *)array);
+}
+
+/* What keeps a pool's block for an array: the base of the array. */
+static const char lent_name[] = "gpukern.pinned memory";
+
+static void give_back(PyObject *capsule) {
+    gk_pool_give(PyCapsule_GetContext(capsule), PyCapsule_GetPointer(capsule, lent_name));
+}
+
+/* An array in pinned memory that is used again when it dies: no page faults, no staging. NULL with
+   nothing raised where there is none to be had. */
+static PyObject *new_pinned_array(gk_call *call, PyArray_Descr *descr, const gk_array *like,
+                                  npy_intp *shape) {
+    gk_pool *pool = call->device->pool;
+    void *memory;
+    Py_BEGIN_ALLOW_THREADS;
+    memory = gk_pool_take(pool, gk_bytes(like));
+    Py_END_ALLOW_THREADS;
+    if (!memory)
+        return NULL;
+    PyObject *capsule = PyCapsule_New(memory, lent_name, give_back);
+    if (!capsule || PyCapsule_SetContext(capsule, pool) < 0) {
+        gk_pool_give(pool, memory);
+        return NULL;
+    }
+    Py_INCREF((PyObject *)descr); /* the constructor takes one */
+    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, descr, like->ndim, shape, NULL, memory,
+                                           NPY_ARRAY_CARRAY, NULL);
+    if (!array) {
+        Py_DECREF(capsule);
+        return NULL;
+    }
+    if (PyArray_SetBaseObject((PyArrayObject *)array, capsule) < 0)
+        Py_CLEAR(array);
+    return array;
+}
+
+PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like) {
+    npy_intp shape[GK_MAX_DIMENSIONS];
+    PyObject *array = NULL;
+    for (int i = 0; i < like->ndim; i++)
+        shape[i] = (npy_intp)like->shape[i];
+    if (planted_host_fault(state, call) < 0)
+        return NULL;
+    PyArray_Descr *descr = new_descr(state, like->dtype);
+    if (!descr)
+        return NULL;
+    if (gk_bytes(like) >= PINNED_RESULT_BYTES)
+        array = new_pinned_array(call, descr, like, shape);
+    if (array) {
+        Py_DECREF((PyObject *)descr);
+        return array;
+    }
+    PyErr_Clear();
+    array = PyArray_NewFromDescr(&PyArray_Type, descr, like->ndim, shape, NULL, NULL, 0, NULL);
+    if (!array)
+        gk_name_failure(call->operation);
+    return array;
+}
+
+static void view_host(PyArrayObject *source, gk_dtype dtype, gk_array *array) {
+    gk_clear_view(array);
+    array->place = GK_HOST;
+    array->dtype = dtype;
+    array->data = PyArray_DATA(source);
+    array->readonly = !PyArray_ISWRITEABLE(source);
+    array->swapped = PyArray_ISBYTESWAPPED(source);
+    array->ndim = PyArray_NDIM(source);
+    for (int i = 0; i < array->ndim; i++) {
+        array->shape[i] = PyArray_DIM(source, i);
+        array->strides[i] = PyArray_STRIDE(source, i);
+    }
+}
+
+/* To take a masked array as its data would give what its mask hides. */
+static int refuse_masked(const gk_call *call, const char *name, PyObject *object) {
+    if (PyArray_CheckExact(object) || !PyObject_HasAttrString(object, "mask"))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%s: %s is a masked array; use .filled(...) or .compressed()",
+                 call->operation, name);
+    return -1;
+}
+
+/* As it is, whatever its layout: it is packed as it goes to the device. */
+static int take_host(gk_call *call, const char *name, PyObject *object, gk_array *array,
+                     PyObject **keeper) {
+    PyArrayObject *source = (PyArrayObject *)object;
+    gk_dtype dtype;
+    if (refuse_masked(call, name, object) < 0)
+        return -1;
+    if (!dtype_of(PyArray_DESCR(source), &dtype)) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: %s has dtype %S, which is not supported; use " GK_DTYPE_LIST
+                     ", for instance with .astype(...)",
+                     call->operation, name, (PyObject *)PyArray_DESCR(source));
+        return -1;
+    }
+    *keeper = Py_NewRef(object);
+    view_host(source, dtype, array);
+    return 0;
+}
+
+/* operands ------------------------------------------------------------------------------------- */
+
+static bool is_python_scalar(PyObject *object) {
+    return !PyArray_IsScalar(object, Generic) &&
+           (PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object));
+}
+
+bool gk_is_operand(gk_state *state, PyObject *object) {
+    return gk_is_device_array(state, object) || PyArray_Check(object) ||
+           PyArray_IsScalar(object, Generic) || is_python_scalar(object) ||
+           gk_is_foreign(state, object);
+}
+
+/* Our own arrays need no dict and no question to the driver. */
+static void take_device(PyObject *object, gk_array *array, PyObject **keeper) {
+    const gk_device_array *source = (const gk_device_array *)object;
+    gk_copy_view(array, &source->array);
+    array->producer = source->stream ? source->stream : GK_LEGACY_STREAM;
+    *keeper = Py_NewRef(object);
+}
+
+static int on_another_device(const gk_call *call, const char *name, PyObject *object) {
+    const gk_device *its = ((const gk_device_array *)object)->device;
+    if (its == call->device)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%s: %s is on device %d, and this call runs on device %d",
+                 call->operation, name, its->backend->ordinal, call->device->backend->ordinal);
+    return -1;
+}
+
+static int refuse(const gk_call *call, const char *name, PyObject *object) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s: %s has to be a NumPy array, a DeviceArray or an object with "
+                 "__cuda_array_interface__ or __dlpack__, not %S",
+                 call->operation, name, (PyObject *)Py_TYPE(object));
+    return -1;
+}
+
+static int take_array(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                      gk_array *array, PyObject **keeper) {
+    if (gk_is_device_array(state, object)) {
+        if (on_another_device(call, name, object) < 0)
+            return -1;
+        take_device(object, array, keeper);
+        return 0;
+    }
+    if (PyArray_Check(object))
+        return take_host(call, name, object, array, keeper);
+    if (PyArray_IsScalar(object, Generic)) {
+        PyObject *scalar = PyArray_FromScalar(object, NULL);
+        int failed = scalar ? take_host(call, name, scalar, array, keeper) : -1;
+        Py_XDECREF(scalar);
+        return failed;
+    }
+    if (gk_is_foreign(state, object))
+        return gk_take_foreign(state, call, name, object, array, keeper);
+    return refuse(call, name, object);
+}
+
+static bool is_float(gk_dtype dtype) {
+    return dtype <= GK_bfloat16;
+}
+
+/* A Python scalar takes the dtype of the array beside it, where that loses nothing of its kind. */
+static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                       gk_dtype dtype, gk_array *array, PyObject **keeper) {
+    if (PyComplex_Check(object) || (PyFloat_Check(object) && !is_float(dtype))) {
+        PyErr_Format(PyExc_TypeError, "%s: %s is the %S %R beside an array of %s; convert one",
+                     call->operation, name, (PyObject *)Py_TYPE(object), object,
+                     gk_dtype_name(dtype));
+        return -1;
+    }
+    if (planted_host_fault(state, call) < 0)
+        return -1;
+    PyArray_Descr *descr = new_descr(state, dtype);
+    *keeper = descr ? PyArray_FromAny(object, descr, 0, 0, NPY_ARRAY_CARRAY, NULL) : NULL;
+    if (!*keeper)
+        return gk_name_failure(call->operation);
+    view_host((PyArrayObject *)*keeper, dtype, array);
+    return 0;
+}
+
+int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,
+                     PyObject *const *objects, int count, gk_array *arrays, PyObject **keepers) {
+    int array = -1;
+    for (int i = 0; i < count; i++)
+        keepers[i] = NULL;
+    for (int i = 0; i < count; i++) {
+        if (!gk_is_device_array(state, objects[i]) && is_python_scalar(objects[i]))
+            continue;
+        if (take_array(state, call, names[i], objects[i], &arrays[i], &keepers[i]) < 0)
+            goto fail;
+        array = i;
+    }
+    for (int i = 0; i < count; i++) {
+        if (keepers[i])
+            continue;
+        if (array < 0) { /* scalars alone: there is no dtype to take */
+            refuse(call, names[i], objects[i]);
+            goto fail;
+        }
+        if (take_scalar(state, call, names[i], objects[i], arrays[array].dtype, &arrays[i],
+                        &keepers[i]) < 0)
+            goto fail;
+    }
+    return 0;
+fail:
+    gk_drop_operands(keepers, count);
+    return -1;
+}
+
+void gk_drop_operands(PyObject **keepers, int count) {
+    for (int i = 0; i < count; i++)
+        Py_CLEAR(keepers[i]);
+}
+
+/* results -------------------------------------------------------------------------------------- */
+
+/* An axis of stride 0 would have several results share one cell. */
+static bool repeats_cells(const gk_array *array) {
+    if (gk_count(array) == 0)
+        return false;
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] > 1 && array->strides[i] == 0)
+            return true;
+    return false;
+}
+
+static int check_output(const gk_call *call, const gk_array *out, const gk_array *expected) {
+    if (repeats_cells(out)) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: out is a broadcast view; several results would share one element",
+                     call->operation);
+        return -1;
+    }
+    if (out->dtype != expected->dtype) {
+        PyErr_Format(PyExc_TypeError, "%s: out has dtype %s, and the result is %s", call->operation,
+                     gk_dtype_name(out->dtype), gk_dtype_name(expected->dtype));
+        return -1;
+    }
+    if (!gk_same_shape(out, expected)) {
+        PyErr_Format(PyExc_ValueError, "%s: out has shape %s, and the result has shape %s",
+                     call->operation, gk_shape_text(out).text, gk_shape_text(expected).text);
+        return -1;
+    }
+    if (out->readonly) {
+        PyErr_Format(PyExc_ValueError, "%s: out is read-only", call->operation);
+        return -1;
+    }
+    return 0;
+}
+
+static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
+                            gk_output *output) {
+    PyArrayObject *array = (PyArrayObject *)out;
+    gk_dtype dtype;
+    if (refuse_masked(call, "out", out) < 0)
+        return -1;
+    if (!dtype_of(PyArray_DESCR(array), &dtype)) {
+        PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, and the result is %s", call->operation,
+                     (PyObject *)PyArray_DESCR(array), gk_dtype_name(expected->dtype));
+        return -1;
+    }
+    view_host(array, dtype, &output->array);
+    if (check_output(call, &output->array, expected) < 0)
+        return -1;
+    /* Results come in pieces, and a call may fail between them: the user's array gets its own when
+       it is whole. */
+    output->target = output->array;
+    output->bridge = gk_new_host_array(state, call, expected);
+    if (!output->bridge)
+        return -1;
+    view_host((PyArrayObject *)output->bridge, dtype, &output->array);
+    return 0;
+}
+
+int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
+                   gk_output *output) {
+    int failed;
+    output->bridge = output->keeper = NULL;
+    output->object = Py_NewRef(out);
+    if (!gk_is_device_array(state, out) && PyArray_Check(out)) {
+        failed = take_host_output(state, call, out, expected, output);
+    } else if (gk_is_device_array(state, out) || gk_is_foreign(state, out)) {
+        failed = take_array(state, call, "out", out, &output->array, &output->keeper);
+        if (!failed)
+            failed = check_output(call, &output->array, expected);
+    } else {
+        failed = refuse(call, "out", out);
+    }
+    if (failed)
+        gk_drop_output(output);
+    return failed;
+}
+
+int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output) {
+    output->bridge = output->keeper = NULL;
+    output->object = gk_new_host_array(state, call, expected);
+    if (!output->object)
+        return -1;
+    view_host((PyArrayObject *)output->object, expected->dtype, &output->array);
+    return 0;
+}
+
+int gk_finish_output(gk_state *state, gk_output *output) {
+    if (!output->bridge)
+        return 0;
+    if (PyArray_ISBYTESWAPPED((PyArrayObject *)output->object))
+        return PyArray_CopyInto((PyArrayObject *)output->object, (PyArrayObject *)output->bridge);
+    Py_BEGIN_ALLOW_THREADS;
+    gk_copy_host(&state->engine, &output->target, &output->array);
+    Py_END_ALLOW_THREADS;
+    return 0;
+}
+
+void gk_drop_output(gk_output *output) {
+    Py_CLEAR(output->object);
+    Py_CLEAR(output->bridge);
+    Py_CLEAR(output->keeper);
+}
+
+PyObject *gk_as_scalar(PyObject *array) {
+    return PyArray_Check(array) ? PyArray_Return((PyArrayObject *)array) : array;
+}

@@ -1,0 +1,48 @@
+/* Python objects to gk_array and back; the only users of the NumPy C API. */
+#ifndef GK_OPERANDS_H
+#define GK_OPERANDS_H
+
+#include "binding/state.h"
+#include "binding/values.h"
+
+/* Load NumPy's C API; -1: raised. */
+int gk_args_init(void);
+
+/* Take every operand of a call: arrays as they are, Python scalars in the dtype of the array beside
+   them. The keepers (owned) keep their memory alive. -1: raised, and nothing is held. */
+int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,
+                     PyObject *const *objects, int count, gk_array *arrays, PyObject **keepers);
+void gk_drop_operands(PyObject **keepers, int count);
+
+/* Whether the object is something that an operation takes. */
+bool gk_is_operand(gk_state *state, PyObject *object);
+
+/* Where a result goes: `object` is what the user gets, `array` what the engine writes. Before a
+   host array of the user's stands a `bridge`, so that no failure leaves it half written. */
+typedef struct gk_output {
+    gk_array array;
+    gk_array target;  /* the user's host array, where a bridge stands before it */
+    PyObject *object; /* owned */
+    PyObject *bridge; /* owned, or NULL */
+    PyObject *keeper; /* of device memory; owned, or NULL */
+} gk_output;
+
+/* Check the user's `out` against the result that was inferred. */
+int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
+                   gk_output *output);
+/* A new host array for the result. */
+int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output);
+/* What has to be done after the engine has written: -1 raised. */
+int gk_finish_output(gk_state *state, gk_output *output);
+void gk_drop_output(gk_output *output);
+/* A 0-d host array as the scalar that NumPy would give; steals and returns a reference. */
+PyObject *gk_as_scalar(PyObject *array);
+
+PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like);
+void *gk_host_data(PyObject *array);
+
+int gk_shape_from_object(const char *function, PyObject *object, gk_array *array);
+PyObject *gk_dtype_object(gk_state *state, gk_dtype dtype); /* a new numpy.dtype */
+int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object, gk_dtype *dtype);
+
+#endif

@@ -1,0 +1,597 @@
+/* gpukern._core: the functions that Python sees, and the state behind them. */
+#include "binding/state.h"
+
+#include <string.h>
+
+#include "binding/arrays/operands.h"
+#include "binding/calls/device_array.h"
+#include "binding/event.h"
+#include "binding/calls/invoke.h"
+#include "binding/calls/method_docs.h"
+#include "ops/reduce.h"
+#include "binding/reports.h"
+
+static gk_state *state_of(PyObject *module) {
+    return PyModule_GetState(module);
+}
+
+/* operations ----------------------------------------------------------------------------------- */
+
+typedef PyObject *const *gk_arguments;
+
+static PyObject *elementwise(PyObject *module, const gk_operation *operation,
+                             gk_arguments arguments, Py_ssize_t count, PyObject *keywords) {
+    enum { OUT = GK_MAX_OPERANDS, VARIANT, STREAM, VALUES };
+    static const char *const all_names[] = {"", "", "", "out", "variant", "stream", NULL};
+    /* The operands, which have no names for a caller, and then the options. */
+    int operands = operation->operand_count, unused = GK_MAX_OPERANDS - operands;
+    const gk_signature signature = {operation->name, all_names + unused, operands, operands + 1};
+    PyObject *values[VALUES];
+    if (gk_parse(&signature, arguments, count, keywords, values + unused) < 0)
+        return NULL;
+    gk_options options = {.out = values[OUT], .variant = values[VARIANT], .stream = values[STREAM]};
+    return gk_invoke(state_of(module), operation, values + unused, &options);
+}
+
+#define GK_DEFINE(name, ...)                                                                       \
+    static PyObject *name##_of(PyObject *module, gk_arguments arguments, Py_ssize_t count,         \
+                               PyObject *keywords) {                                               \
+        return elementwise(module, &gk_op_##name, arguments, count, keywords);                     \
+    }
+GK_ELEMENTWISE(GK_DEFINE)
+#undef GK_DEFINE
+
+static PyObject *matmul(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                        PyObject *keywords) {
+    static const char *const names[] = {"a", "b", "out", "variant", "stream", NULL};
+    static const gk_signature signature = {"matmul", names, 2, 3};
+    PyObject *values[5];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    gk_options options = {.out = values[2], .variant = values[3], .stream = values[4]};
+    return gk_invoke(state_of(module), &gk_op_matmul, values, &options);
+}
+
+static PyObject *transpose(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                           PyObject *keywords) {
+    static const char *const names[] = {"a", "axes", "out", "variant", "stream", NULL};
+    static const gk_signature signature = {"transpose", names, 1, 3};
+    PyObject *values[5];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    gk_options options = {
+        .axes = values[1], .out = values[2], .variant = values[3], .stream = values[4]};
+    return gk_invoke(state_of(module), &gk_op_transpose, values, &options);
+}
+
+static PyObject *matrix_transpose(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                                  PyObject *keywords) {
+    static const char *const names[] = {"a", "out", "variant", "stream", NULL};
+    static const gk_signature signature = {"matrix_transpose", names, 1, 2};
+    PyObject *values[4];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    gk_options options = {
+        .matrices = true, .out = values[1], .variant = values[2], .stream = values[3]};
+    return gk_invoke(state_of(module), &gk_op_transpose, values, &options);
+}
+
+/* What stands where among the arguments of each kind of reduction. */
+enum { AXIS, DTYPE, OUT, KEEPDIMS, VARIANT, STREAM, SUM_PARAMETERS };
+
+static PyObject *reduce(PyObject *module, const gk_operation *operation, PyObject *operand,
+                        PyObject *const *given) {
+    int keepdims = given[KEEPDIMS] ? PyObject_IsTrue(given[KEEPDIMS]) : 0;
+    if (keepdims < 0)
+        return NULL;
+    gk_options options = {.axis = given[AXIS],
+                          .dtype = given[DTYPE],
+                          .out = given[OUT],
+                          .keepdims = keepdims == 1,
+                          .variant = given[VARIANT],
+                          .stream = given[STREAM]};
+    return gk_invoke(state_of(module), operation, &operand, &options);
+}
+
+/* Reductions whose result may have another dtype than the array. */
+#define GK_SUM_LIKE(name)                                                                          \
+    static PyObject *name(PyObject *module, gk_arguments arguments, Py_ssize_t count,              \
+                          PyObject *keywords) {                                                    \
+        static const char *const names[] = {"a",        "axis",    "dtype",  "out",                \
+                                            "keepdims", "variant", "stream", NULL};                \
+        static const gk_signature signature = {#name, names, 1, 5};                                \
+        PyObject *values[1 + SUM_PARAMETERS];                                                      \
+        if (gk_parse(&signature, arguments, count, keywords, values) < 0)                          \
+            return NULL;                                                                           \
+        return reduce(module, &gk_op_##name, values[0], values + 1);                               \
+    }
+
+#define GK_MAX_LIKE(name)                                                                          \
+    static PyObject *name(PyObject *module, gk_arguments arguments, Py_ssize_t count,              \
+                          PyObject *keywords) {                                                    \
+        static const char *const names[] = {"a",       "axis",   "out", "keepdims",                \
+                                            "variant", "stream", NULL};                            \
+        static const gk_signature signature = {#name, names, 1, 4};                                \
+        PyObject *values[6];                                                                       \
+        if (gk_parse(&signature, arguments, count, keywords, values) < 0)                          \
+            return NULL;                                                                           \
+        PyObject *const given[SUM_PARAMETERS] = {[AXIS] = values[1],                               \
+                                                 [OUT] = values[2],                                \
+                                                 [KEEPDIMS] = values[3],                           \
+                                                 [VARIANT] = values[4],                            \
+                                                 [STREAM] = values[5]};                            \
+        return reduce(module, &gk_op_##name, values[0], given);                                    \
+    }
+
+GK_SUM_LIKE(sum)
+GK_SUM_LIKE(mean)
+GK_SUM_LIKE(prod)
+GK_MAX_LIKE(max)
+GK_MAX_LIKE(min)
+GK_MAX_LIKE(norm)
+GK_MAX_LIKE(argmax)
+GK_MAX_LIKE(argmin)
+
+static PyObject *dot(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                     PyObject *keywords) {
+    static const char *const names[] = {"a", "b", "out", "variant", "stream", NULL};
+    static const gk_signature signature = {"dot", names, 2, 3};
+    PyObject *values[5];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    gk_options options = {.out = values[2], .variant = values[3], .stream = values[4]};
+    return gk_invoke(state_of(module), &gk_op_dot, values, &options);
+}
+
+/* device memory -------------------------------------------------------------------------------- */
+
+static PyObject *to_device(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                           PyObject *keywords) {
+    static const char *const names[] = {"a", "stream", NULL};
+    static const gk_signature signature = {"to_device", names, 1, 2};
+    PyObject *values[2];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    return gk_device_array_copy(state_of(module), values[0], values[1]);
+}
+
+static PyObject *from_dlpack(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                             PyObject *keywords) {
+    static const char *const names[] = {"x", "copy", NULL};
+    static const gk_signature signature = {"from_dlpack", names, 1, 1};
+    PyObject *values[2];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    return gk_device_array_from_dlpack(state_of(module), values[0], values[1]);
+}
+
+static PyObject *empty(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                       PyObject *keywords) {
+    static const char *const names[] = {"shape", "dtype", NULL};
+    static const gk_signature signature = {"empty", names, 0, 2};
+    gk_state *state = state_of(module);
+    gk_call call;
+    gk_array like = {.dtype = GK_float32};
+    PyObject *values[2];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    if (!values[0]) {
+        PyErr_SetString(PyExc_TypeError, "empty() needs its argument 'shape'");
+        return NULL;
+    }
+    if (gk_shape_from_object("empty", values[0], &like) < 0 ||
+        (values[1] && gk_dtype_from_object(state, "empty", values[1], &like.dtype) < 0) ||
+        gk_begin(state, &call, "empty") < 0)
+        return NULL;
+    if (!gk_is_addressable(&like)) {
+        PyErr_Format(PyExc_MemoryError,
+                     "empty: an array of shape %s and dtype %s has more bytes than an address "
+                     "counts",
+                     gk_shape_text(&like).text, gk_dtype_name(like.dtype));
+        return NULL;
+    }
+    return gk_device_array_new(state, &call, &like);
+}
+
+static PyObject *synchronize(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                             PyObject *keywords) {
+    static const char *const names[] = {"stream", NULL};
+    static const gk_signature signature = {"synchronize", names, 0, 1};
+    gk_state *state = state_of(module);
+    gk_call call;
+    gk_status status;
+    gk_stream stream;
+    PyObject *value;
+    if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
+        gk_stream_from_object("synchronize", value, &stream) < 0 ||
+        gk_begin(state, &call, "synchronize") < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = call.backend->synchronize(call.backend, stream, &call.error);
+    Py_END_ALLOW_THREADS;
+    if (status != GK_OK) {
+        gk_fail_in(&call.error, "synchronize: ");
+        return gk_raise(state, &call.error);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *release_memory(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_call call;
+    if (gk_begin(state_of(module), &call, "release_memory") < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    gk_pool_trim(call.device->pool);
+    call.backend->trim(call.backend);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+/* what the Python side of the package is built on -----------------------------------------------
+ */
+
+static PyObject *backend(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_call call;
+    if (gk_begin(state_of(module), &call, "backend") < 0)
+        return NULL;
+    return PyUnicode_FromString(call.backend->name);
+}
+
+static PyObject *simulator_reason(PyObject *module, PyObject *unused) {
+    (void)unused;
+    const gk_error *no_gpu = &state_of(module)->engine.no_gpu;
+    if (no_gpu->status == GK_OK)
+        Py_RETURN_NONE;
+    return PyUnicode_FromString(no_gpu->text);
+}
+
+static PyObject *rows(PyObject *module, PyObject *unused) {
+    (void)unused;
+    return gk_report_rows(state_of(module));
+}
+
+static PyObject *devices(PyObject *module, PyObject *unused) {
+    (void)unused;
+    return gk_report_devices(state_of(module));
+}
+
+static PyObject *driver_report(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return gk_report_driver();
+}
+
+static PyObject *cublas_report(PyObject *module, PyObject *unused) {
+    (void)unused;
+    return gk_report_cublas(state_of(module));
+}
+
+static PyObject *build_report(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return gk_report_build();
+}
+
+static PyObject *strict(PyObject *module, PyObject *change) {
+    long by = PyLong_AsLong(change);
+    if (by == -1 && PyErr_Occurred())
+        return NULL;
+    atomic_fetch_add(&state_of(module)->engine.strict, (int)by);
+    Py_RETURN_NONE;
+}
+
+static PyObject *profile_start(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_state *state = state_of(module);
+    if (state->profile) {
+        PyErr_SetString(PyExc_RuntimeError, "profile: one is open already; close it first");
+        return NULL;
+    }
+    state->profile = PyList_New(0);
+    if (!state->profile)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *profile_stop(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_state *state = state_of(module);
+    PyObject *calls = state->profile;
+    if (!calls) {
+        PyErr_SetString(PyExc_RuntimeError, "profile: none is open");
+        return NULL;
+    }
+    state->profile = NULL;
+    return calls;
+}
+
+static PyObject *fail_call(PyObject *module, PyObject *number) {
+    gk_faults *faults = &state_of(module)->engine.faults;
+    long left = PyLong_AsLong(number);
+    if (left == -1 && PyErr_Occurred())
+        return NULL;
+    bool fired = atomic_exchange(&faults->fired, false);
+    atomic_store(&faults->left, left);
+    return PyBool_FromLong(fired);
+}
+
+static PyObject *choose_device(PyObject *module, PyObject *ordinal) {
+    gk_engine *engine = &state_of(module)->engine;
+    gk_call call;
+    int before = gk_engine_current(engine);
+    long chosen = PyLong_AsLong(ordinal);
+    if (chosen == -1 && PyErr_Occurred())
+        return NULL;
+    gk_engine_choose(engine, chosen < 0 || chosen > GK_MAX_DEVICES ? GK_MAX_DEVICES : (int)chosen);
+    if (gk_begin(state_of(module), &call, "device") < 0) {
+        gk_engine_choose(engine, before);
+        return NULL;
+    }
+    return PyLong_FromLong(before);
+}
+
+/* The settings, by name: bytes each. */
+static atomic_size_t *limit_named(gk_engine *engine, PyObject *name) {
+    if (PyUnicode_CompareWithASCIIString(name, "pinned_memory") == 0)
+        return &engine->pinned_limit;
+    if (PyUnicode_CompareWithASCIIString(name, "device_memory") == 0)
+        return &engine->device_limit;
+    if (PyUnicode_CompareWithASCIIString(name, "mapped_call") == 0)
+        return &engine->mapped_limit;
+    if (PyUnicode_CompareWithASCIIString(name, "chunk") == 0)
+        return &engine->chunk_limit;
+    PyErr_Format(PyExc_ValueError,
+                 "limit: unknown name %R; there are pinned_memory, device_memory, mapped_call and "
+                 "chunk",
+                 name);
+    return NULL;
+}
+
+static PyObject *limit(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                       PyObject *keywords) {
+    static const char *const names[] = {"name", "bytes", NULL};
+    static const gk_signature signature = {"limit", names, 1, 2};
+    gk_engine *engine = &state_of(module)->engine;
+    PyObject *values[2];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    atomic_size_t *limited = PyUnicode_Check(values[0]) ? limit_named(engine, values[0]) : NULL;
+    if (!limited) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "limit: name has to be a text");
+        return NULL;
+    }
+    size_t before = atomic_load(limited);
+    if (values[1] && !Py_IsNone(values[1])) {
+        size_t bytes = PyLong_AsSize_t(values[1]);
+        if (bytes == (size_t)-1 && PyErr_Occurred())
+            return NULL;
+        size_t most = (size_t)GK_MAILBOX_BYTES / 2;
+        if (limited == &engine->mapped_limit && bytes > most)
+            bytes = most;
+        if (limited == &engine->chunk_limit && bytes > GK_PIPELINE_CHUNK)
+            bytes = GK_PIPELINE_CHUNK;
+        atomic_store(limited, bytes);
+        if (limited == &engine->pinned_limit) {
+            Py_BEGIN_ALLOW_THREADS;
+            gk_engine_limit_pinned(engine, bytes);
+            Py_END_ALLOW_THREADS;
+        }
+    }
+    return PyLong_FromSize_t(before);
+}
+
+static PyObject *live_bytes(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_call call;
+    size_t bytes;
+    if (gk_begin(state_of(module), &call, "live_bytes") < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    bytes = call.backend->live_bytes(call.backend) - gk_pipeline_bytes(call.device->pipeline);
+    Py_END_ALLOW_THREADS;
+    return PyLong_FromSize_t(bytes);
+}
+
+static PyObject *pinned_bytes(PyObject *module, PyObject *unused) {
+    (void)unused;
+    gk_call call;
+    if (gk_begin(state_of(module), &call, "pinned_bytes") < 0)
+        return NULL;
+    gk_pool_report report = gk_pool_describe(call.device->pool);
+    return Py_BuildValue("nn", (Py_ssize_t)report.used, (Py_ssize_t)report.unused);
+}
+
+/* the module ----------------------------------------------------------------------------------- */
+
+static PyMethodDef methods[] = {
+#include "binding/calls/operation_methods.h"
+    {"to_device", GK_FAST(to_device),
+     "to_device($module, a, /, stream=None)\n--\n\n"
+     "A copy of an array in device memory, as a DeviceArray.\n\n"
+     "a: a NumPy array of any layout, or an array that is on the device already.\n"
+     "stream: the CUDA stream to copy on, as for every operation. None: the legacy default "
+     "stream.\n" GK_RAISES_DOC},
+    {"from_dlpack", GK_FAST(from_dlpack),
+     "from_dlpack($module, x, /, *, copy=None)\n--\n\n"
+     "The device memory of another library's array as a DeviceArray, with no copy.\n\n"
+     "x: an object with __dlpack__ on this device: CUDA or managed memory, the simulator's own on\n"
+     "    the simulator; a dtype that operations take. It stays alive as long as the result.\n"
+     "copy: True copies. A layout of any strides is lent as it is.\n"
+     "Memory that is lent read-only is refused as out.\n"
+     "Raises BufferError for an array that is elsewhere (numpy.from_dlpack takes those on the "
+     "host,\n"
+     "gpukern.to_device copies them to the device), TypeError for a dtype or object that is not\n"
+     "taken, ValueError for a broken tensor."},
+    {"empty", GK_FAST(empty),
+     "empty($module, shape, dtype='float32')\n--\n\n"
+     "A DeviceArray of undefined values.\n\n"
+     "shape: a length or a tuple of them; dtype: what numpy.dtype takes, or 'bfloat16'.\n"
+     "Raises TypeError, ValueError, MemoryError (with what was asked and what is free), "
+     "CudaError."},
+    {"synchronize", GK_FAST(synchronize),
+     "synchronize($module, stream=None)\n--\n\n"
+     "Wait until the device has done all its work, or that of one stream.\n"
+     "Raises DeviceLostError if a kernel has faulted meanwhile."},
+    {"release_memory", release_memory, METH_NOARGS,
+     "release_memory($module)\n--\n\n"
+     "Give the memory that is kept for later calls back to the system: device memory that no\n"
+     "array uses, once the device is done with it, and pinned host memory that no result lives\n"
+     "in. For a process that others share the GPU with; later calls ask for memory anew."},
+    {"backend", backend, METH_NOARGS,
+     "backend($module)\n--\n\n'cuda' or 'sim': what runs the kernels of this process."},
+    {"simulator_reason", simulator_reason, METH_NOARGS,
+     "simulator_reason($module)\n--\n\n"
+     "Why the simulator serves though nobody asked for it, or None."},
+    {"rows", rows, METH_NOARGS, "rows($module)\n--\n\nThe table of kernels, a dict a row."},
+    {"devices", devices, METH_NOARGS,
+     "devices($module)\n--\n\nWhat the driver tells of each device, a dict a device."},
+    {"driver_report", driver_report, METH_NOARGS,
+     "driver_report($module)\n--\n\nThe state of the CUDA driver; never raises for a bad one."},
+    {"cublas_report", cublas_report, METH_NOARGS,
+     "cublas_report($module)\n--\n\nWhere cuBLAS was found and its version, or what is wrong."},
+    {"build_report", build_report, METH_NOARGS,
+     "build_report($module)\n--\n\nWhat this extension was compiled for and with."},
+    {"strict", strict, METH_O,
+     "strict($module, change, /)\n--\n\nAdd to the number of open gpukern.strict() blocks."},
+    {"profile_start", profile_start, METH_NOARGS,
+     "profile_start($module)\n--\n\nStart to record every call, phase by phase."},
+    {"profile_stop", profile_stop, METH_NOARGS,
+     "profile_stop($module)\n--\n\nThe calls recorded, a dict a call."},
+    {"fail_call", fail_call, METH_O,
+     "fail_call($module, number, /)\n--\n\n"
+     "Plant a fault for tests: the number-th device call or host allocation from now fails; 0\n"
+     "disarms. Returns whether the fault planted before has come to pass."},
+    {"choose_device", choose_device, METH_O,
+     "choose_device($module, ordinal, /)\n--\n\n"
+     "Run the calls of this thread on another device; returns the one until now."},
+    {"limit", GK_FAST(limit),
+     "limit($module, name, /, bytes=None)\n--\n\n"
+     "Set a limit in bytes; returns the one until now. pinned_memory: host memory that is kept\n"
+     "pinned for results and staging, a device. device_memory: what the arrays of one call may\n"
+     "take, 0 for all there is. mapped_call: calls of no more bytes copy nothing. chunk: how much\n"
+     "of a host array goes through the device at a time."},
+    {"live_bytes", live_bytes, METH_NOARGS,
+     "live_bytes($module)\n--\n\nBytes of device memory that are allocated now."},
+    {"pinned_bytes", pinned_bytes, METH_NOARGS,
+     "pinned_bytes($module)\n--\n\n"
+     "Bytes of pinned host memory of this device: in use, and kept to be used again."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int add_exceptions(PyObject *module, gk_state *state) {
+    state->cuda_error = PyErr_NewExceptionWithDoc(
+        "gpukern.CudaError", "The CUDA driver, cuBLAS or the simulator refused a call.",
+        PyExc_RuntimeError, NULL);
+    if (!state->cuda_error || PyModule_AddObjectRef(module, "CudaError", state->cuda_error) < 0)
+        return -1;
+    state->device_lost_error = PyErr_NewExceptionWithDoc(
+        "gpukern.DeviceLostError",
+        "A kernel faulted and the device answers no more until the process ends.",
+        state->cuda_error, NULL);
+    if (!state->device_lost_error ||
+        PyModule_AddObjectRef(module, "DeviceLostError", state->device_lost_error) < 0)
+        return -1;
+    state->simulator_warning = PyErr_NewExceptionWithDoc(
+        "gpukern.SimulatorWarning", "No GPU can be used: the CPU simulator runs the kernels.",
+        PyExc_UserWarning, NULL);
+    if (!state->simulator_warning)
+        return -1;
+    return PyModule_AddObjectRef(module, "SimulatorWarning", state->simulator_warning);
+}
+
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type && PyModule_AddType(module, (PyTypeObject *)type) < 0)
+        Py_CLEAR(type);
+    return (PyTypeObject *)type;
+}
+
+static int intern_names(gk_state *state) {
+    static const char *const texts[GK_NAME_COUNT] = {
+#define GK_TEXT(name, text) text,
+        GK_NAMES(GK_TEXT)
+#undef GK_TEXT
+    };
+    for (int i = 0; i < GK_NAME_COUNT; i++) {
+        state->names[i] = PyUnicode_InternFromString(texts[i]);
+        if (!state->names[i])
+            return -1;
+    }
+    return 0;
+}
+
+static int module_exec(PyObject *module) {
+    gk_state *state = state_of(module);
+    state->module = module;
+    if (gk_engine_init(&state->engine, gk_locate_cublas, NULL) < 0)
+        return PyErr_NoMemory() ? 0 : -1;
+    if (gk_args_init() < 0 || intern_names(state) < 0 || add_exceptions(module, state) < 0)
+        return -1;
+    state->device_array_type = add_type(module, &gk_device_array_spec);
+    if (!state->device_array_type)
+        return -1;
+    state->event_type = add_type(module, &gk_event_spec);
+    if (!state->event_type)
+        return -1;
+    /* NumPy's operators then leave `ndarray + DeviceArray` to us. */
+    return PyObject_SetAttrString((PyObject *)state->device_array_type, "__array_ufunc__", Py_None);
+}
+
+static int module_traverse(PyObject *module, visitproc visit, void *arg) {
+    gk_state *state = state_of(module);
+    Py_VISIT(state->cuda_error);
+    Py_VISIT(state->device_lost_error);
+    Py_VISIT(state->simulator_warning);
+    Py_VISIT(state->device_array_type);
+    Py_VISIT(state->event_type);
+    Py_VISIT(state->bfloat16);
+    Py_VISIT(state->profile);
+    for (int i = 0; i < GK_FOREIGN_TYPES; i++)
+        Py_VISIT((PyObject *)state->foreign_types[i].type);
+    return 0;
+}
+
+static int module_clear(PyObject *module) {
+    gk_state *state = state_of(module);
+    Py_CLEAR(state->cuda_error);
+    Py_CLEAR(state->device_lost_error);
+    Py_CLEAR(state->simulator_warning);
+    Py_CLEAR(state->device_array_type);
+    Py_CLEAR(state->event_type);
+    Py_CLEAR(state->bfloat16);
+    Py_CLEAR(state->profile);
+    for (int i = 0; i < GK_FOREIGN_TYPES; i++)
+        Py_CLEAR(state->foreign_types[i].type);
+    for (int i = 0; i < GK_NAME_COUNT; i++)
+        Py_CLEAR(state->names[i]);
+    return 0;
+}
+
+static void module_free(void *module) {
+    module_clear(module);
+    gk_engine_close(&state_of(module)->engine);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, module_exec},
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "gpukern._core",
+    .m_doc = "CUDA kernels under NumPy arrays: the engine, in C.",
+    .m_size = sizeof(gk_state),
+    .m_methods = methods,
+    .m_slots = slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC PyInit__core(void) {
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,157 @@
+#include "binding/reports.h"
+
+#include <string.h>
+
+#include "device/sim/backend.h"
+#include "device/registry.h"
+
+/* The build tells what it was made with. */
+#ifndef GK_ARCHITECTURES
+#error "define GK_ARCHITECTURES, the list of GPU architectures that the fatbins hold"
+#endif
+
+static const char *text_or_none(const char *text) {
+    return text && *text ? text : NULL;
+}
+
+static PyObject *one_row(const gk_row *row, gk_backend *backend) {
+    gk_error why = {0};
+    bool runs;
+    Py_BEGIN_ALLOW_THREADS; /* cuBLAS may be looked for, and that needs the GIL */
+    runs = gk_row_runs(row, backend, &why);
+    Py_END_ALLOW_THREADS;
+    return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:i,s:i,s:(i,i),s:i,s:O,s:z}", "op", row->op,
+                         "variant", row->variant, "dtype", gk_dtype_name(row->dtype), "symbol",
+                         row->symbol, "note", row->note, "minimum_capability",
+                         row->minimum_capability, "threads", row->threads, "tile", row->tile_rows,
+                         row->tile_columns, "alignment", row->alignment, "runs",
+                         runs ? Py_True : Py_False, "why", runs ? NULL : why.text);
+}
+
+PyObject *gk_report_rows(gk_state *state) {
+    gk_call call;
+    size_t count;
+    const gk_row *rows = gk_rows(&count);
+    if (gk_begin(state, &call, "variants") < 0)
+        return NULL;
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; i < count && list; i++) {
+        PyObject *row = one_row(&rows[i], call.backend);
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+/* The visitor has no way to stop, so a failure is left raised and seen afterwards. */
+static void add_attribute(void *context, const char *name, int value) {
+    PyObject *number = PyErr_Occurred() ? NULL : PyLong_FromLong(value);
+    if (number)
+        (void)PyDict_SetItemString(context, name, number);
+    Py_XDECREF(number);
+}
+
+static PyObject *device_dict(int ordinal, const gk_device_summary *summary, PyObject *attributes) {
+    if (PyErr_Occurred())
+        return NULL;
+    return Py_BuildValue("{s:i,s:s,s:z,s:i,s:n,s:n,s:O}", "ordinal", ordinal, "name", summary->name,
+                         "uuid", text_or_none(summary->uuid), "capability", summary->capability,
+                         "memory_total", (Py_ssize_t)summary->memory_total, "memory_free",
+                         (Py_ssize_t)summary->memory_free, "attributes", attributes);
+}
+
+static PyObject *describe_device(const gk_state *state, bool simulator, int ordinal) {
+    gk_device_summary summary = {0};
+    gk_error error = {0};
+    PyObject *attributes = PyDict_New();
+    if (!attributes)
+        return NULL;
+    PyObject *device = NULL;
+    if (simulator)
+        gk_backend_sim_describe(&summary, add_attribute, attributes);
+    if (simulator ||
+        gk_cuda_describe(ordinal, &summary, add_attribute, attributes, &error) == GK_OK)
+        device = device_dict(ordinal, &summary, attributes);
+    else
+        gk_raise(state, &error);
+    Py_DECREF(attributes);
+    return device;
+}
+
+PyObject *gk_report_devices(gk_state *state) {
+    gk_call call;
+    gk_driver_report report = {.devices = 1};
+    if (gk_begin(state, &call, "device_info") < 0)
+        return NULL;
+    bool simulator = strcmp(call.backend->name, "sim") == 0;
+    if (!simulator) {
+        Py_BEGIN_ALLOW_THREADS;
+        gk_cuda_report(&report);
+        Py_END_ALLOW_THREADS;
+    }
+    PyObject *list = PyList_New(0);
+    for (int i = 0; i < report.devices && list; i++) {
+        PyObject *device = describe_device(state, simulator, i);
+        if (!device || PyList_Append(list, device) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(device);
+    }
+    return list;
+}
+
+PyObject *gk_report_driver(void) {
+    gk_driver_report report;
+    Py_BEGIN_ALLOW_THREADS;
+    gk_cuda_report(&report);
+    Py_END_ALLOW_THREADS;
+    bool works = report.problem.status == GK_OK;
+    PyObject *version = report.version ? PyLong_FromLong(report.version) : Py_NewRef(Py_None);
+    if (!version)
+        return NULL;
+    return Py_BuildValue("{s:z,s:N,s:z,s:i,s:z}", "library", text_or_none(report.path), "version",
+                         version, "status", text_or_none(report.status), "devices", report.devices,
+                         "problem", works ? NULL : report.problem.text);
+}
+
+PyObject *gk_report_cublas(gk_state *state) {
+    gk_call call;
+    gk_cublas_report report = {0};
+    if (gk_begin(state, &call, "cublas_report") < 0)
+        return NULL;
+    if (strcmp(call.backend->name, "sim") == 0)
+        gk_fail(&report.problem, GK_CUDA_ERROR, "cuBLAS needs a GPU");
+    else {
+        Py_BEGIN_ALLOW_THREADS;
+        gk_backend_cuda_cublas(call.device->backend, &report);
+        Py_END_ALLOW_THREADS;
+    }
+    PyObject *version = report.version ? PyLong_FromLong(report.version) : Py_NewRef(Py_None);
+    if (!version)
+        return NULL;
+    return Py_BuildValue("{s:z,s:N,s:z}", "library", text_or_none(report.path), "version", version,
+                         "problem", text_or_none(report.problem.text));
+}
+
+static PyObject *split(const char *words) {
+    PyObject *text = PyUnicode_FromString(words);
+    PyObject *list = text ? PyUnicode_Split(text, NULL, -1) : NULL;
+    Py_XDECREF(text);
+    return list;
+}
+
+PyObject *gk_report_build(void) {
+#define GK_FAMILY(name) #name " "
+    PyObject *families = split(
+#include "gk_families.h"
+    );
+#undef GK_FAMILY
+    PyObject *architectures = split(GK_ARCHITECTURES);
+    if (!families || !architectures) {
+        Py_XDECREF(families);
+        Py_XDECREF(architectures);
+        return NULL;
+    }
+    return Py_BuildValue("{s:N,s:s,s:s,s:N}", "architectures", architectures, "nvcc",
+                         GK_NVCC_VERSION, "compiler", "gcc " __VERSION__, "families", families);
+}

@@ -1,0 +1,121 @@
+/* The one interface to a device: the CUDA driver (backend_cuda.c), the same kernels on the CPU
+   (backend_sim.c), or either with planted faults (backend_fault.c). No Python, no CUDA types. */
+#ifndef GK_BACKEND_H
+#define GK_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct gk_row gk_row;
+typedef struct gk_backend gk_backend;
+typedef struct gk_choices gk_choices;
+typedef struct gk_event gk_event;
+typedef uintptr_t gk_stream; /* a CUstream, or one of these */
+
+/* The legacy default stream is 0 to the driver; where 0 means that none is named it is 1. */
+enum { GK_LEGACY_STREAM = 1, GK_PER_THREAD_STREAM = 2 };
+enum { GK_STREAM_COUNTERS = 2048 };
+
+static inline bool gk_is_legacy(gk_stream stream) {
+    return stream <= GK_LEGACY_STREAM;
+}
+
+static inline bool gk_same_stream(gk_stream a, gk_stream b) {
+    return a == b || (gk_is_legacy(a) && gk_is_legacy(b));
+}
+
+typedef struct gk_launch {
+    const gk_row *row; /* the kernel; a fault names it */
+    unsigned grid[3];
+    unsigned block[3];
+    size_t shared_bytes; /* dynamic shared memory */
+    void **arguments;    /* a pointer to each argument, as cuLaunchKernel takes them */
+    gk_stream stream;
+} gk_launch;
+
+/* C = A x B, all row-major and contiguous: A is m x k, B is k x n, C is m x n; dtype: gk_dtype. */
+typedef struct gk_gemm {
+    int dtype;
+    int64_t m, n, k;
+    const void *a, *b;
+    void *c;
+    gk_stream stream;
+} gk_gemm;
+
+/* Every function returns GK_OK or writes a sentence into `error`. Memory functions take bytes.
+   All are safe to call from many threads at once, without the GIL. */
+struct gk_backend {
+    const char *name; /* "cuda" or "sim" */
+    int ordinal;      /* which of the devices */
+    int capability;   /* compute capability, 90 for 9.0; the simulator claims 75 */
+    size_t static_shared_limit;
+    gk_choices *choices; /* of rows, so far */
+
+    gk_status (*allocate)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);
+    /* The same, to last: on a stream that is being captured in a CUDA graph, `allocate` makes a
+       node of the graph, and this what the graph shares with its caller. */
+    gk_status (*allocate_lasting)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);
+    void (*release)(gk_backend *, void *device,
+                    gk_stream); /* after the stream's work; NULL is fine */
+    gk_status (*captured)(gk_backend *, gk_stream, bool *, gk_error *);
+    gk_status (*zero)(gk_backend *, void *device, size_t bytes, gk_stream, gk_error *);
+    /* GK_STREAM_COUNTERS of them that last, for kernels that find them 0 and leave them 0, on a
+       stream that runs them one after another and is not being captured. NULL: there are none. */
+    gk_status (*counters)(gk_backend *, gk_stream, unsigned **counters, gk_error *);
+    /* Copies return when the host memory may be reused (in) or read (out). */
+    gk_status (*copy_in)(gk_backend *, void *device, const void *host, size_t bytes, gk_stream,
+                         gk_error *);
+    gk_status (*copy_out)(gk_backend *, void *host, const void *device, size_t bytes, gk_stream,
+                          gk_error *);
+    gk_status (*copy_within)(gk_backend *, void *to, const void *from, size_t bytes, gk_stream,
+                             gk_error *);
+    gk_status (*launch)(gk_backend *, const gk_launch *, gk_error *);
+    gk_status (*gemm)(gk_backend *, const gk_gemm *, gk_error *); /* cuBLAS */
+
+    /* Streams of our own, which do not wait for the legacy stream, and copies that return at once:
+       their host memory has to be pinned and to stay as it is until the stream has passed them. */
+    gk_status (*stream_new)(gk_backend *, gk_stream *, gk_error *);
+    void (*stream_free)(gk_backend *, gk_stream); /* 0 is fine */
+    gk_status (*start_copy_in)(gk_backend *, void *device, const void *host, size_t bytes,
+                               gk_stream, gk_error *);
+    gk_status (*start_copy_out)(gk_backend *, void *host, const void *device, size_t bytes,
+                                gk_stream, gk_error *);
+    /* Pinned memory is also mapped: kernels read and write it at its own address. */
+    gk_status (*pin)(gk_backend *, void *host, size_t bytes, gk_error *);
+    void (*unpin)(gk_backend *, void *host);
+
+    gk_status (*event_new)(gk_backend *, gk_event **, gk_error *);
+    void (*event_free)(gk_backend *, gk_event *); /* NULL is fine */
+    gk_status (*record)(gk_backend *, gk_event *, gk_stream, gk_error *);
+    gk_status (*elapsed)(gk_backend *, gk_event *from, gk_event *to, double *seconds, gk_error *);
+    gk_status (*reach)(gk_backend *, gk_event *, gk_error *); /* wait on the host */
+    gk_status (*wait_event)(gk_backend *, gk_stream waiting, gk_event *, gk_error *);
+    /* Captured work does not wait for what is not captured: its graph may run at any time. The
+       other way round is an error. */
+    gk_status (*wait)(gk_backend *, gk_stream waiting, gk_stream producer, gk_error *);
+    gk_status (*synchronize)(gk_backend *, gk_stream, gk_error *); /* 0: the whole device */
+
+    /* Whether this backend holds the kernel or library that the row needs. */
+    gk_status (*holds)(gk_backend *, const gk_row *, gk_error *);
+    /* Whether the bytes are memory of this device, as an array handed over by others must be. A GPU
+       answers for the first and the last byte, the simulator for all. */
+    gk_status (*owns)(gk_backend *, const void *first, size_t bytes, gk_error *);
+    size_t (*live_bytes)(gk_backend *); /* allocated and not yet released, the device idle */
+    void (*trim)(gk_backend *);         /* what is kept for later allocations, to the system */
+    void (*close)(gk_backend *);
+};
+
+/* What a device is: pairs of a driver's attribute name and a value, handed out one by one. */
+typedef struct gk_device_summary {
+    char name[256];
+    char uuid[48];
+    int capability;
+    size_t memory_total;
+    size_t memory_free; /* 0 where it could not be read without creating a context */
+} gk_device_summary;
+typedef void (*gk_attribute_visitor)(void *context, const char *name, int value);
+
+#endif

@@ -1,0 +1,400 @@
+#include "device/cuda/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/registry.h"
+
+/* The compiled kernels, one fatbin a .cu file, embedded by the build. */
+#define GK_FAMILY(name) extern const unsigned char gk_fatbin_##name[];
+#include "gk_families.h"
+#undef GK_FAMILY
+
+static const struct {
+    const char *name;
+    const unsigned char *image;
+} families[] = {
+#define GK_FAMILY(name) {#name, gk_fatbin_##name},
+#include "gk_families.h"
+#undef GK_FAMILY
+};
+
+struct gk_event {
+    CUevent handle;
+};
+
+static gk_status cuda_stream_new(gk_backend *base, gk_stream *stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUstream made = NULL;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamCreate(&made, CU_STREAM_NON_BLOCKING));
+    *stream = (gk_stream)made;
+    return gk_cuda_check(cuda, result, "creating a stream", error);
+}
+
+static void cuda_stream_free(gk_backend *base, gk_stream stream) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    if (!stream)
+        return;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamDestroy((CUstream)stream));
+    (void)result; /* fails only after a fault, which the next call reports */
+}
+
+static int family_of(const gk_row *row) {
+    int family = 0;
+    while (strcmp(families[family].name, row->family) != 0)
+        family++; /* every row stands in a family's file, so there is one */
+    return family;
+}
+
+/* Load the row's file and look the kernel up: once a process, then it is an array access. */
+static gk_status find_function(gk_cuda *cuda, const gk_row *row, CUfunction *function,
+                               gk_error *error) {
+    size_t count;
+    _Atomic(CUfunction) *slot = &cuda->functions[row - gk_rows(&count)];
+    *function = atomic_load_explicit(slot, memory_order_acquire);
+    if (*function)
+        return GK_OK;
+    CUresult result = CUDA_SUCCESS;
+    int family = family_of(row);
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+    pthread_mutex_lock(&cuda->lock);
+    if (!cuda->modules[family])
+        GK_IN_CONTEXT(
+            cuda, result,
+            cuda->driver.cuModuleLoadData(&cuda->modules[family], families[family].image));
+    if (result == CUDA_SUCCESS)
+        result = cuda->driver.cuModuleGetFunction(function, cuda->modules[family], row->symbol);
+    if (result == CUDA_SUCCESS) /* now, for a first launch may be one that is captured */
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuFuncLoad(*function));
+    if (result == CUDA_SUCCESS)
+        atomic_store_explicit(slot, *function, memory_order_release);
+    pthread_mutex_unlock(&cuda->lock);
+    gk_restrict(&cuda->driver, mode);
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
+        return gk_fail(error, GK_CUDA_ERROR,
+                       "this build of gpukern has no kernels for compute capability %d.%d; build "
+                       "it with GPUKERN_ARCHS=%d",
+                       cuda->base.capability / 10, cuda->base.capability % 10,
+                       cuda->base.capability);
+    return gk_cuda_check(cuda, result, "loading the kernel", error);
+}
+
+static gk_status cuda_launch(gk_backend *base, const gk_launch *launch, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUfunction function;
+    gk_status status = find_function(cuda, launch->row, &function, error);
+    if (status != GK_OK)
+        return status;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuLaunchKernel(function, launch->grid[0], launch->grid[1],
+                                              launch->grid[2], launch->block[0], launch->block[1],
+                                              launch->block[2], (unsigned)launch->shared_bytes,
+                                              (CUstream)launch->stream, launch->arguments, NULL));
+    if (result == CUDA_SUCCESS)
+        atomic_store_explicit(&cuda->last_launch, launch->row, memory_order_relaxed);
+    status = gk_cuda_check(cuda, result, "the launch", error);
+    if (status == GK_CUDA_ERROR)
+        gk_fail_in(error, "kernel %s, grid (%u, %u, %u), block (%u, %u, %u): ", launch->row->symbol,
+                   launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
+                   launch->block[1], launch->block[2]);
+    return status;
+}
+
+/* cuBLAS is looked for once; what came of it is remembered either way. */
+static gk_status need_cublas(gk_cuda *cuda, gk_error *error) {
+    bool pushed = false;
+    gk_status status =
+        gk_cuda_check(cuda, gk_cuda_enter(cuda, &pushed), "entering the context", error);
+    if (status != GK_OK)
+        return status;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+    pthread_mutex_lock(&cuda->cublas_lock);
+    if (!cuda->cublas && cuda->cublas_problem.status == GK_OK)
+        gk_cublas_open(&cuda->cublas, cuda->locate, cuda->locate_context, &cuda->cublas_problem);
+    status = cuda->cublas_problem.status;
+    pthread_mutex_unlock(&cuda->cublas_lock);
+    gk_restrict(&cuda->driver, mode);
+    gk_cuda_leave(cuda, pushed);
+    if (status != GK_OK)
+        *error = cuda->cublas_problem;
+    return status;
+}
+
+/* A workspace of the call's own: cuBLAS has one a handle, for which two streams would have to wait
+   for one another, and which a CUDA graph could not count on. The sizes are NVIDIA's advice; where
+   the device is too full for so much, cuBLAS takes kernels that need less. */
+static gk_status take_workspace(gk_cuda *cuda, gk_stream stream, void **workspace, size_t *bytes,
+                                gk_error *error) {
+    const size_t least = 64 << 10;
+    gk_status status;
+    *bytes = (size_t)(cuda->base.capability >= 90 ? 32 : 4) << 20;
+    while ((status = gk_cuda_allocate(&cuda->base, *bytes, stream, workspace, error)) ==
+               GK_MEMORY_ERROR &&
+           *bytes / 8 >= least)
+        *bytes /= 8;
+    return status;
+}
+
+static gk_status cuda_gemm(gk_backend *base, const gk_gemm *gemm, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    void *workspace = NULL;
+    size_t bytes = 0;
+    gk_status status = need_cublas(cuda, error);
+    if (status == GK_OK)
+        status = take_workspace(cuda, gemm->stream, &workspace, &bytes, error);
+    if (status != GK_OK)
+        return status;
+    bool pushed = false;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver); /* a first call loads its kernels */
+    status = gk_cuda_check(cuda, gk_cuda_enter(cuda, &pushed), "entering the context", error);
+    if (status == GK_OK)
+        status = gk_cublas_gemm(cuda->cublas, gemm, workspace, bytes, error);
+    gk_cuda_leave(cuda, pushed);
+    gk_restrict(&cuda->driver, mode);
+    gk_cuda_release(base, workspace, gemm->stream);
+    return status;
+}
+
+static gk_status cuda_event_new(gk_backend *base, gk_event **event, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    gk_event *made = malloc(sizeof *made);
+    if (!made)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of host memory for an event");
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventCreate(&made->handle, CU_EVENT_DEFAULT));
+    if (result != CUDA_SUCCESS) {
+        free(made);
+        return gk_cuda_check(cuda, result, "creating an event", error);
+    }
+    *event = made;
+    return GK_OK;
+}
+
+static void cuda_event_free(gk_backend *base, gk_event *event) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    if (!event)
+        return;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventDestroy(event->handle));
+    (void)result; /* fails only after a fault, which the next call reports */
+    free(event);
+}
+
+static gk_status cuda_record(gk_backend *base, gk_event *event, gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventRecord(event->handle, (CUstream)stream));
+    return gk_cuda_check(cuda, result, "recording an event", error);
+}
+
+static gk_status cuda_elapsed(gk_backend *base, gk_event *from, gk_event *to, double *seconds,
+                              gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    float milliseconds = 0.0f;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(to->handle));
+    if (result == CUDA_SUCCESS) /* it may be of another stream, and later */
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(from->handle));
+    if (result == CUDA_SUCCESS)
+        GK_IN_CONTEXT(cuda, result,
+                      cuda->driver.cuEventElapsedTime(&milliseconds, from->handle, to->handle));
+    *seconds = (double)milliseconds * 1e-3;
+    return gk_cuda_check(cuda, result, "reading an event", error);
+}
+
+static gk_status cuda_reach(gk_backend *base, gk_event *event, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(event->handle));
+    return gk_cuda_check(cuda, result, "waiting for an event", error);
+}
+
+static gk_status cuda_wait_event(gk_backend *base, gk_stream waiting, gk_event *event,
+                                 gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuStreamWaitEvent((CUstream)waiting, event->handle, 0));
+    return gk_cuda_check(cuda, result, "having a stream wait", error);
+}
+
+/* In the context. */
+static CUresult join(gk_cuda *cuda, CUstream waiting, CUstream producer) {
+    const gk_driver *driver = &cuda->driver;
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&cuda->lock);
+    if (!cuda->joint)
+        result = driver->cuEventCreate(&cuda->joint, CU_EVENT_DISABLE_TIMING);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuEventRecord(cuda->joint, producer);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuStreamWaitEvent(waiting, cuda->joint, 0);
+    pthread_mutex_unlock(&cuda->lock);
+    return result;
+}
+
+static gk_status cuda_wait(gk_backend *base, gk_stream waiting, gk_stream producer,
+                           gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    bool pushed = false, later = false, produced_later = false;
+    CUresult result = gk_cuda_enter(cuda, &pushed);
+    if (result == CUDA_SUCCESS)
+        result = gk_is_captured(&cuda->driver, (CUstream)waiting, &later);
+    if (result == CUDA_SUCCESS)
+        result = gk_is_captured(&cuda->driver, (CUstream)producer, &produced_later);
+    if (result == CUDA_SUCCESS && later == produced_later)
+        result = join(cuda, (CUstream)waiting, (CUstream)producer);
+    gk_cuda_leave(cuda, pushed);
+    if (result == CUDA_SUCCESS && produced_later && !later)
+        return gk_fail(error, GK_VALUE_ERROR,
+                       "an array is of a stream that is being captured in a CUDA graph, and the "
+                       "call is not on it; pass that stream as stream=");
+    return gk_cuda_check(cuda, result, "waiting for the producer's stream", error);
+}
+
+static gk_status cuda_synchronize(gk_backend *base, gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    if (stream)
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamSynchronize((CUstream)stream));
+    else
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuCtxSynchronize());
+    return gk_cuda_check(cuda, result, "synchronizing", error);
+}
+
+static gk_status cuda_holds(gk_backend *base, const gk_row *row, gk_error *error) {
+    return row->symbol ? GK_OK : need_cublas((gk_cuda *)base, error);
+}
+
+static void cuda_close(gk_backend *base) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    const gk_driver *driver = &cuda->driver;
+    bool pushed = false;
+    /* When the process is ending the driver may be gone already; nothing here can be mended then.
+     */
+    if (cuda->context && gk_cuda_enter(cuda, &pushed) == CUDA_SUCCESS) {
+        gk_cublas_close(cuda->cublas);
+        for (int i = 0; i < GK_FAMILIES; i++)
+            if (cuda->modules[i])
+                (void)driver->cuModuleUnload(cuda->modules[i]);
+        if (cuda->joint)
+            (void)driver->cuEventDestroy(cuda->joint);
+        if (cuda->counters.memory)
+            (void)driver->cuMemFreeAsync(cuda->counters.memory, cuda->aside);
+        if (cuda->aside)
+            (void)driver->cuStreamDestroy(cuda->aside);
+        if (cuda->pool)
+            (void)driver->cuMemPoolDestroy(cuda->pool);
+        gk_cuda_leave(cuda, pushed);
+    }
+    if (cuda->context)
+        (void)driver->cuDevicePrimaryCtxRelease(cuda->device);
+    gk_captures_free(cuda->captures);
+    pthread_mutex_destroy(&cuda->lock);
+    pthread_mutex_destroy(&cuda->cublas_lock);
+    free(cuda->functions);
+    free(cuda);
+}
+
+/* A pool of our own that keeps what is freed: neither other libraries nor the system pay for it. */
+static CUresult make_pool(gk_cuda *cuda) {
+    CUmemPoolProps properties = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->device},
+    };
+    cuuint64_t keep = UINT64_MAX;
+    CUresult result = cuda->driver.cuMemPoolCreate(&cuda->pool, &properties);
+    if (result == CUDA_SUCCESS)
+        result = cuda->driver.cuMemPoolSetAttribute(cuda->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                                                    &keep);
+    return result;
+}
+
+static gk_status start(gk_cuda *cuda, gk_error *error) {
+    size_t rows;
+    gk_rows(&rows);
+    cuda->functions = calloc(rows, sizeof *cuda->functions);
+    cuda->captures = gk_captures_new();
+    if (!cuda->functions || !cuda->captures)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
+    gk_status status = gk_driver_open(&cuda->driver, error);
+    if (status == GK_OK)
+        status = gk_driver_device(&cuda->driver, cuda->base.ordinal, &cuda->device,
+                                  &cuda->base.capability, error);
+    if (status != GK_OK)
+        return status;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+    CUresult result = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);
+    if (result == CUDA_SUCCESS)
+        GK_IN_CONTEXT(cuda, result, make_pool(cuda));
+    gk_restrict(&cuda->driver, mode);
+    return gk_cuda_check(cuda, result, "creating a context on the device", error);
+}
+
+static const gk_backend functions = {
+    .name = "cuda",
+    .allocate = gk_cuda_allocate,
+    .allocate_lasting = gk_cuda_allocate_lasting,
+    .release = gk_cuda_release,
+    .captured = gk_cuda_captured,
+    .zero = gk_cuda_zero,
+    .counters = gk_cuda_counters,
+    .copy_in = gk_cuda_copy_in,
+    .copy_out = gk_cuda_copy_out,
+    .copy_within = gk_cuda_copy_within,
+    .launch = cuda_launch,
+    .gemm = cuda_gemm,
+    .stream_new = cuda_stream_new,
+    .stream_free = cuda_stream_free,
+    .start_copy_in = gk_cuda_start_copy_in,
+    .start_copy_out = gk_cuda_start_copy_out,
+    .pin = gk_cuda_pin,
+    .unpin = gk_cuda_unpin,
+    .event_new = cuda_event_new,
+    .event_free = cuda_event_free,
+    .record = cuda_record,
+    .elapsed = cuda_elapsed,
+    .reach = cuda_reach,
+    .wait_event = cuda_wait_event,
+    .wait = cuda_wait,
+    .synchronize = cuda_synchronize,
+    .holds = cuda_holds,
+    .owns = gk_cuda_owns,
+    .live_bytes = gk_cuda_live_bytes,
+    .trim = gk_cuda_trim,
+    .close = cuda_close,
+};
+
+gk_status gk_backend_cuda_open(gk_backend **backend, int ordinal, gk_locator locate, void *context,
+                               gk_error *error) {
+    gk_cuda *cuda = calloc(1, sizeof *cuda);
+    if (!cuda)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
+    cuda->base = functions;
+    cuda->base.ordinal = ordinal;
+    cuda->locate = locate;
+    cuda->locate_context = context;
+    pthread_mutex_init(&cuda->lock, NULL);
+    pthread_mutex_init(&cuda->cublas_lock, NULL);
+    gk_status status = start(cuda, error);
+    if (status != GK_OK) {
+        cuda_close(&cuda->base);
+        return status;
+    }
+    *backend = &cuda->base;
+    return GK_OK;
+}
+
+void gk_backend_cuda_cublas(gk_backend *base, gk_cublas_report *report) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    memset(report, 0, sizeof *report);
+    if (need_cublas(cuda, &report->problem) != GK_OK)
+        return;
+    snprintf(report->path, sizeof report->path, "%s", gk_cublas_path(cuda->cublas));
+    report->version = gk_cublas_version(cuda->cublas);
+}

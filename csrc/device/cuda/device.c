@@ -1,0 +1,78 @@
+/* What every call of the driver needs: the context around it, and the sentence for what came of it.
+ */
+#include "device/cuda/device.h"
+
+#include "device/registry.h"
+
+/* After these the context answers every call with the same error until the process ends. */
+static bool is_sticky(CUresult result) {
+    switch (result) {
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static gk_status lose(gk_cuda *cuda, CUresult result, gk_error *error) {
+    pthread_mutex_lock(&cuda->lock);
+    if (!atomic_load(&cuda->is_lost)) {
+        const gk_row *row = atomic_load(&cuda->last_launch);
+        gk_fail(&cuda->lost, GK_DEVICE_LOST,
+                "the device was lost: %s after %s%s; no call can succeed in this process any more, "
+                "so start a new one (with gpukern.strict() a fault is blamed on its own call)",
+                gk_driver_error_name(&cuda->driver, result),
+                row ? "the last kernel that gpukern launched, " : "work of another library",
+                row ? row->symbol : "");
+        atomic_store(&cuda->is_lost, true);
+    }
+    pthread_mutex_unlock(&cuda->lock);
+    *error = cuda->lost;
+    return GK_DEVICE_LOST;
+}
+
+gk_status gk_cuda_check(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error) {
+    if (result == CUDA_SUCCESS)
+        return GK_OK;
+    if (is_sticky(result) || atomic_load(&cuda->is_lost))
+        return lose(cuda, result, error);
+    const char *text = NULL;
+    if (cuda->driver.cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
+        text = "no description";
+    bool capture = result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+                   result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    return gk_fail(error, GK_CUDA_ERROR, "%s failed: %s (%s)%s", doing,
+                   gk_driver_error_name(&cuda->driver, result), text,
+                   capture ? "; to be part of a CUDA graph a call needs stream=, the stream that "
+                             "is being captured"
+                           : "");
+}
+
+CUresult gk_cuda_enter(const gk_cuda *cuda, bool *pushed) {
+    CUcontext current = NULL;
+    *pushed = false;
+    CUresult result = cuda->driver.cuCtxGetCurrent(&current);
+    if (result != CUDA_SUCCESS || current == cuda->context)
+        return result;
+    result = cuda->driver.cuCtxPushCurrent(cuda->context);
+    *pushed = result == CUDA_SUCCESS;
+    return result;
+}
+
+void gk_cuda_leave(const gk_cuda *cuda, bool pushed) {
+    CUcontext popped;
+    if (pushed)
+        (void)cuda->driver.cuCtxPopCurrent(&popped); /* fails only where the context is gone */
+}

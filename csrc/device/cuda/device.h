@@ -1,0 +1,98 @@
+/* A CUDA device as backend_cuda.c (work) and cuda_memory.c (memory) see it. */
+#ifndef GK_CUDA_DEVICE_H
+#define GK_CUDA_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "device/cuda/backend.h"
+#include "device/cuda/capture.h"
+#include "device/cuda/cublas.h"
+#include "device/cuda/driver.h"
+
+/* One fatbin a .cu file. */
+enum {
+#define GK_FAMILY(name) GK_FAMILY_##name,
+#include "gk_families.h"
+#undef GK_FAMILY
+    GK_FAMILIES,
+};
+
+enum { GK_COUNTED_STREAMS = 64 };
+
+/* A place for the counters of each stream, as long as there are places. */
+typedef struct gk_cuda_counters_memory {
+    CUdeviceptr memory; /* 0: none so far */
+    gk_stream owner[GK_COUNTED_STREAMS];
+    int owners;
+} gk_cuda_counters_memory;
+
+typedef struct gk_cuda {
+    gk_backend base;
+    gk_driver driver;
+    CUdevice device;
+    CUcontext context; /* the primary one, so that PyTorch, CuPy and Numba share it */
+    CUmemoryPool pool;
+    pthread_mutex_t lock; /* guards what is loaded or made at first use: modules, functions, the
+                             event, the stream and the counters */
+    CUmodule modules[GK_FAMILIES];
+    _Atomic(CUfunction) *functions; /* one a row of the registry; NULL until first launched */
+    _Atomic(const gk_row *) last_launch;
+    atomic_bool is_lost;
+    gk_error lost;  /* what every call says after a fault that took the context */
+    CUevent joint;  /* recorded and waited for at once, under the lock */
+    CUstream aside; /* for what is done beside a capture */
+    gk_cuda_counters_memory counters;
+    gk_captures *captures;
+    pthread_mutex_t
+        cublas_lock; /* of its own: whoever looks for cuBLAS asks Python for the place */
+    gk_cublas *cublas;
+    gk_error cublas_problem;
+    gk_locator locate;
+    void *locate_context;
+} gk_cuda;
+
+/* The sentence for a result of the driver, or GK_OK. */
+gk_status gk_cuda_check(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error);
+
+/* Make the primary context current for the expression and give the thread back what it had. */
+CUresult gk_cuda_enter(const gk_cuda *cuda, bool *pushed);
+void gk_cuda_leave(const gk_cuda *cuda, bool pushed);
+
+#define GK_IN_CONTEXT(cuda, result, expression)                                                    \
+    do {                                                                                           \
+        bool gk_pushed;                                                                            \
+        result = gk_cuda_enter(cuda, &gk_pushed);                                                  \
+        if (result == CUDA_SUCCESS)                                                                \
+            result = (expression);                                                                 \
+        gk_cuda_leave(cuda, gk_pushed);                                                            \
+    } while (0)
+
+/* Of struct gk_backend: cuda_memory.c. */
+gk_status gk_cuda_captured(gk_backend *base, gk_stream stream, bool *captured, gk_error *error);
+gk_status gk_cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, void **device,
+                           gk_error *error);
+gk_status gk_cuda_allocate_lasting(gk_backend *base, size_t bytes, gk_stream stream, void **device,
+                                   gk_error *error);
+void gk_cuda_release(gk_backend *base, void *device, gk_stream stream);
+gk_status gk_cuda_zero(gk_backend *base, void *device, size_t bytes, gk_stream stream,
+                       gk_error *error);
+gk_status gk_cuda_counters(gk_backend *base, gk_stream stream, unsigned **counters,
+                           gk_error *error);
+gk_status gk_cuda_start_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
+                                gk_stream stream, gk_error *error);
+gk_status gk_cuda_start_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,
+                                 gk_stream stream, gk_error *error);
+gk_status gk_cuda_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
+                          gk_stream stream, gk_error *error);
+gk_status gk_cuda_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,
+                           gk_stream stream, gk_error *error);
+gk_status gk_cuda_copy_within(gk_backend *base, void *to, const void *from, size_t bytes,
+                              gk_stream stream, gk_error *error);
+gk_status gk_cuda_pin(gk_backend *base, void *host, size_t bytes, gk_error *error);
+void gk_cuda_unpin(gk_backend *base, void *host);
+gk_status gk_cuda_owns(gk_backend *base, const void *first, size_t bytes, gk_error *error);
+size_t gk_cuda_live_bytes(gk_backend *base);
+void gk_cuda_trim(gk_backend *base);
+
+#endif

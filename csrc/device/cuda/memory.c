@@ -1,0 +1,306 @@
+/* Device memory: taken from a pool in the order of a stream, copied, pinned, asked for. */
+#include "device/cuda/device.h"
+
+static gk_status out_of_memory(gk_cuda *cuda, size_t bytes, CUresult result, gk_error *error) {
+    const gk_driver *driver = &cuda->driver;
+    size_t available = 0, total = 0;
+    CUresult asked_free;
+    GK_IN_CONTEXT(cuda, asked_free, driver->cuMemGetInfo(&available, &total));
+    if (asked_free != CUDA_SUCCESS)
+        return gk_cuda_check(cuda, result, "allocating device memory", error);
+    return gk_fail(error, GK_MEMORY_ERROR, "out of device memory: %zu bytes asked, %zu free of %zu",
+                   bytes, available, total);
+}
+
+gk_status gk_cuda_captured(gk_backend *base, gk_stream stream, bool *captured, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, gk_is_captured(&cuda->driver, (CUstream)stream, captured));
+    return gk_cuda_check(cuda, result, "asking whether the stream is being captured", error);
+}
+
+/* What was freed is in the pool until its stream has passed it: wait first. In the context. */
+static CUresult trim_pool(const gk_cuda *cuda) {
+    CUresult result = cuda->driver.cuCtxSynchronize();
+    return result == CUDA_SUCCESS ? cuda->driver.cuMemPoolTrimTo(cuda->pool, 0) : result;
+}
+
+void gk_cuda_trim(gk_backend *base) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, trim_pool(cuda));
+    (void)result; /* fails only after a fault, which the next call reports */
+}
+
+/* In the context. */
+static CUresult allocate_in_order(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes,
+                                  CUstream stream) {
+    const gk_driver *driver = &cuda->driver;
+    bool captured;
+    gk_captures_settle(cuda->captures, driver);
+    CUresult result = gk_is_captured(driver, stream, &captured);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, stream);
+    if (result == CUDA_SUCCESS && captured) {
+        result = gk_captures_note_node(cuda->captures, *pointer);
+        if (result != CUDA_SUCCESS)
+            (void)driver->cuMemFreeAsync(*pointer, stream);
+    } else if (result == CUDA_ERROR_OUT_OF_MEMORY && !captured) {
+        result = trim_pool(cuda);
+        if (result == CUDA_SUCCESS)
+            result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, stream);
+    }
+    return result;
+}
+
+gk_status gk_cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, void **device,
+                           gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUdeviceptr pointer = 0;
+    CUresult result;
+    size_t asked = bytes ? bytes : 1; /* an empty array has an address too */
+    GK_IN_CONTEXT(cuda, result, allocate_in_order(cuda, &pointer, asked, (CUstream)stream));
+    if (result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_INVALID_VALUE)
+        return out_of_memory(cuda, bytes, result, error);
+    *device = (void *)pointer;
+    return gk_cuda_check(cuda, result, "allocating device memory", error);
+}
+
+/* In the context, relaxed, under the lock. */
+static CUresult need_aside(gk_cuda *cuda) {
+    return cuda->aside ? CUDA_SUCCESS
+                       : cuda->driver.cuStreamCreate(&cuda->aside, CU_STREAM_NON_BLOCKING);
+}
+
+/* In the context, relaxed. The memory is there before anything that is captured can run. */
+static CUresult allocate_aside(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+    const gk_driver *driver = &cuda->driver;
+    pthread_mutex_lock(&cuda->lock);
+    CUresult result = need_aside(cuda);
+    pthread_mutex_unlock(&cuda->lock);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, cuda->aside);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = driver->cuStreamSynchronize(cuda->aside);
+    if (result == CUDA_SUCCESS)
+        result = gk_captures_share(cuda->captures, driver, stream, *pointer);
+    if (result != CUDA_SUCCESS)
+        gk_captures_release(cuda->captures, driver, cuda->aside, *pointer);
+    return result;
+}
+
+gk_status gk_cuda_allocate_lasting(gk_backend *base, size_t bytes, gk_stream stream, void **device,
+                                   gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUdeviceptr pointer = 0;
+    CUresult result;
+    bool captured;
+    gk_status status = gk_cuda_captured(base, stream, &captured, error);
+    if (status != GK_OK || !captured)
+        return status == GK_OK ? gk_cuda_allocate(base, bytes, stream, device, error) : status;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+    GK_IN_CONTEXT(cuda, result,
+                  allocate_aside(cuda, &pointer, bytes ? bytes : 1, (CUstream)stream));
+    gk_restrict(&cuda->driver, mode);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        return out_of_memory(cuda, bytes, result, error);
+    *device = (void *)pointer;
+    return gk_cuda_check(cuda, result, "allocating device memory for a CUDA graph", error);
+}
+
+void gk_cuda_release(gk_backend *base, void *device, gk_stream stream) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    bool pushed = false;
+    if (!device)
+        return;
+    if (gk_cuda_enter(cuda, &pushed) ==
+        CUDA_SUCCESS) /* fails only after a fault, which the next call says */
+        gk_captures_release(cuda->captures, &cuda->driver, (CUstream)stream, (CUdeviceptr)device);
+    gk_cuda_leave(cuda, pushed);
+}
+
+gk_status gk_cuda_zero(gk_backend *base, void *device, size_t bytes, gk_stream stream,
+                       gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuMemsetD8Async((CUdeviceptr)device, 0, bytes, (CUstream)stream));
+    return gk_cuda_check(cuda, result, "zeroing device memory", error);
+}
+
+/* Of one stream, and of all of them. */
+static const size_t stream_bytes = GK_STREAM_COUNTERS * sizeof(unsigned);
+static const size_t counters_bytes = GK_COUNTED_STREAMS * GK_STREAM_COUNTERS * sizeof(unsigned);
+
+/* In the context, relaxed, under the lock. */
+static CUresult make_counters(gk_cuda *cuda) {
+    const gk_driver *driver = &cuda->driver;
+    CUdeviceptr made = 0;
+    CUresult result = need_aside(cuda);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuMemAllocFromPoolAsync(&made, counters_bytes, cuda->pool, cuda->aside);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = driver->cuMemsetD8Async(made, 0, counters_bytes, cuda->aside);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuStreamSynchronize(cuda->aside);
+    if (result == CUDA_SUCCESS)
+        cuda->counters.memory = made;
+    else
+        (void)driver->cuMemFreeAsync(made, cuda->aside);
+    return result;
+}
+
+/* The number of the stream's place, a new one if need be; -1: all are taken. Under the lock. The
+   driver keeps a stream until its work is done, so whoever has its handle next comes after that. */
+static int place_of(gk_cuda_counters_memory *counters, gk_stream stream) {
+    for (int i = 0; i < counters->owners; i++)
+        if (gk_same_stream(counters->owner[i], stream))
+            return i;
+    if (counters->owners == GK_COUNTED_STREAMS)
+        return -1;
+    counters->owner[counters->owners] = stream;
+    return counters->owners++;
+}
+
+gk_status gk_cuda_counters(gk_backend *base, gk_stream stream, unsigned **counters,
+                           gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result = CUDA_SUCCESS;
+    *counters = NULL;
+    if (stream == GK_PER_THREAD_STREAM) /* one name for many streams */
+        return GK_OK;
+    pthread_mutex_lock(&cuda->lock);
+    if (!cuda->counters.memory) {
+        CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+        GK_IN_CONTEXT(cuda, result, make_counters(cuda));
+        gk_restrict(&cuda->driver, mode);
+    }
+    int place = result == CUDA_SUCCESS ? place_of(&cuda->counters, stream) : -1;
+    if (place >= 0)
+        *counters = (unsigned *)(cuda->counters.memory + (size_t)place * stream_bytes);
+    pthread_mutex_unlock(&cuda->lock);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        return GK_OK;
+    return gk_cuda_check(cuda, result, "making counters for kernels", error);
+}
+
+gk_status gk_cuda_start_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
+                                gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(
+        cuda, result,
+        cuda->driver.cuMemcpyHtoDAsync((CUdeviceptr)device, host, bytes, (CUstream)stream));
+    return gk_cuda_check(cuda, result, "copying to the device", error);
+}
+
+gk_status gk_cuda_start_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,
+                                 gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(
+        cuda, result,
+        cuda->driver.cuMemcpyDtoHAsync(host, (CUdeviceptr)device, bytes, (CUstream)stream));
+    return gk_cuda_check(cuda, result, "copying from the device", error);
+}
+
+/* The memory that a stream's last copy reads or writes is the caller's again. */
+static gk_status finish_copy(gk_cuda *cuda, gk_status status, gk_stream stream, gk_error *error) {
+    CUresult result;
+    if (status != GK_OK)
+        return status;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamSynchronize((CUstream)stream));
+    return gk_cuda_check(cuda, result, "waiting for a copy", error);
+}
+
+/* The wait is for pinned memory, which anybody's array may be: pageable memory has been read. */
+gk_status gk_cuda_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
+                          gk_stream stream, gk_error *error) {
+    gk_status status = gk_cuda_start_copy_in(base, device, host, bytes, stream, error);
+    return finish_copy((gk_cuda *)base, status, stream, error);
+}
+
+gk_status gk_cuda_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,
+                           gk_stream stream, gk_error *error) {
+    gk_status status = gk_cuda_start_copy_out(base, host, device, bytes, stream, error);
+    return finish_copy((gk_cuda *)base, status, stream, error);
+}
+
+gk_status gk_cuda_copy_within(gk_backend *base, void *to, const void *from, size_t bytes,
+                              gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuMemcpyDtoDAsync((CUdeviceptr)to, (CUdeviceptr)from, bytes,
+                                                 (CUstream)stream));
+    return gk_cuda_check(cuda, result, "copying on the device", error);
+}
+
+gk_status gk_cuda_pin(gk_backend *base, void *host, size_t bytes, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuMemHostRegister(
+                      host, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
+    return gk_cuda_check(cuda, result, "pinning host memory", error);
+}
+
+void gk_cuda_unpin(gk_backend *base, void *host) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuMemHostUnregister(host));
+    (void)result; /* fails only after a fault, or when the process is ending */
+}
+
+static gk_status owns_byte(gk_cuda *cuda, const void *pointer, gk_error *error) {
+    unsigned kind = 0;
+    int ordinal = -1;
+    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    void *answers[] = {&kind, &ordinal};
+    CUresult result;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuPointerGetAttributes(2, asked, answers, (CUdeviceptr)pointer));
+    gk_restrict(&cuda->driver, mode);
+    gk_status status = gk_cuda_check(cuda, result, "asking what a pointer is", error);
+    if (status != GK_OK)
+        return status;
+    if (kind != CU_MEMORYTYPE_DEVICE && kind != CU_MEMORYTYPE_UNIFIED)
+        return gk_fail(error, GK_VALUE_ERROR, "%p is not device memory", pointer);
+    if (ordinal != cuda->base.ordinal)
+        return gk_fail(error, GK_VALUE_ERROR,
+                       "%p is memory of device %d, and this call runs on device %d", pointer,
+                       ordinal, cuda->base.ordinal);
+    return GK_OK;
+}
+
+gk_status gk_cuda_owns(gk_backend *base, const void *first, size_t bytes, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    const char *last = (const char *)first + bytes - 1;
+    gk_status status = owns_byte(cuda, first, error);
+    /* The driver maps pages of 2 MiB: what is mapped at one of their bytes is at all. */
+    bool one_page = (uintptr_t)first >> 21 == (uintptr_t)last >> 21;
+    return status == GK_OK && !one_page ? owns_byte(cuda, last, error) : status;
+}
+
+size_t gk_cuda_live_bytes(gk_backend *base) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    cuuint64_t used = 0;
+    CUresult result;
+    bool pushed = false;
+    if (gk_cuda_enter(cuda, &pushed) == CUDA_SUCCESS)
+        gk_captures_settle(cuda->captures, &cuda->driver);
+    gk_cuda_leave(cuda, pushed);
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuCtxSynchronize());
+    if (result == CUDA_SUCCESS)
+        GK_IN_CONTEXT(cuda, result,
+                      cuda->driver.cuMemPoolGetAttribute(cuda->pool,
+                                                         CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    pthread_mutex_lock(&cuda->lock); /* nobody's to release */
+    used -= cuda->counters.memory && used >= counters_bytes ? counters_bytes : 0;
+    pthread_mutex_unlock(&cuda->lock);
+    return (size_t)used;
+}

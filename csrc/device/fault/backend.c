@@ -1,0 +1,157 @@
+#include "device/fault/backend.h"
+
+bool gk_fault_due(gk_faults *faults) {
+    if (atomic_load(&faults->left) <= 0 || atomic_fetch_sub(&faults->left, 1) != 1)
+        return false;
+    atomic_store(&faults->fired, true);
+    return true;
+}
+
+/* One forwarder a function: it fails in place of the call, so that nothing has been done. */
+#define GK_FORWARD(function, planted, parameters, ...)                                             \
+    static gk_status fault_##function parameters {                                                 \
+        gk_faulty *faulty = (gk_faulty *)base;                                                     \
+        if (gk_fault_due(faulty->faults))                                                          \
+            return gk_fail(error, planted, "planted fault in " #function);                         \
+        return faulty->inner->function(faulty->inner, __VA_ARGS__, error);                         \
+    }
+
+GK_FORWARD(allocate, GK_MEMORY_ERROR,
+           (gk_backend * base, size_t bytes, gk_stream stream, void **device, gk_error *error),
+           bytes, stream, device)
+GK_FORWARD(allocate_lasting, GK_MEMORY_ERROR,
+           (gk_backend * base, size_t bytes, gk_stream stream, void **device, gk_error *error),
+           bytes, stream, device)
+GK_FORWARD(zero, GK_CUDA_ERROR,
+           (gk_backend * base, void *device, size_t bytes, gk_stream stream, gk_error *error),
+           device, bytes, stream)
+GK_FORWARD(counters, GK_CUDA_ERROR,
+           (gk_backend * base, gk_stream stream, unsigned **counters, gk_error *error), stream,
+           counters)
+GK_FORWARD(copy_in, GK_CUDA_ERROR,
+           (gk_backend * base, void *device, const void *host, size_t bytes, gk_stream stream,
+            gk_error *error),
+           device, host, bytes, stream)
+GK_FORWARD(copy_out, GK_CUDA_ERROR,
+           (gk_backend * base, void *host, const void *device, size_t bytes, gk_stream stream,
+            gk_error *error),
+           host, device, bytes, stream)
+GK_FORWARD(copy_within, GK_CUDA_ERROR,
+           (gk_backend * base, void *to, const void *from, size_t bytes, gk_stream stream,
+            gk_error *error),
+           to, from, bytes, stream)
+GK_FORWARD(launch, GK_CUDA_ERROR, (gk_backend * base, const gk_launch *launch, gk_error *error),
+           launch)
+GK_FORWARD(gemm, GK_CUDA_ERROR, (gk_backend * base, const gk_gemm *gemm, gk_error *error), gemm)
+GK_FORWARD(event_new, GK_MEMORY_ERROR, (gk_backend * base, gk_event **event, gk_error *error),
+           event)
+GK_FORWARD(record, GK_CUDA_ERROR,
+           (gk_backend * base, gk_event *event, gk_stream stream, gk_error *error), event, stream)
+GK_FORWARD(elapsed, GK_CUDA_ERROR,
+           (gk_backend * base, gk_event *from, gk_event *to, double *seconds, gk_error *error),
+           from, to, seconds)
+GK_FORWARD(stream_new, GK_CUDA_ERROR, (gk_backend * base, gk_stream *stream, gk_error *error),
+           stream)
+GK_FORWARD(start_copy_in, GK_CUDA_ERROR,
+           (gk_backend * base, void *device, const void *host, size_t bytes, gk_stream stream,
+            gk_error *error),
+           device, host, bytes, stream)
+GK_FORWARD(start_copy_out, GK_CUDA_ERROR,
+           (gk_backend * base, void *host, const void *device, size_t bytes, gk_stream stream,
+            gk_error *error),
+           host, device, bytes, stream)
+GK_FORWARD(pin, GK_MEMORY_ERROR, (gk_backend * base, void *host, size_t bytes, gk_error *error),
+           host, bytes)
+GK_FORWARD(reach, GK_CUDA_ERROR, (gk_backend * base, gk_event *event, gk_error *error), event)
+GK_FORWARD(wait_event, GK_CUDA_ERROR,
+           (gk_backend * base, gk_stream waiting, gk_event *event, gk_error *error), waiting, event)
+GK_FORWARD(wait, GK_CUDA_ERROR,
+           (gk_backend * base, gk_stream waiting, gk_stream producer, gk_error *error), waiting,
+           producer)
+GK_FORWARD(synchronize, GK_CUDA_ERROR, (gk_backend * base, gk_stream stream, gk_error *error),
+           stream)
+GK_FORWARD(owns, GK_CUDA_ERROR,
+           (gk_backend * base, const void *first, size_t bytes, gk_error *error), first, bytes)
+
+/* What gives back, or only answers, does not fail. */
+static void fault_release(gk_backend *base, void *device, gk_stream stream) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    faulty->inner->release(faulty->inner, device, stream);
+}
+
+static void fault_stream_free(gk_backend *base, gk_stream stream) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    faulty->inner->stream_free(faulty->inner, stream);
+}
+
+static void fault_unpin(gk_backend *base, void *host) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    faulty->inner->unpin(faulty->inner, host);
+}
+
+static void fault_event_free(gk_backend *base, gk_event *event) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    faulty->inner->event_free(faulty->inner, event);
+}
+
+static gk_status fault_captured(gk_backend *base, gk_stream stream, bool *captured,
+                                gk_error *error) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    return faulty->inner->captured(faulty->inner, stream, captured, error);
+}
+
+static gk_status fault_holds(gk_backend *base, const gk_row *row, gk_error *error) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    return faulty->inner->holds(faulty->inner, row, error);
+}
+
+static size_t fault_live_bytes(gk_backend *base) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    return faulty->inner->live_bytes(faulty->inner);
+}
+
+static void fault_trim(gk_backend *base) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    faulty->inner->trim(faulty->inner);
+}
+
+void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faults) {
+    *faulty = (gk_faulty){
+        .base = {.name = inner->name,
+                 .ordinal = inner->ordinal,
+                 .capability = inner->capability,
+                 .static_shared_limit = inner->static_shared_limit,
+                 .choices = inner->choices,
+                 .allocate = fault_allocate,
+                 .allocate_lasting = fault_allocate_lasting,
+                 .release = fault_release,
+                 .captured = fault_captured,
+                 .zero = fault_zero,
+                 .counters = fault_counters,
+                 .copy_in = fault_copy_in,
+                 .copy_out = fault_copy_out,
+                 .copy_within = fault_copy_within,
+                 .launch = fault_launch,
+                 .gemm = fault_gemm,
+                 .stream_new = fault_stream_new,
+                 .stream_free = fault_stream_free,
+                 .start_copy_in = fault_start_copy_in,
+                 .start_copy_out = fault_start_copy_out,
+                 .pin = fault_pin,
+                 .unpin = fault_unpin,
+                 .event_new = fault_event_new,
+                 .event_free = fault_event_free,
+                 .record = fault_record,
+                 .elapsed = fault_elapsed,
+                 .reach = fault_reach,
+                 .wait_event = fault_wait_event,
+                 .wait = fault_wait,
+                 .synchronize = fault_synchronize,
+                 .holds = fault_holds,
+                 .owns = fault_owns,
+                 .live_bytes = fault_live_bytes,
+                 .trim = fault_trim},
+        .inner = inner,
+        .faults = faults,
+    };
+}

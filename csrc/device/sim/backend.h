@@ -1,0 +1,15 @@
+/* The device of a machine that has none: the same kernels on the CPU (cuda/sim). */
+#ifndef GK_BACKEND_SIM_H
+#define GK_BACKEND_SIM_H
+
+#include "device/backend.h"
+
+/* GPUKERN_SIM_SEED: the order of threads and blocks, 1 by default, 0 for the natural one.
+   GPUKERN_SIM_THREADS: the cores used. GK_VALUE_ERROR if either is not a number. */
+gk_status gk_backend_sim_open(gk_backend **backend, gk_error *error);
+
+/* The limits that the simulator enforces, under the driver's names (CU_DEVICE_ATTRIBUTE_ left out).
+   A NULL visitor is fine. */
+void gk_backend_sim_describe(gk_device_summary *summary, gk_attribute_visitor visit, void *context);
+
+#endif

@@ -1,0 +1,92 @@
+/* One call of an operation: its device, its stream, its temporaries and its clock. */
+#ifndef GK_CALL_H
+#define GK_CALL_H
+
+#include "base/array.h"
+#include "engine/engine.h"
+#include "device/registry.h"
+
+enum { GK_MAX_TEMPORARIES = 12, GK_MAX_OPERANDS = 3 };
+
+/* Where the time of a call went, in seconds; measured only under gpukern.profile(), since
+   phases that do not run side by side then have to end before the next one starts. */
+typedef struct gk_phases {
+    double allocate, host_to_device, kernel, device_to_host;
+    double overlapped; /* how much less than their sum the phases took, running side by side */
+    size_t bytes_in, bytes_out;
+} gk_phases;
+
+/* What a reduction is asked for. */
+typedef struct gk_reduction_request {
+    const struct gk_reduction_kind *kind;
+    int operands;
+    uint64_t axes; /* bit i: axis i is reduced */
+    bool keepdims;
+    bool has_dtype;
+    gk_dtype dtype; /* of the result */
+} gk_reduction_request;
+
+typedef struct gk_call {
+    const char *operation; /* begins every sentence about a failure */
+    const char *variant;   /* as the user named it, or NULL */
+    int operand_count;
+    const int *axes; /* the order that was asked for; NULL: the operation's own */
+    gk_engine *engine;
+    gk_device *device;
+    gk_backend *backend;
+    gk_stream stream;
+    gk_stream waited;     /* the last one that `stream` was made to wait for, or 0 */
+    gk_stream rejoined;   /* the last one that was made to wait for `stream`, or 0 */
+    void *keeper;         /* the Python object that holds the stream open; not owned, or NULL */
+    bool captured;        /* the stream's work goes into a CUDA graph, to run later */
+    bool strict;          /* synchronize after each launch */
+    gk_phases *phases;    /* NULL unless profiled */
+    const gk_row *wanted; /* the row that `variant` names */
+    const gk_row *ran;
+    gk_reduction_request reduction;
+    gk_interruption *interruption; /* NULL: the call runs to its end */
+    int temporary_count;
+    void *temporaries[GK_MAX_TEMPORARIES];
+    gk_error error;
+} gk_call;
+
+double gk_seconds(void); /* a clock that only goes forward */
+
+/* Open the device for the call. Every call that was begun has to be ended, also after an error. */
+gk_status gk_call_begin(gk_call *call, gk_engine *engine, const char *operation);
+void gk_call_end(gk_call *call); /* releases the temporaries */
+
+/* Run the call on that stream from here on; after `phases` is set. */
+gk_status gk_call_on(gk_call *call, gk_stream stream);
+
+/* What orders the work of several streams on one array. Every array in device memory has a home:
+   the stream that a DeviceArray was made on, or the one that the library says which owns it (where
+   it says none, the legacy default stream). A call waits for the homes of its arrays before
+   it touches them, and when its work is submitted their homes wait for it. So whatever comes later
+   on the home comes after every use: a read, a write, the next owner of freed memory. The stream
+   that an array names to other libraries is its home, and does not change. */
+gk_status gk_call_wait(gk_call *call, const gk_array *array);
+gk_status gk_call_rejoin(gk_call *call, const gk_array *array);
+
+/* Device memory until the end of the call. */
+gk_status gk_call_temporary(gk_call *call, size_t bytes, void **device);
+/* Device memory that the caller keeps. */
+gk_status gk_call_allocate(gk_call *call, size_t bytes, void **device);
+
+/* The error of a captured call that would copy to or from the host. */
+gk_status gk_call_refuse_host(gk_call *call);
+gk_status gk_call_copy_in(gk_call *call, void *device, const void *host, size_t bytes);
+gk_status gk_call_copy_out(gk_call *call, void *host, const void *device, size_t bytes);
+gk_status gk_call_copy_within(gk_call *call, void *to, const void *from, size_t bytes);
+gk_status gk_call_zero(gk_call *call, void *device, size_t bytes);
+/* What gk_backend has by this name. */
+gk_status gk_call_counters(gk_call *call, unsigned **counters);
+
+/* Launch a row's kernel on `blocks` blocks; nothing at all for 0. */
+gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments);
+gk_status gk_call_gemm(gk_call *call, const gk_row *row, gk_gemm gemm);
+
+/* The row to run on these pointers (their bitwise or): the wanted one or the default. */
+gk_status gk_call_choose(gk_call *call, gk_dtype dtype, uintptr_t address_bits, const gk_row **row);
+
+#endif

@@ -1,0 +1,175 @@
+#include "engine/copy.h"
+
+#include <stdlib.h>
+
+#include "engine/nest.h"
+
+enum {
+    TO,
+    FROM,
+    LEAST_SIDE = 8, /* of a matrix that is worth a tile */
+};
+
+/* The last of one axis and the rest of the nest, which is a nest for each of its indices. */
+static void take_axis_out(gk_nest *nest, int axis) {
+    nest->ndim--;
+    for (int i = axis; i < nest->ndim; i++) {
+        nest->shape[i] = nest->shape[i + 1];
+        for (int k = 0; k < nest->arrays; k++)
+            nest->stride[k][i] = nest->stride[k][i + 1];
+    }
+}
+
+/* tiles ---------------------------------------------------------------------------------------- */
+
+/* The axis along which elements of the source lie closest. */
+static int source_axis(const gk_nest *nest) {
+    int closest = nest->ndim - 1;
+    for (int i = 0; i < nest->ndim; i++)
+        if (nest->stride[FROM][i] != 0 &&
+            (nest->stride[FROM][closest] == 0 ||
+             llabs(nest->stride[FROM][i]) < llabs(nest->stride[FROM][closest])))
+            closest = i;
+    return closest;
+}
+
+static bool is_worth_tiles(const gk_nest *nest, int axis, int64_t size) {
+    int last = nest->ndim - 1;
+    return axis != last && nest->stride[TO][last] == size && nest->stride[FROM][axis] == size &&
+           nest->shape[last] >= LEAST_SIDE && nest->shape[axis] >= LEAST_SIDE;
+}
+
+typedef struct tiling {
+    const gk_row *row;
+    gk_tiles tiles;
+} tiling;
+
+static gk_status launch_tiles(gk_call *call, const gk_nest *stack, const gk_layout *layout,
+                              void *context) {
+    tiling *cut = context;
+    uintptr_t to = stack->data[TO], from = stack->data[FROM];
+    gk_layout matrices = *layout;
+    void *arguments[] = {&to, &from, &cut->tiles, &matrices};
+    size_t blocks = gk_nest_count(stack) * cut->tiles.in_matrix.value;
+    return gk_call_launch(call, cut->row, blocks, arguments);
+}
+
+/* Whether a vector of elements may be moved at once: along both sides they lie side by side, and
+   both sides are multiples of one. Bits that no alignment allows where not. */
+static uintptr_t tile_bits(const gk_nest *nest, int axis, int64_t size) {
+    int last = nest->ndim - 1;
+    uintptr_t bits = nest->data[TO] | nest->data[FROM];
+    if (nest->stride[TO][last] != size || nest->stride[FROM][axis] != size)
+        return 1;
+    for (int i = 0; i < nest->ndim; i++) {
+        bits |= i == last ? 0 : (uintptr_t)nest->stride[TO][i];
+        bits |= i == axis ? 0 : (uintptr_t)nest->stride[FROM][i];
+    }
+    return bits | (uintptr_t)(nest->shape[last] * size) | (uintptr_t)(nest->shape[axis] * size);
+}
+
+/* Rows of the source run along `axis`, rows of the target along the last one; the other axes stack
+   such matrices. */
+static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, int64_t size,
+                            const gk_row **ran) {
+    int last = nest->ndim - 1;
+    const gk_row *wanted = ran ? call->wanted : NULL;
+    tiling cut;
+    gk_status status = gk_row_chosen("transpose", gk_bits_of((size_t)size), call->backend,
+                                     tile_bits(nest, axis, size), wanted, &cut.row, &call->error);
+    if (status != GK_OK)
+        return gk_fail_in(&call->error, "%s: ", call->operation);
+    cut.tiles = (gk_tiles){.rows = (uint64_t)nest->shape[last],
+                           .columns = (uint64_t)nest->shape[axis],
+                           .from_row = nest->stride[FROM][last],
+                           .from_column = nest->stride[FROM][axis],
+                           .to_row = nest->stride[TO][last],
+                           .to_column = nest->stride[TO][axis]};
+    int64_t down = (nest->shape[last] + cut.row->tile_rows - 1) / cut.row->tile_rows;
+    int64_t across = (nest->shape[axis] + cut.row->tile_columns - 1) / cut.row->tile_columns;
+    if (down * across > INT32_MAX)
+        return gk_fail(&call->error, GK_VALUE_ERROR, "%s: %lld tiles are more than a grid takes",
+                       call->operation, (long long)(down * across));
+    cut.tiles.in_matrix = gk_divisor_of((uint32_t)(down * across));
+    cut.tiles.down = gk_divisor_of((uint32_t)down);
+    if (ran)
+        *ran = cut.row;
+    take_axis_out(nest, last);
+    take_axis_out(nest, axis);
+    return gk_nest_run(call, nest, launch_tiles, &cut);
+}
+
+/* elements ------------------------------------------------------------------------------------- */
+
+/* Elements that are not aligned to their size are copied as bytes: one more axis. */
+static int64_t split_into_bytes(gk_nest *nest, int64_t size) {
+    nest->shape[nest->ndim] = size;
+    nest->stride[TO][nest->ndim] = nest->stride[FROM][nest->ndim] = 1;
+    nest->ndim++;
+    return 1;
+}
+
+/* Runs of elements that both sides have are copied as fewer, wider ones, of up to 16 bytes. */
+static int64_t join_elements(gk_nest *nest, int64_t size) {
+    int last = nest->ndim - 1;
+    if (last < 0 || nest->stride[TO][last] != size || nest->stride[FROM][last] != size)
+        return size;
+    nest->ndim = last;
+    uintptr_t bits = gk_nest_bits(nest);
+    nest->ndim = last + 1;
+    for (; size < 16 && nest->shape[last] % 2 == 0 && bits % (uintptr_t)(2 * size) == 0; size *= 2)
+        nest->shape[last] /= 2;
+    nest->stride[TO][last] = nest->stride[FROM][last] = size;
+    if (nest->shape[last] == 1) /* what stood side by side is one element now */
+        nest->ndim--;
+    return size;
+}
+
+static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layout *layout,
+                             void *context) {
+    const gk_row *row = context;
+    uintptr_t to = piece->data[TO], from = piece->data[FROM];
+    gk_layout axes = *layout;
+    uint32_t count = (uint32_t)gk_nest_count(piece);
+    void *arguments[] = {&to, &from, &axes, &count};
+    size_t a_block = (size_t)row->tile_columns;
+    return gk_call_launch(call, row, (count + a_block - 1) / a_block, arguments);
+}
+
+static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const gk_row **ran) {
+    const gk_row *row;
+    size = join_elements(nest, size);
+    gk_status status =
+        gk_row_chosen("copy", gk_bits_of((size_t)size), call->backend, 0, NULL, &row, &call->error);
+    if (status == GK_OK && ran)
+        *ran = row;
+    return status == GK_OK ? gk_nest_run(call, nest, launch_copy, (void *)(uintptr_t)row) : status;
+}
+
+/* `ran`: where the call wants to know the row, and has a say in it; else NULL. */
+static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, const gk_row **ran) {
+    int64_t size = (int64_t)gk_dtype_size(to->dtype);
+    gk_nest nest;
+    bool asked_for = ran && call->wanted;
+    if (gk_count(to) == 0)
+        return GK_OK;
+    if (gk_is_contiguous(to) && gk_is_contiguous(from) && !asked_for)
+        return gk_call_copy_within(call, to->data, from->data, gk_bytes(to));
+    gk_nest_make(&nest, (const gk_array *[]){to, from}, 2);
+    if (gk_nest_bits(&nest) % (uintptr_t)size != 0)
+        return copy_elements(call, &nest, split_into_bytes(&nest, size), ran);
+    if (!asked_for) /* the variant that was asked for is for elements of this size */
+        size = join_elements(&nest, size);
+    int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1;
+    if ((asked_for && axis != nest.ndim - 1) || is_worth_tiles(&nest, axis, size))
+        return copy_tiles(call, &nest, axis, size, ran);
+    return copy_elements(call, &nest, size, ran);
+}
+
+gk_status gk_copy_strided(gk_call *call, const gk_array *to, const gk_array *from) {
+    return copy(call, to, from, NULL);
+}
+
+gk_status gk_copy_transposed(gk_call *call, const gk_array *to, const gk_array *from) {
+    return copy(call, to, from, &call->ran);
+}

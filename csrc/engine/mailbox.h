@@ -1,0 +1,26 @@
+/* Small pinned buffers that kernels read and write in place, for calls that are too small to copy.
+ */
+#ifndef GK_MAILBOX_H
+#define GK_MAILBOX_H
+
+#include "device/backend.h"
+#include "engine/pool.h"
+
+enum { GK_MAILBOX_BYTES = 1 << 20, GK_MAILBOX_ALIGNMENT = 256 };
+
+typedef struct gk_mailboxes gk_mailboxes;
+typedef struct gk_mailbox {
+    char *memory; /* pinned and mapped, GK_MAILBOX_BYTES long */
+    gk_stream stream;
+    bool taken;
+} gk_mailbox;
+
+/* Memory and streams come at the first gk_mailbox_take. NULL: out of memory. */
+gk_mailboxes *gk_mailboxes_new(gk_pool *pool);
+void gk_mailboxes_free(gk_mailboxes *mailboxes, gk_backend *backend);
+
+/* One for this call alone, or NULL where all are taken or none could be made. */
+gk_mailbox *gk_mailbox_take(gk_mailboxes *mailboxes, gk_backend *backend);
+void gk_mailbox_give(gk_mailboxes *mailboxes, gk_mailbox *mailbox);
+
+#endif

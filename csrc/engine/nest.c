@@ -1,0 +1,131 @@
+#include "engine/nest.h"
+
+/* Kernels count elements in 32 bits, and gk_divisor takes 31 of them. */
+static const int64_t MOST_ELEMENTS = INT32_MAX;
+
+static int64_t magnitude(int64_t stride) {
+    return stride < 0 ? -stride : stride;
+}
+
+/* Put an axis where its stride in the first array belongs: the longest step outermost. */
+static void insert_axis(gk_nest *nest, const gk_array *const *arrays, int axis) {
+    int at = nest->ndim++;
+    while (at > 0 && magnitude(nest->stride[0][at - 1]) < magnitude(arrays[0]->strides[axis])) {
+        nest->shape[at] = nest->shape[at - 1];
+        for (int k = 0; k < nest->arrays; k++)
+            nest->stride[k][at] = nest->stride[k][at - 1];
+        at--;
+    }
+    nest->shape[at] = arrays[0]->shape[axis];
+    for (int k = 0; k < nest->arrays; k++)
+        nest->stride[k][at] = arrays[k]->strides[axis];
+}
+
+/* Whether every array walks axis `outer` and the next one as one run. */
+static bool is_one_run(const gk_nest *nest, int outer, int inner) {
+    for (int k = 0; k < nest->arrays; k++)
+        if (nest->stride[k][outer] != nest->stride[k][inner] * nest->shape[inner])
+            return false;
+    return true;
+}
+
+static void merge_axes(gk_nest *nest) {
+    int last = 0;
+    for (int i = 1; i < nest->ndim; i++) {
+        bool merged = is_one_run(nest, last, i);
+        int64_t length = merged ? nest->shape[last] * nest->shape[i] : nest->shape[i];
+        last += !merged;
+        nest->shape[last] = length;
+        for (int k = 0; k < nest->arrays; k++)
+            nest->stride[k][last] = nest->stride[k][i];
+    }
+    nest->ndim = nest->ndim > 0 ? last + 1 : 0;
+}
+
+void gk_nest_make(gk_nest *nest, const gk_array *const *arrays, int count) {
+    nest->ndim = 0;
+    nest->arrays = count;
+    for (int k = 0; k < count; k++)
+        nest->data[k] = (uintptr_t)arrays[k]->data;
+    for (int i = 0; i < arrays[0]->ndim; i++)
+        if (arrays[0]->shape[i] != 1)
+            insert_axis(nest, arrays, i);
+    merge_axes(nest);
+}
+
+bool gk_nest_is_run(const gk_nest *nest, int64_t size) {
+    if (nest->ndim == 0)
+        return true;
+    bool run = nest->ndim == 1 && nest->stride[0][0] == size;
+    for (int k = 1; k < nest->arrays; k++)
+        run = run && (nest->stride[k][0] == size || nest->stride[k][0] == 0);
+    return run;
+}
+
+uintptr_t gk_nest_bits(const gk_nest *nest) {
+    uintptr_t bits = 0;
+    for (int k = 0; k < nest->arrays; k++) {
+        bits |= nest->data[k];
+        for (int i = 0; i < nest->ndim; i++)
+            bits |= (uintptr_t)nest->stride[k][i];
+    }
+    return bits;
+}
+
+size_t gk_nest_count(const gk_nest *nest) {
+    size_t count = 1;
+    for (int i = 0; i < nest->ndim; i++)
+        count *= (size_t)nest->shape[i];
+    return count;
+}
+
+gk_divisor gk_divisor_of(uint32_t value) {
+    uint32_t shift = 0;
+    while (shift < 31 && ((uint32_t)1 << shift) < value)
+        shift++;
+    uint64_t above = ((uint64_t)1 << shift) - value;
+    return (gk_divisor){value, (uint32_t)((above << 32) / value + 1), shift};
+}
+
+static gk_status launch_whole(gk_call *call, const gk_nest *nest, gk_nest_launch launch,
+                              void *context) {
+    gk_layout layout = {.ndim = nest->ndim};
+    for (int i = 0; i < nest->ndim; i++) {
+        layout.length[i] = gk_divisor_of((uint32_t)nest->shape[i]);
+        for (int k = 0; k < nest->arrays; k++)
+            layout.stride[k][i] = nest->stride[k][i];
+    }
+    return launch(call, nest, &layout, context);
+}
+
+/* The nest over `length` indices of the first axis from `first` on. */
+static void take_slab(const gk_nest *nest, int64_t first, int64_t length, gk_nest *slab) {
+    int dropped = length == 1;
+    slab->ndim = nest->ndim - dropped;
+    slab->arrays = nest->arrays;
+    for (int i = 0; i < slab->ndim; i++)
+        slab->shape[i] = nest->shape[i + dropped];
+    if (!dropped)
+        slab->shape[0] = length;
+    for (int k = 0; k < nest->arrays; k++) {
+        slab->data[k] = nest->data[k] + (uintptr_t)(first * nest->stride[k][0]);
+        for (int i = 0; i < slab->ndim; i++)
+            slab->stride[k][i] = nest->stride[k][i + dropped];
+    }
+}
+
+gk_status gk_nest_run(gk_call *call, const gk_nest *nest, gk_nest_launch launch, void *context) {
+    int64_t count = (int64_t)gk_nest_count(nest);
+    if (nest->ndim <= GK_LAYOUT_DIMENSIONS && count <= MOST_ELEMENTS)
+        return launch_whole(call, nest, launch, context);
+    int64_t length = MOST_ELEMENTS / (count / nest->shape[0]);
+    length = nest->ndim > GK_LAYOUT_DIMENSIONS || length < 1 ? 1 : length;
+    gk_status status = GK_OK;
+    for (int64_t first = 0; first < nest->shape[0] && status == GK_OK; first += length) {
+        gk_nest slab;
+        int64_t rest = nest->shape[0] - first;
+        take_slab(nest, first, rest < length ? rest : length, &slab);
+        status = gk_nest_run(call, &slab, launch, context);
+    }
+    return status;
+}

@@ -1,0 +1,38 @@
+/* gk_nest: the loops over several arrays of one shape, as few and as long as they can be, and their
+   way to a kernel that takes a gk_layout. */
+#ifndef GK_NEST_H
+#define GK_NEST_H
+
+#include "engine/call.h"
+#include "layout.h"
+
+typedef struct gk_nest {
+    int ndim, arrays;
+    int64_t shape[GK_MAX_DIMENSIONS];
+    int64_t stride[GK_LAYOUT_ARRAYS][GK_MAX_DIMENSIONS]; /* in bytes */
+    uintptr_t data[GK_LAYOUT_ARRAYS];
+} gk_nest;
+
+/* The nest of arrays of one shape that is not empty, the one that is written first: axes of length
+   1 dropped, the others in the order in which the first array lies in memory, and those merged that
+   every array walks as one run. */
+void gk_nest_make(gk_nest *nest, const gk_array *const *arrays, int count);
+
+/* Whether every array is one run, of elements side by side or, but for the first, of a single one.
+ */
+bool gk_nest_is_run(const gk_nest *nest, int64_t size);
+
+/* The bits of all addresses and strides: what a kernel's accesses are aligned to. */
+uintptr_t gk_nest_bits(const gk_nest *nest);
+
+size_t gk_nest_count(const gk_nest *nest);
+
+/* Hand the nest to a kernel: whole if it has no more axes and elements than a gk_layout takes, else
+   piece by piece. */
+typedef gk_status (*gk_nest_launch)(gk_call *call, const gk_nest *piece, const gk_layout *layout,
+                                    void *context);
+gk_status gk_nest_run(gk_call *call, const gk_nest *nest, gk_nest_launch launch, void *context);
+
+gk_divisor gk_divisor_of(uint32_t value);
+
+#endif

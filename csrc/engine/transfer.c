@@ -1,0 +1,205 @@
+#include "engine/transfer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/copy.h"
+#include "base/pack.h"
+
+/* From here on several threads copy faster than one, for all the trouble of waking them. */
+enum { LARGE_BYTES = 256 << 10 };
+
+/* Whether every element lies at a multiple of its size. */
+static bool is_aligned(const gk_array *array) {
+    uintptr_t bits = (uintptr_t)array->data;
+    for (int i = 0; i < array->ndim; i++)
+        bits |= array->shape[i] > 1 ? (uintptr_t)array->strides[i] : 0;
+    return gk_count(array) == 0 || bits % gk_dtype_size(array->dtype) == 0;
+}
+
+static gk_status temporary_array(gk_call *call, const gk_array *like, gk_array *made) {
+    gk_copy_view(made, like);
+    made->place = GK_DEVICE;
+    made->readonly = false;
+    made->swapped = false;
+    made->producer = 0;
+    gk_make_contiguous(made);
+    return gk_call_temporary(call, gk_bytes(made), &made->data);
+}
+
+void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array *view) {
+    int missing = target->ndim - source->ndim;
+    gk_copy_view(view, source);
+    view->ndim = target->ndim;
+    for (int i = 0; i < target->ndim; i++) {
+        view->shape[i] = target->shape[i];
+        bool repeated = i < missing || source->shape[i - missing] != target->shape[i];
+        view->strides[i] = repeated ? 0 : source->strides[i - missing];
+    }
+}
+
+char *gk_mapped_view(gk_array *view, char *memory) {
+    size_t bytes = gk_bytes(view);
+    view->data = memory;
+    view->place = GK_DEVICE;
+    view->swapped = false;
+    gk_make_contiguous(view);
+    return memory +
+           (bytes + GK_MAILBOX_ALIGNMENT - 1) / GK_MAILBOX_ALIGNMENT * GK_MAILBOX_ALIGNMENT;
+}
+
+gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
+    gk_busy busy = {0};
+    if (call->captured)
+        return gk_call_refuse_host(call);
+    flow->after = call->stream;
+    flow->chunk = atomic_load(&call->engine->chunk_limit);
+    flow->interruption = call->interruption;
+    flow->busy = call->phases ? &busy : NULL;
+    gk_status status = gk_pipeline_run(call->device->pipeline, call->backend, flow, &call->error);
+    if (status != GK_OK)
+        return gk_fail_in(&call->error, "%s: ", call->operation);
+    if (call->phases) {
+        call->phases->host_to_device += busy.in;
+        call->phases->kernel += busy.kernel;
+        call->phases->device_to_host += busy.out;
+        call->phases->overlapped += busy.in + busy.kernel + busy.out - busy.any;
+        for (int i = 0; i < flow->operand_count; i++)
+            call->phases->bytes_in += flow->count * gk_dtype_size(flow->operands[i].dtype);
+        if (flow->has_result)
+            call->phases->bytes_out += flow->count * gk_dtype_size(flow->result.dtype);
+    }
+    return status;
+}
+
+/* The longer way, where staging memory is not to be had: piece by piece through a small buffer. */
+static gk_status upload_packed(gk_call *call, const gk_array *host, void *device) {
+    size_t size = gk_dtype_size(host->dtype), count = gk_count(host);
+    size_t piece = LARGE_BYTES / size < count ? LARGE_BYTES / size : count;
+    char *buffer = malloc(piece * size);
+    gk_status status = GK_OK;
+    if (!buffer)
+        return gk_fail(&call->error, GK_MEMORY_ERROR, "%s: out of host memory", call->operation);
+    for (size_t first = 0; first < count && status == GK_OK; first += piece) {
+        size_t some = count - first < piece ? count - first : piece;
+        gk_pack(buffer, host, first, some);
+        status = gk_call_copy_in(call, (char *)device + first * size, buffer, some * size);
+    }
+    free(buffer);
+    return status;
+}
+
+gk_status gk_upload(gk_call *call, const gk_array *host, void *device) {
+    size_t bytes = gk_bytes(host);
+    bool plain = gk_is_contiguous(host) && !host->swapped;
+    /* Pinned memory needs no staging, and one long copy is faster than many. */
+    bool pinned = plain && gk_pool_holds(call->device->pool, host->data, bytes);
+    if (bytes > LARGE_BYTES && !pinned) {
+        gk_flow flow = {
+            .count = gk_count(host), .operand_count = 1, .operands = {*host}, .landing = {device}};
+        gk_status status = gk_call_flow(call, &flow);
+        if (status != GK_MEMORY_ERROR)
+            return status;
+    }
+    if (plain)
+        return gk_call_copy_in(call, device, host->data, bytes);
+    return bytes ? upload_packed(call, host, device) : GK_OK;
+}
+
+gk_status gk_download(gk_call *call, const void *device, const gk_array *host) {
+    size_t bytes = gk_bytes(host);
+    if (bytes > LARGE_BYTES && !gk_pool_holds(call->device->pool, host->data, bytes)) {
+        gk_flow flow = {
+            .count = gk_count(host), .has_result = true, .result = *host, .source = device};
+        gk_status status = gk_call_flow(call, &flow);
+        if (status != GK_MEMORY_ERROR)
+            return status;
+    }
+    return gk_call_copy_out(call, host->data, device, bytes);
+}
+
+typedef struct host_copy {
+    const gk_array *to, *from;
+    size_t count, piece;
+    atomic_size_t next;
+} host_copy;
+
+static void copy_pieces(void *context, int worker) {
+    host_copy *copy = context;
+    (void)worker;
+    size_t size = gk_dtype_size(copy->from->dtype);
+    for (;;) {
+        size_t first = atomic_fetch_add(&copy->next, copy->piece);
+        if (first >= copy->count)
+            return;
+        size_t some = copy->count - first < copy->piece ? copy->count - first : copy->piece;
+        gk_unpack(copy->to, (const char *)copy->from->data + first * size, first, some);
+    }
+}
+
+void gk_copy_host(gk_engine *engine, const gk_array *to, const gk_array *from) {
+    host_copy copy = {.to = to, .from = from, .count = gk_count(from)};
+    copy.piece = LARGE_BYTES / gk_dtype_size(from->dtype);
+    if (gk_bytes(from) > 4 * LARGE_BYTES)
+        gk_workers_run(engine->workers, copy_pieces, &copy);
+    else
+        copy_pieces(&copy, 0);
+}
+
+gk_status gk_stage_view(gk_call *call, const gk_array *operand, gk_array *staged) {
+    gk_status status = GK_OK;
+    gk_copy_view(staged, operand);
+    if (operand->place == GK_HOST) {
+        status = temporary_array(call, operand, staged);
+        return status == GK_OK ? gk_upload(call, operand, staged->data) : status;
+    }
+    status = gk_call_wait(call, operand);
+    if (status != GK_OK || is_aligned(operand))
+        return status;
+    status = temporary_array(call, operand, staged);
+    return status == GK_OK ? gk_copy_strided(call, staged, operand) : status;
+}
+
+gk_status gk_stage_packed(gk_call *call, const gk_array *view, gk_array *packed) {
+    gk_status status = temporary_array(call, view, packed);
+    return status == GK_OK ? gk_copy_strided(call, packed, view) : status;
+}
+
+gk_status gk_stage_operand(gk_call *call, const gk_array *operand, gk_array *staged) {
+    gk_array view;
+    gk_status status = gk_stage_view(call, operand, staged);
+    if (status != GK_OK || gk_is_contiguous(staged))
+        return status;
+    gk_copy_view(&view, staged);
+    return gk_stage_packed(call, &view, staged);
+}
+
+/* Whether the two views are the same elements in the same order. */
+static bool is_same_view(const gk_array *a, const gk_array *b) {
+    bool same = a->data == b->data && gk_same_shape(a, b);
+    for (int i = 0; i < a->ndim && same; i++)
+        same = a->shape[i] == 1 || a->strides[i] == b->strides[i];
+    return same;
+}
+
+gk_status gk_stage_result(gk_call *call, const gk_array *result, const gk_array *operands,
+                          int operand_count, bool elementwise, bool strided, gk_array *staged) {
+    bool direct =
+        result->place == GK_DEVICE && is_aligned(result) && (strided || gk_is_contiguous(result));
+    for (int i = 0; i < operand_count && direct; i++)
+        direct = (elementwise && is_same_view(&operands[i], result)) ||
+                 !gk_overlaps(&operands[i], result);
+    gk_status status = gk_call_wait(call, result);
+    if (status != GK_OK)
+        return status;
+    if (!direct)
+        return temporary_array(call, result, staged);
+    gk_copy_view(staged, result);
+    return GK_OK;
+}
+
+gk_status gk_deliver_result(gk_call *call, const gk_array *staged, const gk_array *result) {
+    if (result->place == GK_HOST)
+        return gk_download(call, staged->data, result);
+    return staged->data == result->data ? GK_OK : gk_copy_strided(call, result, staged);
+}

@@ -1,0 +1,152 @@
+#include "ops/operation.h"
+
+#include <string.h>
+
+#include "base/pack.h"
+#include "engine/transfer.h"
+
+size_t gk_blocks(size_t count, int a_block) {
+    return (count + (size_t)a_block - 1) / (size_t)a_block;
+}
+
+gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                             gk_array *result) {
+    gk_clear_view(result);
+    call->operand_count = operation->operand_count;
+    for (int i = 1; i < operation->operand_count; i++)
+        if (operands[i].dtype != operands[0].dtype)
+            return gk_fail(
+                &call->error, GK_TYPE_ERROR,
+                "%s: operands of different dtypes, %s and %s; convert one with .astype(...)",
+                operation->name, gk_dtype_name(operands[0].dtype),
+                gk_dtype_name(operands[i].dtype));
+    gk_status status = operation->infer(call, operands, result);
+    if (status != GK_OK)
+        return status;
+    if (!gk_is_addressable(result))
+        return gk_fail(
+            &call->error, GK_MEMORY_ERROR,
+            "%s: a result of shape %s and dtype %s has more bytes than an address counts",
+            operation->name, gk_shape_text(result).text, gk_dtype_name(result->dtype));
+    gk_make_contiguous(result);
+    if (call->variant) {
+        status = gk_row_named(operation->name, call->variant, operands[0].dtype, call->backend,
+                              &call->wanted, &call->error);
+        call->ran = call->wanted; /* unless a pointer turns out not to be aligned for it */
+        return status;
+    }
+    const gk_row *row;
+    return gk_call_choose(call, operands[0].dtype, 0, &row);
+}
+
+/* A number of the host's that its kernel takes by value. */
+static bool is_number(const gk_operation *operation, const gk_array *operand) {
+    return operation->elementwise && operand->place == GK_HOST && gk_count(operand) == 1;
+}
+
+/* Small arrays: kernels work on mapped host memory, and nothing is copied to or from the device.
+   Not `done` where no mailbox was free. */
+static gk_status run_mapped(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                            const gk_array *result, bool *done) {
+    gk_backend *backend = call->backend;
+    gk_mailbox *box = gk_mailbox_take(call->device->mailboxes, backend);
+    gk_array mapped[GK_MAX_OPERANDS], mapped_result = *result;
+    char *free_memory = box ? box->memory : NULL;
+    *done = box != NULL;
+    if (!box)
+        return GK_OK;
+    call->stream = box->stream;
+    for (int i = 0; i < operation->operand_count; i++) {
+        gk_copy_view(&mapped[i], &operands[i]);
+        if (is_number(operation, &operands[i]))
+            continue;
+        if (operation->elementwise)
+            gk_broadcast_view(&operands[i], result, &mapped[i]);
+        gk_pack(free_memory, &mapped[i], 0, gk_count(&mapped[i]));
+        free_memory = gk_mapped_view(&mapped[i], free_memory);
+    }
+    (void)gk_mapped_view(&mapped_result, free_memory);
+    gk_status status = operation->run(call, mapped, &mapped_result);
+    gk_error ignored;
+    gk_status ended =
+        backend->synchronize(backend, box->stream, status == GK_OK ? &call->error : &ignored);
+    if (status == GK_OK && ended != GK_OK)
+        status = gk_fail_in(&call->error, "%s: ", call->operation);
+    if (status == GK_OK)
+        memcpy(result->data, mapped_result.data, gk_bytes(result));
+    if (status == GK_OK && call->phases) {
+        call->phases->bytes_out += gk_bytes(result);
+        for (int i = 0; i < operation->operand_count; i++)
+            call->phases->bytes_in += gk_bytes(&mapped[i]);
+    }
+    gk_mailbox_give(call->device->mailboxes, box);
+    return status;
+}
+
+static gk_status stage_and_run(gk_call *call, const gk_operation *operation,
+                               const gk_array *operands, const gk_array *result) {
+    gk_array staged[GK_MAX_OPERANDS], staged_result;
+    gk_status status = GK_OK;
+    for (int i = 0; i < operation->operand_count && status == GK_OK; i++) {
+        if (is_number(operation, &operands[i]))
+            gk_copy_view(&staged[i], &operands[i]);
+        else if (operation->strided)
+            status = gk_stage_view(call, &operands[i], &staged[i]);
+        else
+            status = gk_stage_operand(call, &operands[i], &staged[i]);
+    }
+    if (status == GK_OK)
+        status = gk_stage_result(call, result, staged, operation->operand_count,
+                                 operation->elementwise, operation->strided, &staged_result);
+    if (status == GK_OK)
+        status = operation->run(call, staged, &staged_result);
+    if (status == GK_OK)
+        status = gk_deliver_result(call, &staged_result, result);
+    return status;
+}
+
+/* The homes of the arrays wait for what was submitted, also where the call failed after a part. */
+static gk_status rejoin(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                        const gk_array *result) {
+    gk_status status = gk_call_rejoin(call, result);
+    for (int i = 0; i < operation->operand_count && status == GK_OK; i++)
+        status = gk_call_rejoin(call, &operands[i]);
+    return status;
+}
+
+/* To the device, kernels, and back, one after the other. */
+static gk_status run_staged(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                            const gk_array *result) {
+    gk_status status = stage_and_run(call, operation, operands, result);
+    if (status == GK_OK)
+        return rejoin(call, operation, operands, result);
+    gk_error first = call->error;
+    (void)rejoin(call, operation, operands, result);
+    call->error = first;
+    return status;
+}
+
+gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                           const gk_array *result) {
+    if (call->captured && result->place == GK_HOST)
+        return gk_call_refuse_host(call);
+    /* Of nothing there is nothing to stream: the plain way knows what a result without terms is. */
+    bool on_host = result->place == GK_HOST && !call->stream;
+    size_t bytes = gk_bytes(result);
+    for (int i = 0; i < operation->operand_count; i++) {
+        on_host = on_host && operands[i].place == GK_HOST && gk_count(&operands[i]) > 0;
+        bytes += gk_bytes(operation->elementwise ? result : &operands[i]);
+    }
+    if (on_host && operation->mapped && bytes <= atomic_load(&call->engine->mapped_limit)) {
+        bool done = false;
+        gk_status status = run_mapped(call, operation, operands, result, &done);
+        if (done)
+            return status;
+    } else if (on_host && operation->flow && bytes >= operation->flow_bytes) {
+        gk_status status = operation->flow(call, operands, result);
+        if (status != GK_MEMORY_ERROR)
+            return status;
+        gk_call_end(call); /* what it had taken, before the plain way asks for its own */
+    }
+    return run_staged(call, operation, operands, result);
+}

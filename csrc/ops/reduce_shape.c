@@ -1,0 +1,157 @@
+#include "ops/reduce_shape.h"
+
+#include <string.h>
+
+/* Enough blocks to fill a device, few enough partial results for one block to join. To change one
+   changes the bits of results. */
+enum {
+    ALONE = 16384, /* elements that one block is through with before a second one has begun */
+    LEAST_SEGMENT = 4096,      /* elements of a row */
+    ENOUGH_BLOCKS = 512,       /* of long rows: segments are as long as leaves that many */
+    TINY_ROW = 32,             /* vectors: a block would be idle */
+    SHORT_ROW = 512,           /* vectors: a warp does it where there are enough rows for all */
+    MANY_ROWS = 8192,          /* enough rows for all warps */
+    LITTLE = 2048,             /* elements that are too few for a block of columns */
+    COLUMN_BLOCKS = 2048,      /* enough blocks of columns to keep the memory busy */
+    COLUMN_SEGMENTS = 256,     /* the last block has to read a partial result of each */
+    LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
+};
+
+static size_t divided(size_t count, size_t by) {
+    return (count + by - 1) / by;
+}
+
+static size_t vector_width(gk_dtype dtype) {
+    return GK_REDUCE_VECTOR_BYTES / gk_dtype_size(dtype);
+}
+
+/* The least power of two that is not less, but no more than a warp. */
+static uint32_t lanes_for(size_t vectors) {
+    uint32_t lanes = 1;
+    while (lanes < vectors && lanes < 32)
+        lanes *= 2;
+    return lanes;
+}
+
+/* Outer x length x inner, or false where kept and reduced axes alternate more than that. */
+static bool merge_axes(const gk_array *array, uint64_t reduced, gk_reduction *how) {
+    bool behind = false, simple = true; /* behind the last reduced axis so far */
+    how->outer = how->length = how->inner = 1;
+    for (int i = 0; i < array->ndim; i++) {
+        size_t length = (size_t)array->shape[i];
+        if (length == 1)
+            continue;
+        if (gk_is_reduced(reduced, i)) {
+            simple = simple && how->inner == 1;
+            behind = true;
+            how->length *= length;
+        } else if (behind) {
+            how->inner *= length;
+        } else {
+            how->outer *= length;
+        }
+    }
+    return simple;
+}
+
+static void plan_rows(gk_reduction *how, gk_dtype dtype) {
+    size_t tile = GK_REDUCE_THREADS * GK_REDUCE_LOADS * vector_width(dtype);
+    how->segment = tile > LEAST_SEGMENT ? tile : LEAST_SEGMENT;
+    if (how->length <= ALONE)
+        how->segment = ALONE;
+    how->segments = divided(how->length, how->segment);
+    size_t longest = how->outer > 1 ? SIZE_MAX / 2 : LONGEST_SEGMENT / gk_dtype_size(dtype);
+    while (how->outer * how->segments >= 2 * ENOUGH_BLOCKS && how->segments > 1 &&
+           how->segment < longest) {
+        how->segment *= 2;
+        how->segments = divided(how->length, how->segment);
+    }
+}
+
+static size_t column_groups(const gk_reduction *how, gk_dtype dtype) {
+    return how->outer * divided(how->inner, how->lanes * vector_width(dtype));
+}
+
+static void plan_columns(gk_reduction *how, gk_dtype dtype) {
+    how->lanes = lanes_for(divided(how->inner, vector_width(dtype)));
+    size_t groups = column_groups(how, dtype);
+    how->segment = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
+    how->segments = divided(how->length, how->segment);
+    while (how->segments > 1 &&
+           (how->segments > COLUMN_SEGMENTS || groups * how->segments > COLUMN_BLOCKS)) {
+        how->segment *= 2;
+        how->segments = divided(how->length, how->segment);
+    }
+}
+
+gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced) {
+    gk_reduce_plan plan = {0};
+    gk_reduction *how = &plan.how;
+    plan.packed = !merge_axes(array, reduced, how);
+    if (how->outer > 1 && how->inner > 1 && how->length * how->inner < LITTLE)
+        plan.packed = true;
+    plan.walk = GK_WALK_COLUMNS;
+    if (how->inner == 1 || plan.packed)
+        plan.walk = GK_WALK_ROWS;
+    gk_plan_part(&plan, array, reduced);
+    size_t vectors = divided(how->length, vector_width(array->dtype));
+    bool is_short = vectors <= TINY_ROW || (vectors <= SHORT_ROW && how->outer >= MANY_ROWS);
+    if (plan.walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
+        plan.walk = GK_WALK_SHORT;
+        how->lanes = lanes_for(vectors);
+    } else if (plan.walk == GK_WALK_ROWS) {
+        plan_rows(how, array->dtype);
+    } else {
+        plan_columns(how, array->dtype);
+    }
+    if (how->segments == 0) /* short rows, and axes of no elements */
+        how->segments = 1;
+    how->divisor = how->length;
+    return plan;
+}
+
+void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced) {
+    gk_reduction *how = &plan->how;
+    (void)merge_axes(part, reduced, how);
+    if (plan->walk != GK_WALK_COLUMNS) {
+        how->outer *= how->inner;
+        how->inner = 1;
+    }
+}
+
+size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
+    const gk_reduction *how = &plan->how;
+    switch (plan->walk) {
+    case GK_WALK_ROWS:
+        return how->outer * how->segments;
+    case GK_WALK_SHORT:
+        return divided(how->outer, GK_REDUCE_THREADS / how->lanes * GK_REDUCE_SHORT_ROWS);
+    default:
+        return column_groups(how, dtype) * how->segments;
+    }
+}
+
+size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype) {
+    if (plan->how.segments <= 1)
+        return 0;
+    return plan->walk == GK_WALK_COLUMNS ? column_groups(&plan->how, dtype) : plan->how.outer;
+}
+
+size_t gk_plan_partials(const gk_reduce_plan *plan) {
+    const gk_reduction *how = &plan->how;
+    if (how->segments <= 1)
+        return 0;
+    return how->outer * how->segments * how->inner * GK_REDUCE_PARTIAL_BYTES;
+}
+
+gk_array gk_reduced_last(const gk_array *array, uint64_t reduced) {
+    gk_array moved = *array;
+    int next = 0;
+    for (int behind = 0; behind < 2; behind++)
+        for (int i = 0; i < array->ndim; i++)
+            if (gk_is_reduced(reduced, i) == (behind == 1)) {
+                moved.shape[next] = array->shape[i];
+                moved.strides[next++] = array->strides[i];
+            }
+    return moved;
+}

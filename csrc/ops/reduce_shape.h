@@ -1,0 +1,35 @@
+/* How a reduction over some axes of an array is laid out on the device. */
+#ifndef GK_REDUCE_SHAPE_H
+#define GK_REDUCE_SHAPE_H
+
+#include "base/array.h"
+#include "reduction.h"
+
+typedef enum gk_walk { GK_WALK_ROWS, GK_WALK_SHORT, GK_WALK_COLUMNS } gk_walk;
+
+/* It depends on the shape, the axes and the dtype alone, and so does the order of the additions. */
+typedef struct gk_reduce_plan {
+    gk_walk walk;
+    bool packed;      /* kept and reduced axes alternate: the kept ones have to be moved in front */
+    gk_reduction how; /* all of it that comes of the shape */
+} gk_reduce_plan;
+
+/* Axis i is reduced where bit i of `reduced` is set. */
+static inline bool gk_is_reduced(uint64_t reduced, int axis) {
+    return (reduced >> axis & 1) != 0;
+}
+
+gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced);
+
+/* Make it the plan for a part of the array that has fewer elements along kept axes; each result
+   keeps its bits. */
+void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced);
+
+size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype);
+size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype); /* counters */
+size_t gk_plan_partials(const gk_reduce_plan *plan);                 /* bytes */
+
+/* The array with its reduced axes behind the kept ones: the same memory. */
+gk_array gk_reduced_last(const gk_array *array, uint64_t reduced);
+
+#endif

@@ -34,6 +34,9 @@ from typing import NoReturn
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+def ident(family):
+    return family.replace("/", "_")
+
 ROOT = Path(__file__).resolve().parent
 ARCHITECTURES = ["75", "80", "86", "89", "90", "90a", "100", "120"]
 OLDEST_NVCC = (13, 0)
@@ -359,7 +362,7 @@ class Plan:
     @property
     def families(self) -> list[str]:
         """The names of the kernel files, which name the families of kernels."""
-        return sorted(path.stem for path in (ROOT / "cuda").glob("*.cu"))
+        return sorted(str(path.relative_to(ROOT/"cuda").with_suffix("")) for path in (ROOT / "cuda").rglob("*.cu"))
 
     @property
     def objects(self) -> Path:
@@ -379,7 +382,7 @@ class Plan:
 
     def fatbin(self, family: str) -> Path:
         """Where the compiled kernels of a family go."""
-        return self.work / "-".join(["fatbins", *self.architectures]) / f"{family}.fatbin"
+        return self.work / "-".join(["fatbins", *self.architectures]) / f"{ident(family)}.fatbin"
 
     def object(self, source: Path, name: str = "") -> Path:
         """Where the object of a source file goes; `name` tells apart two of the same source."""
@@ -397,7 +400,7 @@ def kernel_step(plan: Plan, family: str) -> Step:
             "-std=c++17",
             "-O3",
             "-compress-mode=size",
-            "-Icuda",
+            "-Icuda", "-Icsrc",
             *code_flags(architectures),
         ],
         source=source,
@@ -440,10 +443,10 @@ def simulator_steps(plan: Plan) -> list[Step]:
     """The simulator, and the kernels once more as its bodies: an object a family."""
     steps = [object_step(plan, source, C_FLAGS) for source in files("cuda/sim", "*.c")]
     for family in plan.families:
-        defines = [f"-DGK_FAMILY={family}", f'-DGK_FAMILY_FILE="{family}.cu"']
+        defines = [f"-DGK_FAMILY={ident(family)}", f'-DGK_FAMILY_FILE="{family}.cu"']
         checks = [] if plan.sanitize else BODY_CHECKS
         flags = [*BODY_FLAGS, *COMMON_FLAGS, *checks, *defines]
-        steps.append(object_step(plan, Path("cuda/sim/bodies.cpp"), flags, f"-{family}"))
+        steps.append(object_step(plan, Path("cuda/sim/bodies.cpp"), flags, f"-{ident(family)}"))
     return steps
 
 
@@ -470,7 +473,7 @@ def embedding_step(plan: Plan) -> Step:
 def write_generated(plan: Plan) -> None:
     """Write what the list of kernel files decides."""
     texts = {
-        "gk_families.h": "".join(f"GK_FAMILY({family})\n" for family in plan.families),
+        "gk_families.h": "".join(f"GK_FAMILY({ident(family)})\n" for family in plan.families),
         "gk_family_rows.h": "".join(map(rows_of, plan.families)),
         "fatbins.S": "".join(embedded(name, plan.fatbin(name)) for name in plan.families)
         + '    .section .note.GNU-stack, "", %progbits\n',
@@ -482,12 +485,12 @@ def write_generated(plan: Plan) -> None:
 
 def rows_of(family: str) -> str:
     """The rows of a family, for the table in csrc/device/registry.c."""
-    return f'#define GK_FAMILY_NAME "{family}"\n#include "{family}.cu"\n#undef GK_FAMILY_NAME\n'
+    return f'#define GK_FAMILY_NAME "{ident(family)}"\n#include "{family}.cu"\n#undef GK_FAMILY_NAME\n'
 
 
 def embedded(family: str, fatbin: Path) -> str:
     """Assembly that puts a fatbin between the symbols gk_fatbin_X and gk_fatbin_X_end."""
-    start = f"gk_fatbin_{family}"
+    start = f"gk_fatbin_{ident(family)}"
     return f"""    .section .rodata
     .balign 64
     .globl {start}, {start}_end

@@ -20,12 +20,12 @@ static PyObject *one_row(const gk_row *row, gk_backend *backend) {
     Py_BEGIN_ALLOW_THREADS; /* cuBLAS may be looked for, and that needs the GIL */
     runs = gk_row_runs(row, backend, &why);
     Py_END_ALLOW_THREADS;
-    return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:i,s:i,s:(i,i),s:i,s:O,s:z}", "op", row->op,
-                         "variant", row->variant, "dtype", gk_dtype_name(row->dtype), "symbol",
-                         row->symbol, "note", row->note, "minimum_capability",
-                         row->minimum_capability, "threads", row->threads, "tile", row->tile_rows,
-                         row->tile_columns, "alignment", row->alignment, "runs",
-                         runs ? Py_True : Py_False, "why", runs ? NULL : why.text);
+    return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:i,s:i,s:(i,i),s:i,s:O,s:z}", "op",
+                         gk_op_name(row->op), "variant", row->variant, "dtype",
+                         gk_dtype_name(row->dtype), "symbol", row->symbol, "note", row->note,
+                         "minimum_capability", gk_row_capability(row), "threads", row->threads,
+                         "tile", row->tile_rows, row->tile_columns, "alignment", row->alignment,
+                         "runs", runs ? Py_True : Py_False, "why", runs ? NULL : why.text);
 }
 
 PyObject *gk_report_rows(gk_state *state) {

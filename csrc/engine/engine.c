@@ -127,6 +127,7 @@ static gk_status equip(gk_engine *engine, gk_device *device, gk_error *error) {
     }
     if (!device->pipeline || !device->mailboxes)
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
+    gk_choices_init(&device->choices);
     device->backend->choices = &device->choices;
     gk_backend_fault_wrap(&device->faulty, device->backend, &engine->faults);
     return GK_OK;

@@ -349,6 +349,7 @@ static const gk_backend functions = {
     .copy_within = gk_cuda_copy_within,
     .launch = cuda_launch,
     .gemm = cuda_gemm,
+    .describe_box = gk_cuda_describe_box,
     .stream_new = cuda_stream_new,
     .stream_free = cuda_stream_free,
     .start_copy_in = gk_cuda_start_copy_in,

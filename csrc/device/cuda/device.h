@@ -68,7 +68,11 @@ void gk_cuda_leave(const gk_cuda *cuda, bool pushed);
         gk_cuda_leave(cuda, gk_pushed);                                                            \
     } while (0)
 
-/* Of struct gk_backend: cuda_memory.c. */
+/* Of struct gk_backend: tensor_map.c. */
+gk_status gk_cuda_describe_box(gk_backend *base, const gk_tensor_box *box, gk_tensor_map *map,
+                               gk_error *error);
+
+/* Of struct gk_backend: memory.c. */
 gk_status gk_cuda_captured(gk_backend *base, gk_stream stream, bool *captured, gk_error *error);
 gk_status gk_cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, void **device,
                            gk_error *error);

@@ -6,9 +6,9 @@
 
 #include "device/cuda/driver_functions.h"
 #include "base/error.h"
+#include "device/backend.h"
 
-#define GK_LEAST_CAPABILITY 75
-#define GK_DRIVER_NEEDED    13000 /* the CUDA version of the fatbins: the driver has to know it */
+#define GK_DRIVER_NEEDED 13000 /* the CUDA version of the fatbins: the driver has to know it */
 
 typedef struct gk_driver {
     void *library;

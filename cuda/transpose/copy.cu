@@ -4,15 +4,21 @@
 #include "device.cuh"
 #include "strided.cuh"
 
-GK_STRIDED(copy, strided, bits8, gk_copy_8, 4, 256, 1, 75, "any strides; also for elements that are not aligned to their size")
-GK_STRIDED(copy, strided, bits16, gk_copy_16, 4, 256, 2, 75, "any strides")
-GK_STRIDED(copy, strided, bits32, gk_copy_32, 4, 256, 4, 75, "any strides")
-GK_STRIDED(copy, strided, bits64, gk_copy_64, 4, 256, 8, 75, "any strides")
-GK_STRIDED(copy, strided, bits128, gk_copy_128, 4, 256, 16, 75, "any strides, and runs of narrower elements")
+#define GK_COPY_THREADS 256 // a block
+#define GK_COPY_ELEMENTS 4  // a thread
+#define GK_COPY_ROW(size, bytes, note)                                                             \
+    GK_ROW(copy, strided, bits##size, gk_copy_##size, note, .takes = GK_TAKES_LAYOUT, .tile_rows = 1, \
+           .tile_columns = GK_COPY_ELEMENTS * GK_COPY_THREADS, .threads = GK_COPY_THREADS, .alignment = bytes)
+
+GK_COPY_ROW(8, 1, "any strides; also for elements that are not aligned to their size")
+GK_COPY_ROW(16, 2, "any strides")
+GK_COPY_ROW(32, 4, "any strides")
+GK_COPY_ROW(64, 8, "any strides")
+GK_COPY_ROW(128, 16, "any strides, and runs of narrower elements")
 
 #ifndef GK_ROWS_ONLY
 
-enum { THREADS = 256, PER_THREAD = 4 };
+enum { THREADS = GK_COPY_THREADS, PER_THREAD = GK_COPY_ELEMENTS };
 
 // All loads before the first store, so that they are in flight together.
 template <typename T>

@@ -5,10 +5,10 @@
 //   take(state, x, y, i)          one more element: number i, x of the first array, y of the second
 //   join(state, other)            the elements of `other`, which come after those of `state` or among them
 //   store(how, i, state)          the result
-#ifndef GK_REDUCE_OPS_CUH
-#define GK_REDUCE_OPS_CUH
+#ifndef GK_REDUCE_OPERATIONS_CUH
+#define GK_REDUCE_OPERATIONS_CUH
 
-#include "reduction.h"
+#include "reduce/reduction.h"
 
 // states -----------------------------------------------------------------------------------------
 
@@ -36,29 +36,18 @@ template <typename A> __device__ static inline gk_found<A> gk_from_lane_above(gk
 
 // numbers ----------------------------------------------------------------------------------------
 
-template <typename A, typename T> __device__ static inline A gk_as(T x) { return (A)x; }
-template <> __device__ inline float gk_as<float, float16>(float16 x) { return __half2float(x); }
-template <> __device__ inline float gk_as<float, bfloat16>(bfloat16 x) { return __bfloat162float(x); }
-template <> __device__ inline double gk_as<double, float16>(float16 x) { return __half2float(x); }
-template <> __device__ inline double gk_as<double, bfloat16>(bfloat16 x) { return __bfloat162float(x); }
-
-// Products that no compiler fuses with the addition behind them: the same bits everywhere.
-__device__ static inline float gk_times(float x, float y) { return __fmul_rn(x, y); }
-__device__ static inline double gk_times(double x, double y) { return __dmul_rn(x, y); }
-__device__ static inline int64_t gk_times(int64_t x, int64_t y) { return (int64_t)((uint64_t)x * (uint64_t)y); }
-__device__ static inline float gk_times_plus(float x, float y, float z) { return __fmaf_rn(x, y, z); }
-__device__ static inline double gk_times_plus(double x, double y, double z) { return __fma_rn(x, y, z); }
-
 // The reverse order of the same values.
 __device__ static inline float gk_flipped(float x, bool flip) { return flip ? -x : x; }
 __device__ static inline double gk_flipped(double x, bool flip) { return flip ? -x : x; }
 __device__ static inline int32_t gk_flipped(int32_t x, bool flip) { return flip ? ~x : x; }
 __device__ static inline int64_t gk_flipped(int64_t x, bool flip) { return flip ? ~x : x; }
+__device__ static inline uint64_t gk_flipped(uint64_t x, bool flip) { return flip ? ~x : x; }
 
 __device__ static inline void gk_set_lowest(float *x) { *x = -INFINITY; }
 __device__ static inline void gk_set_lowest(double *x) { *x = -INFINITY; }
 __device__ static inline void gk_set_lowest(int32_t *x) { *x = INT32_MIN; }
 __device__ static inline void gk_set_lowest(int64_t *x) { *x = INT64_MIN; }
+__device__ static inline void gk_set_lowest(uint64_t *x) { *x = 0; }
 
 // s + error = a + b exactly (D. Knuth, "The Art of Computer Programming", vol. 2, 4.2.2).
 template <typename A> __device__ static inline A gk_two_sum(A a, A b, A *error) {
@@ -75,36 +64,49 @@ template <typename B, typename A> __device__ static inline B gk_settle(gk_pair<A
 
 // results ----------------------------------------------------------------------------------------
 
+template <typename R, typename V> __device__ static inline void gk_store_as(const gk_reduction &how, size_t i, V value) {
+    ((R *)how.result)[i] = gk_as<R>(value);
+}
+
 template <typename R> __device__ static inline void gk_store_real(const gk_reduction &how, size_t i, R value) {
     switch (how.stored) {
-    case GK_STORED_FLOAT32:
-        ((float *)how.result)[i] = (float)value;
+    case GK_float32:
+        gk_store_as<float>(how, i, value);
         break;
-    case GK_STORED_FLOAT64:
-        ((double *)how.result)[i] = (double)value;
+    case GK_float64:
+        gk_store_as<double>(how, i, value);
         break;
-    case GK_STORED_FLOAT16:
-        ((float16 *)how.result)[i] = __float2half_rn((float)value);
+    case GK_float16:
+        gk_store_as<float16>(how, i, value);
         break;
     default:
-        ((bfloat16 *)how.result)[i] = __float2bfloat16_rn((float)value);
+        gk_store_as<bfloat16>(how, i, value);
     }
 }
 
-// Whole numbers, cut off to what the dtype holds.
+// Whole numbers, cut off to what the dtype holds: signed and unsigned ones of a size have the same bits.
 __device__ static inline void gk_store_whole(const gk_reduction &how, size_t i, int64_t value) {
     switch (how.stored) {
-    case GK_STORED_INT64:
-        ((int64_t *)how.result)[i] = value;
+    case GK_int64:
+    case GK_uint64:
+        gk_store_as<int64_t>(how, i, value);
         break;
-    case GK_STORED_INT32:
-        ((int32_t *)how.result)[i] = (int32_t)value;
+    case GK_int32:
+    case GK_uint32:
+        gk_store_as<int32_t>(how, i, value);
         break;
-    case GK_STORED_FLOAT64:
-        ((double *)how.result)[i] = (double)value;
+    case GK_int16:
+    case GK_uint16:
+        gk_store_as<int16_t>(how, i, value);
+        break;
+    case GK_boolean:
+        gk_store_as<bool>(how, i, value);
+        break;
+    case GK_float64:
+        gk_store_as<double>(how, i, value);
         break;
     default:
-        ((uint8_t *)how.result)[i] = (uint8_t)value;
+        gk_store_as<int8_t>(how, i, value);
     }
 }
 
@@ -224,6 +226,7 @@ template <typename T, typename A> struct gk_extreme {
     __device__ static void store_value(const gk_reduction &how, size_t i, double value) { gk_store_real(how, i, value); }
     __device__ static void store_value(const gk_reduction &how, size_t i, int64_t value) { gk_store_whole(how, i, value); }
     __device__ static void store_value(const gk_reduction &how, size_t i, int32_t value) { gk_store_whole(how, i, value); }
+    __device__ static void store_value(const gk_reduction &how, size_t i, uint64_t value) { gk_store_whole(how, i, (int64_t)value); }
 };
 
 // Where the greatest value stands, or the first NaN; the first of several.

@@ -23,18 +23,6 @@ enum {
     GK_REDUCE_PARTIAL_BYTES = 16, /* room for the widest partial result */
 };
 
-/* The dtype of a result; numbered as gk_dtype is. */
-typedef enum gk_stored {
-    GK_STORED_FLOAT32,
-    GK_STORED_FLOAT64,
-    GK_STORED_FLOAT16,
-    GK_STORED_BFLOAT16,
-    GK_STORED_INT32,
-    GK_STORED_INT64,
-    GK_STORED_INT8,
-    GK_STORED_UINT8,
-} gk_stored;
-
 typedef enum gk_reduce_last { GK_AS_IT_IS, GK_DIVIDED, GK_SQUARE_ROOT } gk_reduce_last;
 typedef enum gk_reduce_stage {
     GK_REDUCE_WHOLE,   /* the last block to arrive joins the partial results */
@@ -48,7 +36,7 @@ typedef struct gk_reduction {
     size_t segments;  /* 1: no partial results */
     size_t first;     /* where on the reduced axis this launch starts: a multiple of `segment` */
     uint32_t lanes;   /* short rows: threads a row; columns: vectors side by side in a block */
-    int32_t stored;   /* gk_stored */
+    int32_t stored;   /* gk_dtype of the result */
     int32_t last;     /* gk_reduce_last */
     int32_t stage;    /* gk_reduce_stage */
     bool flip;        /* the order of the values turned round: min and argmin */

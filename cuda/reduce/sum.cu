@@ -3,41 +3,46 @@
 // one partial sum a block, and `sum_finish` adds those; from `single_launch` on see reduce.cuh. The
 // order of the additions depends on n alone, so the same array gives the same bits on every GPU
 // (`atomic` apart).
-#include "device.cuh"
-#include "reduce.cuh"
+#include "reduce/reduce.cuh"
 
-GK_ACCUMULATE(sum, atomic, float32, gk_sum_atomic_f32, 1, 256, 4, 75, "every thread adds to one cell: serialized, in no fixed order, subnormals flushed to 0")
-GK_ROW(sum, interleaved, float32, gk_sum_interleaved_f32, 1, 256, 4, 75, "pairs in shared memory, the stride doubling: few atomics, but warps diverge")
-GK_ROW(sum, sequential, float32, gk_sum_sequential_f32, 1, 256, 4, 75, "the stride halving: whole warps retire, no bank conflicts")
-GK_ROW(sum, first_add, float32, gk_sum_first_add_f32, 2, 256, 4, 75, "a thread adds two elements as it loads them: half of the threads no longer idle from the start")
-GK_ROW(sum, shuffle, float32, gk_sum_shuffle_f32, 16, 256, 4, 75, "16 elements a thread, then warp shuffles: registers in place of shared memory")
-GK_ROW(sum, vectorized, float32, gk_sum_vectorized_f32, 16, 256, 16, 75, "the 16 elements as four 128-bit loads: a quarter of the instructions for as many bytes under way")
-GK_REDUCTION(sum, single_launch, float32, gk_sum_plain_f32, "the last block to arrive adds the partial sums: one launch; fewer, longer segments")
-GK_REDUCTION(sum, compensated, float32, gk_sum_f32, "what each addition rounds off is carried along: twice the precision in the time that the loads take anyway")
-GK_REDUCTION(sum, compensated, float64, gk_sum_f64, "what each addition rounds off is carried along: twice the precision")
-GK_REDUCTION(sum, single_launch, float16, gk_sum_f16, "accumulated in float32, rounded once at the end")
-GK_REDUCTION(sum, single_launch, bfloat16, gk_sum_bf16, "accumulated in float32, rounded once at the end")
-GK_REDUCTION(sum, single_launch, int32, gk_sum_i32, "accumulated in int64")
-GK_REDUCTION(sum, single_launch, int64, gk_sum_i64, "wraps around as NumPy does")
-GK_REDUCTION(sum, single_launch, int8, gk_sum_i8, "accumulated in int64")
-GK_REDUCTION(sum, single_launch, uint8, gk_sum_u8, "accumulated in int64")
-GK_ROW(sum_finish, shuffle, float32, gk_sum_finish_f32, 1, 1024, 4, 75, "partial sums to the result")
+#define GK_SUM_STEP(variant, symbol, each, aligned, note, ...)                                     \
+    GK_ROW(sum, variant, float32, symbol, note, .tile_rows = 1, .tile_columns = (each) * 256, .threads = 256, .alignment = aligned, __VA_ARGS__)
+GK_SUM_STEP(atomic, gk_sum_atomic_f32, 1, 4, "every thread adds to one cell: serialized, in no fixed order, subnormals flushed to 0", .accumulates = true)
+GK_SUM_STEP(interleaved, gk_sum_interleaved_f32, 1, 4, "pairs in shared memory, the stride doubling: few atomics, but warps diverge", )
+GK_SUM_STEP(sequential, gk_sum_sequential_f32, 1, 4, "the stride halving: whole warps retire, no bank conflicts", )
+GK_SUM_STEP(first_add, gk_sum_first_add_f32, 2, 4, "a thread adds two elements as it loads them: half of the threads no longer idle from the start", )
+GK_SUM_STEP(shuffle, gk_sum_shuffle_f32, 16, 4, "16 elements a thread, then warp shuffles: registers in place of shared memory", )
+GK_SUM_STEP(vectorized, gk_sum_vectorized_f32, 16, 16, "the 16 elements as four 128-bit loads: a quarter of the instructions for as many bytes under way", )
+GK_ROW(sum_finish, shuffle, float32, gk_sum_finish_f32, "partial sums to the result", .tile_rows = 1, .tile_columns = 1024, .threads = 1024, .alignment = 4)
+GK_THREE_WALKS(sum, single_launch, float32, gk_sum_plain_f32, "the last block to arrive adds the partial sums: one launch; fewer, longer segments")
 
-// With dtype=float64 asked for, and what a mean of int64 is made of.
-GK_REDUCTION(sum_wide, compensated, float32, gk_sum_wide_f32, "accumulated in float64")
-GK_REDUCTION(sum_wide, compensated, float16, gk_sum_wide_f16, "accumulated in float64")
-GK_REDUCTION(sum_wide, compensated, bfloat16, gk_sum_wide_bf16, "accumulated in float64")
-GK_REDUCTION(sum_wide, compensated, int64, gk_sum_wide_i64, "accumulated in float64")
+// Every dtype's default: real ones compensated, the others in an accumulator that is wide enough.
+#define GK_SUM_COMPENSATED(dtype, name, T, bytes, text, number, op, note) GK_THREE_WALKS(op, compensated, dtype, gk_sum_##name, note)
+#define GK_SUM_PLAIN(dtype, name, T, bytes, text, number, op, note)       GK_THREE_WALKS(op, single_launch, dtype, gk_sum_##name, note)
+GK_REAL_DTYPES(GK_SUM_COMPENSATED, sum, "what each addition rounds off is carried along: twice the precision in the time that the loads take anyway")
+GK_HALF_DTYPES(GK_SUM_PLAIN, sum, "accumulated in float32, rounded once at the end")
+#define GK_WHOLE_SUMS(X, ...) GK_SIGNED_DTYPES(X, __VA_ARGS__) GK_UNSIGNED_DTYPES(X, __VA_ARGS__) GK_BOOLEAN_DTYPES(X, __VA_ARGS__)
+GK_WHOLE_SUMS(GK_SUM_PLAIN, sum, "accumulated in 64 bits, wrapping around as NumPy does")
 
-// A mean is a sum that is divided as it is stored.
-GK_REDUCTION(mean, compensated, float32, gk_sum_f32, "the compensated sum, divided in float64 and rounded once")
-GK_REDUCTION(mean, compensated, float64, gk_sum_f64, "the compensated sum, divided")
-GK_REDUCTION(mean, single_launch, float16, gk_sum_f16, "accumulated in float32, rounded once at the end")
-GK_REDUCTION(mean, single_launch, bfloat16, gk_sum_bf16, "accumulated in float32, rounded once at the end")
-GK_REDUCTION(mean, single_launch, int32, gk_sum_i32, "the exact sum in int64, divided in float64")
-GK_REDUCTION(mean, compensated, int64, gk_sum_wide_i64, "accumulated in float64")
-GK_REDUCTION(mean, single_launch, int8, gk_sum_i8, "the exact sum in int64, divided in float64")
-GK_REDUCTION(mean, single_launch, uint8, gk_sum_u8, "the exact sum in int64, divided in float64")
+// In float64, with dtype=float64 asked for, and what a mean of 64-bit integers is made of. X(dtype, name, type, carried in)
+#define GK_WIDE_SUMS(X)                                                                            \
+    X(float32, f32, float, double)                                                                 \
+    X(float16, f16, float16, double)                                                               \
+    X(bfloat16, bf16, bfloat16, double)                                                            \
+    X(int64, i64, int64_t, double)                                                                 \
+    X(uint64, u64, uint64_t, double)
+#define GK_WIDE_ROWS(dtype, name, ...) GK_THREE_WALKS(sum_wide, compensated, dtype, gk_sum_wide_##name, "accumulated in float64")
+GK_WIDE_SUMS(GK_WIDE_ROWS)
+
+// A mean is a sum that is divided as it is stored; of 64-bit integers one in float64.
+GK_REAL_DTYPES(GK_SUM_COMPENSATED, mean, "the compensated sum, divided in float64 and rounded once")
+GK_HALF_DTYPES(GK_SUM_PLAIN, mean, "accumulated in float32, rounded once at the end")
+#define GK_MEAN_WHOLE(dtype, name, T, bytes, ...) GK_MEAN_WHOLE_##bytes(dtype, name)
+#define GK_MEAN_WHOLE_1(dtype, name) GK_THREE_WALKS(mean, single_launch, dtype, gk_sum_##name, "the exact sum in int64, divided in float64")
+#define GK_MEAN_WHOLE_2(dtype, name) GK_MEAN_WHOLE_1(dtype, name)
+#define GK_MEAN_WHOLE_4(dtype, name) GK_MEAN_WHOLE_1(dtype, name)
+#define GK_MEAN_WHOLE_8(dtype, name) GK_THREE_WALKS(mean, compensated, dtype, gk_sum_wide_##name, "accumulated in float64")
+GK_WHOLE_SUMS(GK_MEAN_WHOLE, )
 
 #ifndef GK_ROWS_ONLY
 
@@ -157,31 +162,20 @@ extern "C" __global__ void gk_sum_finish_f32(float *result, const float *partial
 }
 
 typedef gk_plain_sum<float, float> plain_f32;
-typedef gk_compensated_sum<float, float> sum_f32;
-typedef gk_compensated_sum<double, double> sum_f64;
-typedef gk_plain_sum<float16, float> sum_f16;
-typedef gk_plain_sum<bfloat16, float> sum_bf16;
-typedef gk_plain_sum<int32_t, int64_t> sum_i32;
-typedef gk_plain_sum<int64_t, int64_t> sum_i64;
-typedef gk_plain_sum<int8_t, int64_t> sum_i8;
-typedef gk_plain_sum<uint8_t, int64_t> sum_u8;
-typedef gk_compensated_sum<float, double> wide_f32;
-typedef gk_compensated_sum<float16, double> wide_f16;
-typedef gk_compensated_sum<bfloat16, double> wide_bf16;
-typedef gk_compensated_sum<int64_t, double> wide_i64;
-
 GK_REDUCE_KERNELS(gk_sum_plain_f32, plain_f32)
-GK_REDUCE_KERNELS(gk_sum_f32, sum_f32)
-GK_REDUCE_KERNELS(gk_sum_f64, sum_f64)
-GK_REDUCE_KERNELS(gk_sum_f16, sum_f16)
-GK_REDUCE_KERNELS(gk_sum_bf16, sum_bf16)
-GK_REDUCE_KERNELS(gk_sum_i32, sum_i32)
-GK_REDUCE_KERNELS(gk_sum_i64, sum_i64)
-GK_REDUCE_KERNELS(gk_sum_i8, sum_i8)
-GK_REDUCE_KERNELS(gk_sum_u8, sum_u8)
-GK_REDUCE_KERNELS(gk_sum_wide_f32, wide_f32)
-GK_REDUCE_KERNELS(gk_sum_wide_f16, wide_f16)
-GK_REDUCE_KERNELS(gk_sum_wide_bf16, wide_bf16)
-GK_REDUCE_KERNELS(gk_sum_wide_i64, wide_i64)
+
+#define GK_COMPENSATED_KERNELS(dtype, name, T, ...)                                                \
+    typedef gk_compensated_sum<T, T> sum_##name;                                                   \
+    GK_REDUCE_KERNELS(gk_sum_##name, sum_##name)
+#define GK_PLAIN_KERNELS(dtype, name, T, ...)                                                      \
+    typedef gk_plain_sum<T, gk_traits<T>::sum> sum_##name;                                         \
+    GK_REDUCE_KERNELS(gk_sum_##name, sum_##name)
+#define GK_WIDE_KERNELS(dtype, name, T, A)                                                         \
+    typedef gk_compensated_sum<T, A> wide_##name;                                                  \
+    GK_REDUCE_KERNELS(gk_sum_wide_##name, wide_##name)
+GK_REAL_DTYPES(GK_COMPENSATED_KERNELS, )
+GK_HALF_DTYPES(GK_PLAIN_KERNELS, )
+GK_WHOLE_SUMS(GK_PLAIN_KERNELS, )
+GK_WIDE_SUMS(GK_WIDE_KERNELS)
 
 #endif

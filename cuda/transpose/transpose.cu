@@ -13,11 +13,13 @@
     X(64, uint64_t, uint64_t, 8, 32, 32, 256, 4)                                                   \
     X(128, uint4, uint4, 16, 32, 32, 256, 4)
 
+#define GK_TRANSPOSE_ROW(variant, dtype, symbol, down, across, block, aligned, note)               \
+    GK_ROW(transpose, variant, dtype, symbol, note, .takes = GK_TAKES_LAYOUT, .tile_rows = down, .tile_columns = across, .threads = block, .alignment = aligned)
 #define GK_TRANSPOSE_STEPS(size, T, WORD, alignment, down, across, threads, blocks)                          \
-    GK_TILE(transpose, naive, bits##size, gk_transpose_naive_##size, 32, 32, 256, 1, 75, "writes down a column: one transaction a thread") \
-    GK_TILE(transpose, tiled, bits##size, gk_transpose_tiled_##size, 32, 32, 256, 1, 75, "a tile in shared memory: both sides coalesced") \
-    GK_TILE(transpose, tiled_padded, bits##size, gk_transpose_padded_##size, 32, 32, 256, 1, 75, "one column of padding: no bank conflicts") \
-    GK_TILE(transpose, vectorized, bits##size, gk_transpose_vectorized_##size, down * alignment * 8 / size, across * alignment * 8 / size, threads, alignment, 75, "no less than 32 bits an access, small elements turned in registers; more loads in flight")
+    GK_TRANSPOSE_ROW(naive, bits##size, gk_transpose_naive_##size, 32, 32, 256, 1, "writes down a column: one transaction a thread") \
+    GK_TRANSPOSE_ROW(tiled, bits##size, gk_transpose_tiled_##size, 32, 32, 256, 1, "a tile in shared memory: both sides coalesced") \
+    GK_TRANSPOSE_ROW(tiled_padded, bits##size, gk_transpose_padded_##size, 32, 32, 256, 1, "one column of padding: no bank conflicts") \
+    GK_TRANSPOSE_ROW(vectorized, bits##size, gk_transpose_vectorized_##size, down * alignment * 8 / size, across * alignment * 8 / size, threads, alignment, "no less than 32 bits an access, small elements turned in registers; more loads in flight")
 GK_TRANSPOSE_SIZES(GK_TRANSPOSE_STEPS)
 
 // The same with 64 bits an access.
@@ -25,7 +27,7 @@ GK_TRANSPOSE_SIZES(GK_TRANSPOSE_STEPS)
     X(16, uint16_t, uint2, 8, 32, 32, 256, 4)                                                      \
     X(32, uint32_t, uint2, 8, 32, 32, 256, 4)
 #define GK_TRANSPOSE_WIDE_STEP(size, T, WORD, alignment, down, across, threads, blocks)                      \
-    GK_TILE(transpose, vectorized_wide, bits##size, gk_transpose_wide_##size, down * alignment * 8 / size, across * alignment * 8 / size, threads, alignment, 75, "64 bits an access: fewer instructions for the same bytes")
+    GK_TRANSPOSE_ROW(vectorized_wide, bits##size, gk_transpose_wide_##size, down * alignment * 8 / size, across * alignment * 8 / size, threads, alignment, "64 bits an access: fewer instructions for the same bytes")
 GK_TRANSPOSE_WIDE(GK_TRANSPOSE_WIDE_STEP)
 
 #ifndef GK_ROWS_ONLY

@@ -1,4 +1,4 @@
-// What every reduction is made of. An operation is a small struct (reduce_ops.cuh); here are the three ways
+// What every reduction is made of. An operation is a small struct (operations.cuh); here are the three ways
 // of walking over an array with it: along rows, along short rows, and down columns.
 //
 // Which thread takes which elements, and in which order all is joined, depends on the shape alone:
@@ -6,35 +6,23 @@
 #ifndef GK_REDUCE_CUH
 #define GK_REDUCE_CUH
 
-// The three kernels of a reduction, which GK_REDUCE_KERNELS defines:
-//   GK_REDUCTION(op, variant, dtype, symbol, note)
-#define GK_REDUCTION(op, variant, dtype, symbol, note)                                             \
+#include "device.cuh"
+#include "reduce/reduction.h"
+
+// A kernel that takes a gk_reduction, and the three of a reduction, which GK_REDUCE_KERNELS defines.
+#define GK_REDUCE(op, variant, dtype, symbol, block, note)                                         \
+    GK_ROW(op, variant, dtype, symbol, note, .takes = GK_TAKES_REDUCTION, .tile_rows = 1, .tile_columns = block, .threads = block, .alignment = 1)
+#define GK_THREE_WALKS(op, variant, dtype, symbol, note)                                           \
     GK_REDUCE(op, variant, dtype, symbol##_rows, GK_REDUCE_THREADS, note)                          \
     GK_REDUCE(op##_short, variant, dtype, symbol##_short, GK_REDUCE_THREADS, "of rows shorter than a block") \
     GK_REDUCE(op##_columns, variant, dtype, symbol##_columns, GK_REDUCE_COLUMN_THREADS, "of columns")
 
 #ifndef GK_ROWS_ONLY
 
-#include "reduce_ops.cuh"
-
-// 16 bytes of elements: what one load brings. They stay packed until they are taken.
-template <typename T> struct gk_vector {
-    static constexpr int WIDTH = GK_REDUCE_VECTOR_BYTES / sizeof(T);
-    uint4 bits;
-    __device__ T operator[](int e) const {
-        T elements[WIDTH];
-        memcpy(static_cast<void *>(elements), &bits, sizeof bits);
-        return elements[e];
-    }
-};
+#include "reduce/operations.cuh"
 
 template <typename T> __device__ static inline bool gk_is_aligned(const T *at) {
     return (uintptr_t)at % GK_REDUCE_VECTOR_BYTES == 0;
-}
-
-// Read once: the cache may let go of it before anything else.
-template <typename T> __device__ static inline gk_vector<T> gk_load_whole(const T *at) {
-    return {__ldcs((const uint4 *)at)};
 }
 
 // Elements [i, i + WIDTH) of a run of n; what is beyond its end is padding. The elements are the same
@@ -43,13 +31,13 @@ template <class Op, typename T>
 __device__ static inline gk_vector<T> gk_load(const Op &op, const T *run, size_t i, size_t n, bool aligned) {
     enum { WIDTH = gk_vector<T>::WIDTH };
     if (aligned && i + WIDTH <= n)
-        return gk_load_whole(run + i);
+        return gk_load_once(run + i);
     T elements[WIDTH];
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         elements[e] = i + e < n ? run[i + e] : op.padding(run[0]);
     gk_vector<T> loaded;
-    memcpy(&loaded.bits, elements, sizeof loaded.bits);
+    loaded.pack(elements);
     return loaded;
 }
 
@@ -103,8 +91,8 @@ __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count) {
-            x[j] = gk_load_whole(a + j * STEP);
-            y[j] = Op::OPERANDS == 2 ? gk_load_whole(b + j * STEP) : x[j];
+            x[j] = gk_load_once(a + j * STEP);
+            y[j] = Op::OPERANDS == 2 ? gk_load_once(b + j * STEP) : x[j];
         }
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
@@ -184,7 +172,7 @@ __device__ static inline void gk_take_short(const Op &op, typename Op::State (&s
         gk_vector<T> x[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            x[r] = WHOLE ? gk_load_whole(row[r] + i) : gk_load(op, row[r], i, length, false);
+            x[r] = WHOLE ? gk_load_once(row[r] + i) : gk_load(op, row[r], i, length, false);
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             gk_take_vector(op, state[r], x[r], x[r], i);
@@ -279,7 +267,7 @@ __device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how
         gk_vector<T> x[LOADS];
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
-            x[j] = gk_load_whole(a + (row + j * at.height) * how.inner + at.column);
+            x[j] = gk_load_once(a + (row + j * at.height) * how.inner + at.column);
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
             gk_take_columns(op, state, x[j], row + j * at.height);

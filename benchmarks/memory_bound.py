@@ -26,15 +26,15 @@ import numpy as np
 import gpukern as gk
 from gpukern import _core, timing
 from gpukern.comparison import FASTEST_PEER, Comparison, fill, prepare
-from gpukern.conditions import describe_machine
 from gpukern.contenders import Wanted, gather, select
 from gpukern.intervals import Figure, figure, ratio
+from gpukern.machine.conditions import describe_machine
 from gpukern.measuring import Settings
 from gpukern.plans import Size
-from gpukern.render import as_text
 from gpukern.rows import ABSENT, BROKEN, RIGHT, WRONG, Row
+from gpukern.text.render import as_text
+from gpukern.text.units import bandwidth, seconds
 from gpukern.timing import Effort, Work
-from gpukern.units import bandwidth, seconds
 
 SEED = 7
 LAUNCHES = 1000

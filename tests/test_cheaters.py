@@ -12,7 +12,8 @@ import pytest
 
 import gpukern
 from gpukern import _core, ceilings, comparison, rows, timing
-from gpukern.contenders import Contender, DeviceSide, Peer, installed
+from gpukern.contenders import Contender, DeviceSide, Peer
+from gpukern.machine.inventory import installed
 
 SEED = 20260102
 

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 import gpukern
-from gpukern import _core, bounds, cases, comparison, conditions, plans, timing
+from gpukern import _core, bounds, cases, comparison, plans, timing
 from gpukern.cases import check, make_case
-from gpukern.contenders import PEERS, Absent, Contender, DeviceSide, Peer, gather, installed, select
+from gpukern.contenders import PEERS, Absent, Contender, DeviceSide, Peer, gather, select
+from gpukern.machine import conditions
+from gpukern.machine.inventory import installed
 from gpukern.trials import make_trials
 
 SEED = 20260101

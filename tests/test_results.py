@@ -14,10 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 import gpukern
-from gpukern import _core, caselists, ceilings, conditions, intervals, regression, report, timing
+from gpukern import _core, caselists, ceilings, intervals, regression, report, timing
 from gpukern.cli import main
-from gpukern.devices import Device
 from gpukern.intervals import Figure
+from gpukern.machine import conditions
+from gpukern.machine.devices import Device
 from gpukern.rows import FIGURES, RIGHT, Row
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from gpukern.comparison import Comparison as Comparison
     from gpukern.comparison import compare as compare
     from gpukern.contenders import contender as contender
-    from gpukern.devices import device_info as device_info
+    from gpukern.machine.devices import device_info as device_info
     from gpukern.profiling import profile as profile
     from gpukern.profiling import strict as strict
     from gpukern.settings import device as device
@@ -113,7 +113,7 @@ _LAZY = {
     "compare": "gpukern.comparison",
     "contender": "gpukern.contenders",
     "device": "gpukern.settings",
-    "device_info": "gpukern.devices",
+    "device_info": "gpukern.machine.devices",
     "limits": "gpukern.settings",
     "profile": "gpukern.profiling",
     "strict": "gpukern.profiling",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gpukern import _core
-from gpukern.devices import Device, device_info
+from gpukern.machine.devices import Device, device_info
 
 # Floating point operations of one multiprocessor a clock with dense operands in its tensor cores,
 # or in its float64 units, by compute capability: from NVIDIA's white papers.

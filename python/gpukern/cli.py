@@ -29,11 +29,12 @@ def main() -> None:
 @main.command()
 def info() -> None:
     """Show the devices, the driver, the libraries that are found and where, and versions."""
-    from gpukern.information import renderables
-    from gpukern.render import print_all
+    from gpukern.contenders import missing
+    from gpukern.machine.information import renderables
+    from gpukern.text.render import print_all
 
     with _quiet_simulator():
-        print_all(renderables())
+        print_all(renderables(missing()))
 
 
 @main.command()
@@ -44,10 +45,10 @@ def doctor(context: click.Context) -> None:
     Exit status 0 if it can and nothing is broken, otherwise 1; also 1 where there is no GPU at all
     and the simulator works.
     """
-    from gpukern import doctor as checks
-    from gpukern.evidence import collect
-    from gpukern.information import findings_table
-    from gpukern.render import print_all
+    from gpukern.machine import doctor as checks
+    from gpukern.machine.evidence import collect
+    from gpukern.machine.information import findings_table
+    from gpukern.text.render import print_all
 
     seen = collect()
     findings = checks.examine(seen)
@@ -198,7 +199,7 @@ def _case_list(name: str) -> "CaseList":
 def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str, Any]) -> None:
     """Measure the cases into one comparison, show it, and set the exit status."""
     from gpukern import comparison as measuring
-    from gpukern.conditions import describe_machine
+    from gpukern.machine.conditions import describe_machine
 
     seed, rounds, simulated = (options.pop(name) for name in ("seed", "rounds", "simulated"))
     baseline = options.pop("baseline", None)
@@ -252,7 +253,7 @@ def _earlier(path: str | None) -> "Comparison | None":
 
 def _finish(result: "Comparison", outputs: _Outputs, earlier: "Comparison | None") -> None:
     from gpukern import regression
-    from gpukern.render import print_all
+    from gpukern.text.render import print_all
 
     print_all(result.renderables())
     if earlier is not None:
@@ -316,7 +317,7 @@ def _progress() -> Iterator["Progress | None"]:
         TimeRemainingColumn,
     )
 
-    from gpukern.render import console
+    from gpukern.text.render import console
 
     columns = (
         BarColumn(),

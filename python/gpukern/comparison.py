@@ -14,9 +14,9 @@ import numpy.typing as npt
 from gpukern.cases import Case
 from gpukern.ceilings import Limits, measure_limits
 from gpukern.checking import Entry
-from gpukern.conditions import Watch, describe_machine
 from gpukern.contenders import Absent, Contender, Peer, Wanted, gather, select
 from gpukern.intervals import figure, ratio
+from gpukern.machine.conditions import Watch, describe_machine
 from gpukern.measuring import MODES, PROTOCOLS, Settings, is_simulated, measure
 from gpukern.plans import Size, plan
 from gpukern.rows import ABSENT, BROKEN, RIGHT, WRONG, Row
@@ -132,7 +132,7 @@ class Comparison:
         return renderables(self)
 
     def __str__(self) -> str:
-        from gpukern.render import as_text
+        from gpukern.text.render import as_text
 
         return as_text(*self.renderables())
 

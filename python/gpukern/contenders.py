@@ -1,9 +1,7 @@
 """Who is compared: gpukern's variants and the libraries beside it, each behind an adapter."""
 
 import importlib
-import importlib.util
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +10,8 @@ import numpy.typing as npt
 from gpukern import _core
 from gpukern.cases import OPERATIONS, Case
 from gpukern.catalogue import dtype_name
+from gpukern.machine.inventory import installed, versions
+from gpukern.text.errors import one_line
 
 Array = npt.NDArray[Any]
 
@@ -84,8 +84,6 @@ class Peer:
     @property
     def version(self) -> str:
         """The version that is installed, or nothing."""
-        from gpukern.inventory import versions
-
         return versions().get(self.package or self.key, "")
 
 
@@ -219,14 +217,6 @@ def _named(entry: str) -> tuple[Peer, str | None]:
     raise ValueError(f"unknown contender {entry!r}; there are {', '.join(known)}")
 
 
-def installed(module: str) -> bool:
-    """Whether a module is there, without importing what is inside it."""
-    try:
-        return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError, AttributeError):
-        return False
-
-
 def gather(peer: Peer, variant: str | None, op: str, dtype: str) -> list[Contender | Absent]:
     """What a peer offers for an operation; what it raises becomes a broken ``Absent``."""
     if peer.needs_gpu and _core.backend() == "sim":
@@ -254,8 +244,8 @@ def _offer(peer: Peer) -> Offer:
     return found
 
 
-def one_line(error: BaseException) -> str:
-    """An error as one line: its type and the first line of what it says."""
-    # Compilers colour what they say.
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+def missing() -> Iterator[tuple[str, str]]:
+    """The peers whose library is not here, by key, and what installs each."""
+    for peer in PEERS:
+        if peer.requires and not installed(peer.requires):
+            yield peer.key, peer.install

@@ -11,7 +11,7 @@ import numpy as np
 from gpukern import _core, timing
 from gpukern.cases import Case, Trial
 from gpukern.checking import Entry, Stage, examine, lend
-from gpukern.contenders import one_line
+from gpukern.text.errors import one_line
 from gpukern.timing import DeviceClock, Effort, Pace
 
 WRONG = "WRONG"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpukern.comparison import Comparison
 from gpukern.rows import RIGHT, Row
-from gpukern.units import seconds
+from gpukern.text.units import seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from gpukern import _core
-from gpukern.units import bandwidth, seconds, size
+from gpukern.text.render import as_text
+from gpukern.text.units import bandwidth, seconds, size
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -102,8 +103,6 @@ class Profile:
         return table
 
     def __str__(self) -> str:
-        from gpukern.render import as_text
-
         return as_text(self.table())
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 from gpukern.comparison import Comparison
 from gpukern.intervals import Figure
 from gpukern.rows import Row
-from gpukern.units import seconds
+from gpukern.text.units import seconds
 
 _TIMES = ("on_device", "end_to_end")
 _RATIOS = ("device_ratio", "end_to_end_ratio")

@@ -13,10 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from gpukern import conditions
 from gpukern.intervals import CONFIDENCE, Figure
+from gpukern.machine import conditions
 from gpukern.rows import ABSENT, BROKEN, RIGHT, WRONG, Row
-from gpukern.units import bandwidth, seconds, throughput
+from gpukern.text.units import bandwidth, seconds, throughput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

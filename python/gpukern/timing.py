@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from gpukern import _core
-from gpukern.units import seconds as as_text
+from gpukern.text.units import seconds as as_text
 
 _BATCH_SECONDS = 400e-6
 _SIMULATED_BATCH = 0.005

@@ -1,5 +1,6 @@
 """Which libraries are here, and in which versions."""
 
+import importlib.util
 import platform
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -37,6 +38,14 @@ def _versions() -> dict[str, str]:
             except PackageNotFoundError:
                 continue
     return found
+
+
+def installed(module: str) -> bool:
+    """Whether a module is there, without importing what is inside it."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError, AttributeError):
+        return False
 
 
 def cuda_version(number: int | None) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from gpukern import _core
-from gpukern.devices import Device, device_info
+from gpukern.machine.devices import Device, device_info
+from gpukern.text.errors import one_line
 
 _VARIABLES = (
     "CUDA_LAUNCH_BLOCKING",
@@ -134,8 +135,6 @@ def _try(run: Callable[[], None]) -> Outcome:
     try:
         run()
     except Exception as error:
-        from gpukern.contenders import one_line
-
         return Outcome(one_line(error))
     return Outcome()
 

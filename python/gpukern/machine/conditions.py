@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpukern import _core
+from gpukern.machine.inventory import versions
 
 # Bits of nvmlClocksEventReasons that say that the device runs slower than it could.
 _SLOWED = {
@@ -25,8 +26,6 @@ _SLOWED = {
 
 def describe_machine() -> dict[str, Any]:
     """Device, driver, versions and commit, as they are recorded with the figures."""
-    from gpukern.inventory import versions
-
     device = _core.devices()[0]
     return {
         "backend": _core.backend(),

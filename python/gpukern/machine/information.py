@@ -7,10 +7,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from gpukern import _core
-from gpukern.contenders import PEERS, installed
-from gpukern.devices import Device, device_info
-from gpukern.doctor import Finding
-from gpukern.inventory import cuda_version, versions
+from gpukern.machine.checks.finding import Finding
+from gpukern.machine.devices import Device, device_info
+from gpukern.machine.inventory import cuda_version, versions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -65,14 +64,13 @@ def _device(device: Device) -> Iterator[tuple[str, str]]:
             yield name, str(device.attributes[name])
 
 
-def _versions() -> Iterator[tuple[str, str]]:
+def _versions(missing: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     yield from versions().items()
     build = _core.build_report()
     yield "built with", f"nvcc {build['nvcc']}, {build['compiler']}"
     yield "built for", f"compute capability {', '.join(map(_dotted, build['architectures']))}"
-    missing = [peer for peer in PEERS if peer.requires and not installed(peer.requires)]
-    for peer in missing:
-        yield peer.key, f"not installed: {peer.install}"
+    for name, install in missing:
+        yield name, f"not installed: {install}"
 
 
 def _dotted(architecture: str) -> str:
@@ -81,14 +79,14 @@ def _dotted(architecture: str) -> str:
     return f"{digits[:-1]}.{digits[-1:]}{architecture[len(digits) :]}"
 
 
-def renderables() -> Iterator["RenderableType"]:
-    """The blocks of ``gpukern info``."""
+def renderables(missing: Iterable[tuple[str, str]] = ()) -> Iterator["RenderableType"]:
+    """The blocks of ``gpukern info``; ``missing`` names what is not here, and what installs it."""
     for device in device_info():
         yield _pairs(f"device {device.ordinal}: {escape(device.name)}", _device(device))
     yield "all attributes: python -c 'import gpukern; print(gpukern.device_info())'\n"
     yield _pairs("driver", _driver())
     yield _pairs("cuBLAS", _cublas())
-    yield _pairs("versions", _versions())
+    yield _pairs("versions", _versions(missing))
 
 
 def findings_table(findings: Sequence[Finding]) -> Table:

@@ -14,8 +14,9 @@ from click.testing import CliRunner, Result
 
 import gpukern
 from gpukern import _core
+from gpukern.bench.contenders.registry import PEERS, Peer
+from gpukern.bench.model.contender import Contender
 from gpukern.cli import main
-from gpukern.contenders import PEERS, Contender, Peer
 from gpukern.machine import doctor, evidence, inventory, libraries
 from gpukern.machine.checks import driver as driver_checks
 from gpukern.machine.checks.finding import Finding
@@ -420,7 +421,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, *functions: Any) -> None:
         return [Contender("planted", f.__name__, f) for f in functions]
 
     planted = Peer("planted", "planted", offer, needs_gpu=False)
-    monkeypatch.setattr("gpukern.contenders.PEERS", (PEERS[0], planted))
+    monkeypatch.setattr("gpukern.bench.contenders.registry.PEERS", (PEERS[0], planted))
 
 
 def test_compare_right(tmp_path):

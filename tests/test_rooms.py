@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gpukern.bench.contenders.registry import PEERS
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "gpukern"
 
@@ -122,6 +124,14 @@ def test_python_imports_go_in_no_circle():
         TopologicalSorter(python_imports()).prepare()
     except CycleError as error:
         pytest.fail(" <- ".join(error.args[1]))
+
+
+@python_sources
+def test_python_adapters_are_where_the_registry_looks():
+    names = {peer.offer.partition(":")[0] for peer in PEERS}
+    room = "gpukern.bench.contenders"
+    adapters = {name for name in python_modules() if re.fullmatch(rf"{room}\.\w+_", name)}
+    assert names == adapters
 
 
 @python_sources

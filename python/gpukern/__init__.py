@@ -47,16 +47,16 @@ from gpukern._core import (
 )
 
 if TYPE_CHECKING:
+    from gpukern.bench.comparison import Comparison as Comparison
+    from gpukern.bench.comparison import compare as compare
+    from gpukern.bench.contenders.registry import contender as contender
     from gpukern.catalogue import variants as variants
-    from gpukern.comparison import Comparison as Comparison
-    from gpukern.comparison import compare as compare
-    from gpukern.contenders import contender as contender
-    from gpukern.devices import device_info as device_info
+    from gpukern.machine.devices import device_info as device_info
+    from gpukern.profiling import Timer as Timer
     from gpukern.profiling import profile as profile
     from gpukern.profiling import strict as strict
     from gpukern.settings import device as device
     from gpukern.settings import limits as limits
-    from gpukern.timing import Timer as Timer
 
     __version__: str
 
@@ -106,14 +106,16 @@ __all__ = [
     "variants",
 ]
 
-# Imported when first used, so that `import gpukern` stays a few milliseconds.
+# Imported when first used, so that `import gpukern` stays a few milliseconds. The files beside this
+# one are what users import; `bench` holds the comparison, `machine` what is here and what is wrong
+# with it, `text` how people read it.
 _LAZY = {
-    "Comparison": "gpukern.comparison",
-    "Timer": "gpukern.timing",
-    "compare": "gpukern.comparison",
-    "contender": "gpukern.contenders",
+    "Comparison": "gpukern.bench.comparison",
+    "Timer": "gpukern.profiling",
+    "compare": "gpukern.bench.comparison",
+    "contender": "gpukern.bench.contenders.registry",
     "device": "gpukern.settings",
-    "device_info": "gpukern.devices",
+    "device_info": "gpukern.machine.devices",
     "limits": "gpukern.settings",
     "profile": "gpukern.profiling",
     "strict": "gpukern.profiling",

@@ -1,4 +1,4 @@
-"""The one lock that lives through a fork (csrc/base/lock.c), and what the engine guards with it."""
+"""The lock that lives through a fork (csrc/base/lock.c), tried from C."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from gpukern import _core
-from test_driver import compiled, search_path
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPILER = shutil.which("gcc") or shutil.which("cc")

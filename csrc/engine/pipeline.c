@@ -7,7 +7,6 @@
 
 #include "base/lock.h"
 #include "base/pack.h"
-#include "engine/trace.h"
 
 enum {
     SLOTS = 3, /* chunks a lane has under way: one packed, one on the bus, one coming back */

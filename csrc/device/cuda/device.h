@@ -1,11 +1,11 @@
-/* A CUDA device as backend_cuda.c (work) and cuda_memory.c (memory) see it. */
+/* A CUDA device as backend.c (work) and memory.c (memory) see it. */
 #ifndef GK_CUDA_DEVICE_H
 #define GK_CUDA_DEVICE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "device/cuda/backend.h"
+#include "device/backend.h"
 #include "device/cuda/capture.h"
 #include "device/cuda/cublas.h"
 #include "device/cuda/driver.h"
@@ -68,7 +68,7 @@ void gk_cuda_leave(const gk_cuda *cuda, bool pushed);
         gk_cuda_leave(cuda, gk_pushed);                                                            \
     } while (0)
 
-/* Of struct gk_backend: cuda_memory.c. */
+/* Of struct gk_backend: memory.c. */
 gk_status gk_cuda_captured(gk_backend *base, gk_stream stream, bool *captured, gk_error *error);
 gk_status gk_cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, void **device,
                            gk_error *error);

@@ -1,6 +1,8 @@
 /* matmul: on the device as a whole, from host arrays by panels of rows. */
-#include "ops/operation.h"
+#include "engine/pipeline.h"
+#include "engine/pool.h"
 #include "engine/transfer.h"
+#include "ops/operation.h"
 
 /* The sizes of a product; a 1-D operand is a row on the left and a column on the right. */
 static gk_gemm product_sizes(const gk_array *a, const gk_array *b) {

@@ -4,6 +4,7 @@
 
 #include "binding/arrays/dlpack_abi.h"
 #include "binding/state.h"
+#include "engine/call.h"
 
 /* The table in a type's capsule; NULL, and nothing raised, where it is of another version. */
 const gk_dl_exchange *gk_dlpack_exchange(PyObject *capsule);

@@ -2,7 +2,12 @@
 
 #include <string.h>
 
-#include "binding/calls/device_array.h"
+#include "binding/arrays/device_object.h"
+#include "binding/arrays/operands.h"
+#include "binding/profile.h"
+#include "binding/values.h"
+#include "engine/call.h"
+#include "engine/pipeline.h"
 #include "ops/reduce.h"
 
 static bool given(PyObject *object) {

@@ -39,16 +39,6 @@ gk_dtype gk_dtype_bits(gk_dtype dtype) {
     return gk_bits_of(dtypes[dtype].size);
 }
 
-bool gk_dtype_named(const char *name, gk_dtype *dtype) {
-    for (int i = 0; i < GK_DTYPE_COUNT; i++) {
-        if (strcmp(dtypes[i].name, name) == 0) {
-            *dtype = (gk_dtype)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 size_t gk_count(const gk_array *array) {
     size_t count = 1;
     for (int i = 0; i < array->ndim; i++)

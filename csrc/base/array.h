@@ -53,7 +53,6 @@ const char *gk_dtype_name(gk_dtype dtype);
 size_t gk_dtype_size(gk_dtype dtype);
 gk_dtype gk_bits_of(size_t size);       /* the bits type of that size */
 gk_dtype gk_dtype_bits(gk_dtype dtype); /* the bits type of the same size */
-bool gk_dtype_named(const char *name, gk_dtype *dtype);
 
 size_t gk_count(const gk_array *array);
 size_t gk_bytes(const gk_array *array);

@@ -1,8 +1,6 @@
 /* gpukern._core: the functions that Python sees, and the state behind them. */
 #include "binding/state.h"
 
-#include <string.h>
-
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/operands.h"
 #include "binding/calls/device_array.h"

@@ -52,10 +52,9 @@ typedef void (*gk_locator)(void *context, char *candidates, size_t size);
 /* Every function returns GK_OK or writes a sentence into `error`. Memory functions take bytes.
    All are safe to call from many threads at once, without the GIL. */
 struct gk_backend {
-    const char *name; /* "cuda" or "sim" */
-    int ordinal;      /* which of the devices */
-    int capability;   /* compute capability, 90 for 9.0; the simulator claims 75 */
-    size_t static_shared_limit;
+    const char *name;    /* "cuda" or "sim" */
+    int ordinal;         /* which of the devices */
+    int capability;      /* compute capability, 90 for 9.0; the simulator claims 75 */
     gk_choices *choices; /* of rows, so far */
 
     gk_status (*allocate)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);

@@ -1,7 +1,6 @@
 #include "binding/arrays/operands.h"
 
 #include <numpy/arrayobject.h>
-#include <string.h>
 
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/foreign.h"

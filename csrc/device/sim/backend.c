@@ -475,7 +475,6 @@ static bool tabulate(sim_backend *sim) {
 static const gk_backend functions = {
     .name = "sim",
     .capability = GK_SIM_CAPABILITY,
-    .static_shared_limit = GK_SIM_MAX_SHARED,
     .allocate = sim_allocate,
     .allocate_lasting = sim_allocate,
     .release = sim_release,

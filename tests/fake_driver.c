@@ -5,12 +5,14 @@
      FAKE_CAPABILITY=n  75 for 7.5                          FAKE_MODULE=n    what loading returns
      FAKE_LAUNCH=n      what a launch returns               FAKE_MEMORY=n    bytes of the device
      FAKE_FAULT=n       what every call returns from the first one that waits for a kernel
+     FAKE_PAUSE=file    cuInit makes the file and goes on when it is gone
    A symbol is made missing by compiling with -Dname=absent_name. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int result;
 typedef uintptr_t pointer;
@@ -70,8 +72,18 @@ result cuDriverGetVersion(int *version) {
     return (result)setting("FAKE_VERSION_FAILS", OK);
 }
 
+static void pause_at(const char *name) {
+    FILE *file = fopen(name, "w");
+    if (file)
+        fclose(file);
+    while (access(name, F_OK) == 0)
+        usleep(1000);
+}
+
 result cuInit(unsigned flags) {
     (void)flags;
+    if (getenv("FAKE_PAUSE"))
+        pause_at(getenv("FAKE_PAUSE"));
     return (result)setting("FAKE_INIT", OK);
 }
 

@@ -494,3 +494,51 @@ def test_settings_of_the_simulator_that_are_no_numbers(script, name, value):
     assert kind == "ValueError"
     for word in ("add: ", name, value):
         assert word in sentence
+
+
+# --- forks ------------------------------------------------------------------------------------
+
+FORKED_IN_THE_FIRST_CALL = """
+import signal, threading, time
+inside = os.environ["FAKE_PAUSE"]
+first = threading.Thread(target=gk.empty, args=(3,))
+first.start()
+while not os.path.exists(inside): time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)  # what hangs is ended
+    warnings.simplefilter("ignore")
+    answers = []
+    def call():
+        try:
+            answers.append(["none", str(bool((gk.add(a, a) == a + a).all()))])
+        except gk.CudaError as error:
+            answers.append(["CudaError", str(error)])
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    print(json.dumps([answers, _core.simulator_reason()]), flush=True)
+    os._exit(0)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+os.remove(inside)
+first.join()
+print(json.dumps([status, _core.backend()]))
+"""
+
+
+@pytest.mark.parametrize("device", [None, "cuda"])
+def test_a_fork_while_another_thread_is_in_the_first_call(device, on_fake, tmp_path):
+    """The child does not wait for a thread that it does not have, and leaves the driver alone."""
+    run = on_fake(FORKED_IN_THE_FIRST_CALL, device=device, FAKE_PAUSE=tmp_path / "inside")
+    child, parent = answers(run)
+    calls, reason = child
+    sentences = [sentence for _, sentence in calls] if device else [reason]
+    if device:
+        assert {kind for kind, _ in calls} == {"CudaError"}
+        assert reason is None
+    else:
+        assert calls == [["none", "True"]] * 4
+    for sentence in sentences:
+        for word in ("forked while a GPU was being opened", "spawn", "forkserver"):
+            assert word in sentence
+    assert parent == [0, "cuda"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import pickle
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -280,3 +282,14 @@ del kept
 def test_the_process_ends_in_peace(script, code):
     run = script(code, PYTHONMALLOC="malloc" if sanitized() else "debug")
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_the_limit_is_a_share_of_what_the_container_may_use(script):
+    """Of memory that the machine has and the container may not use there is nothing to pin."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        file = Path("/sys/fs/cgroup", name)
+        text = file.read_text().strip() if file.is_file() else "max"
+        memory = min(memory, int(text)) if text != "max" else memory
+    run = script("import gpukern as gk; print(gk.limits().pinned_memory)")
+    assert int(run.stdout) == memory // 16

@@ -33,6 +33,17 @@ void gk_list_add(gk_list *list, const char *item);
 void gk_list_end(gk_list *list); /* `and` before the last one */
 
 typedef enum gk_kind { GK_REAL, GK_HALF, GK_SIGNED, GK_UNSIGNED, GK_BOOLEAN } gk_kind;
+/* A number of some dtype that elements are held to. */
+typedef struct gk_bound {
+    enum {
+        GK_UNBOUNDED,
+        GK_BOUNDED,
+        GK_BELOW_ALL,
+        GK_ABOVE_ALL
+    } is;           /* the last two: of integers */
+    uint64_t value; /* its first bytes hold it */
+} gk_bound;
+
 const char *gk_dtype_name(gk_dtype dtype);
 size_t gk_dtype_size(gk_dtype dtype);
 gk_kind gk_dtype_kind(gk_dtype dtype); /* of no bits type */

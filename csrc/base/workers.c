@@ -1,9 +1,12 @@
 #include "base/workers.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "base/lock.h"
 
 typedef struct worker {
     gk_workers *pool;
@@ -13,9 +16,9 @@ typedef struct worker {
 
 struct gk_workers {
     int count;            /* with the calling thread */
+    gk_lock turn;         /* held by the caller whose job runs */
+    bool ready;           /* the locks that follow are there */
     int started;          /* threads that run */
-    pid_t owner;          /* the process that they run in */
-    pthread_mutex_t turn; /* held by the caller whose job runs */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake, done;
     unsigned long round; /* counts jobs: a worker runs each once */
@@ -31,22 +34,23 @@ int gk_cores(void) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-void gk_turn_init(pthread_mutex_t *turn) {
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
-    pthread_mutex_init(turn, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-}
-
-static void prepare(gk_workers *workers) {
-    gk_turn_init(&workers->turn);
-    pthread_mutex_init(&workers->lock, NULL);
-    pthread_cond_init(&workers->wake, NULL);
-    pthread_cond_init(&workers->done, NULL);
-    workers->owner = getpid();
+/* No thread runs, and nobody holds or waits for anything: at the start, and in the child of a fork.
+   False: the system has no more locks to give. */
+static bool prepare(gk_workers *workers) {
     workers->started = 0;
     workers->running = 0;
+    if (pthread_mutex_init(&workers->lock, NULL) != 0)
+        return false;
+    if (pthread_cond_init(&workers->wake, NULL) != 0)
+        goto no_wake;
+    if (pthread_cond_init(&workers->done, NULL) != 0)
+        goto no_done;
+    return true;
+no_done:
+    pthread_cond_destroy(&workers->wake);
+no_wake:
+    pthread_mutex_destroy(&workers->lock);
+    return false;
 }
 
 gk_workers *gk_workers_new(int count) {
@@ -55,12 +59,16 @@ gk_workers *gk_workers_new(int count) {
         return NULL;
     workers->count = count > 0 ? count : 1;
     workers->workers = calloc((size_t)workers->count, sizeof *workers->workers);
-    if (!workers->workers) {
-        free(workers);
-        return NULL;
-    }
-    prepare(workers);
-    return workers;
+    if (!workers->workers || !gk_turn_init(&workers->turn))
+        goto fail;
+    workers->ready = prepare(workers);
+    if (workers->ready)
+        return workers;
+    gk_lock_free(&workers->turn);
+fail:
+    free(workers->workers);
+    free(workers);
+    return NULL;
 }
 
 int gk_workers_count(const gk_workers *workers) {
@@ -110,13 +118,7 @@ static void start_threads(gk_workers *workers) {
     }
 }
 
-void gk_workers_run(gk_workers *workers, gk_job job, void *context) {
-    if (workers->owner != getpid())
-        prepare(workers); /* a fork leaves the child no threads, and locks in any state */
-    if (pthread_mutex_lock(&workers->turn) != 0) {
-        job(context, 0);
-        return;
-    }
+static void run_on_all(gk_workers *workers, gk_job job, void *context) {
     pthread_mutex_lock(&workers->lock);
     if (workers->started == 0)
         start_threads(workers);
@@ -133,20 +135,36 @@ void gk_workers_run(gk_workers *workers, gk_job job, void *context) {
     while (workers->running > 0)
         pthread_cond_wait(&workers->done, &workers->lock);
     pthread_mutex_unlock(&workers->lock);
-    pthread_mutex_unlock(&workers->turn);
 }
 
+void gk_workers_run(gk_workers *workers, gk_job job, void *context) {
+    gk_taken taken = gk_lock_take(&workers->turn);
+    if (taken == GK_INHERITED || taken == GK_ABANDONED)
+        workers->ready = prepare(workers);
+    if (taken != GK_REFUSED && workers->ready)
+        run_on_all(workers, job, context);
+    else
+        job(context, 0);
+    if (taken != GK_REFUSED)
+        gk_lock_give(&workers->turn);
+}
+
+/* What the workers of another process wait at is left as it is. */
 void gk_workers_free(gk_workers *workers) {
     if (!workers)
         return;
-    if (workers->owner == getpid()) {
+    if (gk_is_owner(&workers->turn.owner) && workers->ready) {
         pthread_mutex_lock(&workers->lock);
         workers->closing = true;
         pthread_cond_broadcast(&workers->wake);
         pthread_mutex_unlock(&workers->lock);
         for (int i = 0; i < workers->started; i++)
             pthread_join(workers->workers[i].thread, NULL);
+        pthread_cond_destroy(&workers->done);
+        pthread_cond_destroy(&workers->wake);
+        pthread_mutex_destroy(&workers->lock);
     }
+    gk_lock_free(&workers->turn);
     free(workers->workers);
     free(workers);
 }

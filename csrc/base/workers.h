@@ -3,9 +3,6 @@
 #ifndef GK_WORKERS_H
 #define GK_WORKERS_H
 
-#include <pthread.h>
-#include <stdbool.h>
-
 typedef struct gk_workers gk_workers;
 
 /* What each worker does: `worker` counts from 0. */
@@ -21,9 +18,6 @@ int gk_workers_count(const gk_workers *workers);
    signal) runs on its own thread alone. Threads that cannot be started do not count:
    the job sees fewer workers, never none. Works again in the child of a fork. */
 void gk_workers_run(gk_workers *workers, gk_job job, void *context);
-
-/* A lock that refuses, in place of a deadlock, the thread that holds it. */
-void gk_turn_init(pthread_mutex_t *turn);
 
 /* The cores that this process may run on. */
 int gk_cores(void);

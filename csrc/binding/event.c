@@ -1,6 +1,8 @@
 #include "binding/event.h"
 
+#include "binding/state.h"
 #include "binding/values.h"
+#include "engine/call.h"
 
 typedef struct event_object {
     PyObject ob_base;
@@ -29,8 +31,7 @@ static void event_deallocate(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     PyObject *module = self->module;
     PyObject_GC_UnTrack(object);
-    gk_backend *backend =
-        self->device ? gk_engine_usable(&self->state->engine, self->device) : NULL;
+    gk_backend *backend = self->device ? gk_device_usable(self->device) : NULL;
     if (backend)
         backend->event_free(backend, self->event);
     PyObject_GC_Del(object);

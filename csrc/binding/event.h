@@ -2,7 +2,7 @@
 #ifndef GK_EVENT_H
 #define GK_EVENT_H
 
-#include "binding/state.h"
+#include <Python.h>
 
 extern PyType_Spec gk_event_spec;
 

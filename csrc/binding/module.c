@@ -2,13 +2,18 @@
 #include "binding/state.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "binding/arrays/device_object.h"
 #include "binding/arrays/operands.h"
 #include "binding/calls/device_array.h"
-#include "binding/event.h"
+#include "binding/calls/device_convert.h"
+#include "binding/calls/device_dlpack.h"
 #include "binding/calls/operations.h"
+#include "binding/event.h"
 #include "binding/reports.h"
+#include "binding/values.h"
+#include "engine/call.h"
+#include "engine/pool.h"
 #include "ops/docs.h"
 
 static gk_state *state_of(PyObject *module) {
@@ -98,8 +103,7 @@ static PyObject *release_memory(PyObject *module, PyObject *unused) {
     if (gk_begin(state_of(module), &call, "release_memory") < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
-    gk_pool_trim(call.device->pool);
-    call.backend->trim(call.backend);
+    gk_device_trim(call.device);
     Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
 }
@@ -117,10 +121,10 @@ static PyObject *backend(PyObject *module, PyObject *unused) {
 
 static PyObject *simulator_reason(PyObject *module, PyObject *unused) {
     (void)unused;
-    const gk_error *no_gpu = &state_of(module)->engine.no_gpu;
-    if (no_gpu->status == GK_OK)
+    const char *no_gpu = gk_engine_no_gpu(state_of(module)->engine);
+    if (!no_gpu)
         Py_RETURN_NONE;
-    return PyUnicode_FromString(no_gpu->text);
+    return PyUnicode_FromString(no_gpu);
 }
 
 static PyObject *rows(PyObject *module, PyObject *unused) {
@@ -154,7 +158,7 @@ static PyObject *strict(PyObject *module, PyObject *change) {
     long by = PyLong_AsLong(change);
     if (by == -1 && PyErr_Occurred())
         return NULL;
-    atomic_fetch_add(&state_of(module)->engine.strict, (int)by);
+    gk_engine_add_strict(state_of(module)->engine, (int)by);
     Py_RETURN_NONE;
 }
 
@@ -184,77 +188,70 @@ static PyObject *profile_stop(PyObject *module, PyObject *unused) {
 }
 
 static PyObject *fail_call(PyObject *module, PyObject *number) {
-    gk_faults *faults = &state_of(module)->engine.faults;
     long left = PyLong_AsLong(number);
     if (left == -1 && PyErr_Occurred())
         return NULL;
-    bool fired = atomic_exchange(&faults->fired, false);
-    atomic_store(&faults->left, left);
-    return PyBool_FromLong(fired);
+    return PyBool_FromLong(gk_engine_plant_fault(state_of(module)->engine, left));
 }
 
 static PyObject *choose_device(PyObject *module, PyObject *ordinal) {
-    gk_engine *engine = &state_of(module)->engine;
+    gk_engine *engine = state_of(module)->engine;
     gk_call call;
     int before = gk_engine_current(engine);
     long chosen = PyLong_AsLong(ordinal);
     if (chosen == -1 && PyErr_Occurred())
         return NULL;
-    gk_engine_choose(engine, chosen < 0 || chosen > GK_MAX_DEVICES ? GK_MAX_DEVICES : (int)chosen);
+    if (!gk_engine_choose(engine, chosen))
+        return PyErr_NoMemory();
     if (gk_begin(state_of(module), &call, "device") < 0) {
-        gk_engine_choose(engine, before);
+        (void)gk_engine_choose(engine, before); /* there was room for the choice before it */
         return NULL;
     }
     return PyLong_FromLong(before);
 }
 
 /* The settings, by name: bytes each. */
-static atomic_size_t *limit_named(gk_engine *engine, PyObject *name) {
-    if (PyUnicode_CompareWithASCIIString(name, "pinned_memory") == 0)
-        return &engine->pinned_limit;
-    if (PyUnicode_CompareWithASCIIString(name, "device_memory") == 0)
-        return &engine->device_limit;
-    if (PyUnicode_CompareWithASCIIString(name, "mapped_call") == 0)
-        return &engine->mapped_limit;
-    if (PyUnicode_CompareWithASCIIString(name, "chunk") == 0)
-        return &engine->chunk_limit;
+static int take_limit(PyObject *name, gk_limit *limit) {
+    static const char *const names[] = {
+        [GK_LIMIT_PINNED] = "pinned_memory",
+        [GK_LIMIT_DEVICE] = "device_memory",
+        [GK_LIMIT_MAPPED] = "mapped_call",
+        [GK_LIMIT_CHUNK] = "chunk",
+    };
+    if (!PyUnicode_Check(name)) {
+        PyErr_SetString(PyExc_TypeError, "limit: name has to be a text");
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0) {
+            *limit = (gk_limit)i;
+            return 0;
+        }
     PyErr_Format(PyExc_ValueError,
                  "limit: unknown name %R; there are pinned_memory, device_memory, mapped_call and "
                  "chunk",
                  name);
-    return NULL;
+    return -1;
 }
 
 static PyObject *limit(PyObject *module, gk_arguments arguments, Py_ssize_t count,
                        PyObject *keywords) {
     static const char *const names[] = {"name", "bytes", NULL};
     static const gk_signature signature = {"limit", names, 1, 2};
-    gk_engine *engine = &state_of(module)->engine;
+    gk_engine *engine = state_of(module)->engine;
+    gk_limit which;
     PyObject *values[2];
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0 ||
+        take_limit(values[0], &which) < 0)
         return NULL;
-    atomic_size_t *limited = PyUnicode_Check(values[0]) ? limit_named(engine, values[0]) : NULL;
-    if (!limited) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "limit: name has to be a text");
-        return NULL;
-    }
-    size_t before = atomic_load(limited);
+    size_t before = gk_engine_limit(engine, which);
     if (values[1] && !Py_IsNone(values[1])) {
         size_t bytes = PyLong_AsSize_t(values[1]);
         if (bytes == (size_t)-1 && PyErr_Occurred())
             return NULL;
-        size_t most = (size_t)GK_MAILBOX_BYTES / 2;
-        if (limited == &engine->mapped_limit && bytes > most)
-            bytes = most;
-        if (limited == &engine->chunk_limit && bytes > GK_PIPELINE_CHUNK)
-            bytes = GK_PIPELINE_CHUNK;
-        atomic_store(limited, bytes);
-        if (limited == &engine->pinned_limit) {
-            Py_BEGIN_ALLOW_THREADS;
-            gk_engine_limit_pinned(engine, bytes);
-            Py_END_ALLOW_THREADS;
-        }
+        Py_BEGIN_ALLOW_THREADS;
+        gk_engine_set_limit(engine, which, bytes);
+        Py_END_ALLOW_THREADS;
     }
     return PyLong_FromSize_t(before);
 }
@@ -266,7 +263,7 @@ static PyObject *live_bytes(PyObject *module, PyObject *unused) {
     if (gk_begin(state_of(module), &call, "live_bytes") < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
-    bytes = call.backend->live_bytes(call.backend) - gk_pipeline_bytes(call.device->pipeline);
+    bytes = gk_device_live_bytes(call.device);
     Py_END_ALLOW_THREADS;
     return PyLong_FromSize_t(bytes);
 }
@@ -401,8 +398,11 @@ static int intern_names(gk_state *state) {
 static int module_exec(PyObject *module) {
     gk_state *state = state_of(module);
     state->module = module;
-    if (gk_engine_init(&state->engine, gk_locate_cublas, NULL) < 0)
-        return PyErr_NoMemory() ? 0 : -1;
+    state->engine = gk_engine_new(gk_locate_cublas, NULL);
+    if (!state->engine) {
+        PyErr_NoMemory();
+        return -1;
+    }
     if (gk_args_init() < 0 || intern_names(state) < 0 || add_exceptions(module, state) < 0)
         return -1;
     if (gk_add_operations(module, state) < 0)
@@ -450,7 +450,7 @@ static int module_clear(PyObject *module) {
 static void module_free(void *module) {
     module_clear(module);
     free(state_of(module)->operation_methods);
-    gk_engine_close(&state_of(module)->engine);
+    gk_engine_free(state_of(module)->engine);
 }
 
 static PyModuleDef_Slot slots[] = {

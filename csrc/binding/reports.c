@@ -1,9 +1,7 @@
 #include "binding/reports.h"
 
-#include <string.h>
-
-#include "device/sim/backend.h"
 #include "device/registry.h"
+#include "engine/call.h"
 
 /* The build tells what it was made with. */
 #ifndef GK_ARCHITECTURES
@@ -61,17 +59,14 @@ static PyObject *device_dict(int ordinal, const gk_device_summary *summary, PyOb
                          (Py_ssize_t)summary->memory_free, "attributes", attributes);
 }
 
-static PyObject *describe_device(const gk_state *state, bool simulator, int ordinal) {
+static PyObject *describe_device(const gk_state *state, const gk_device *open, int ordinal) {
     gk_device_summary summary = {0};
     gk_error error = {0};
     PyObject *attributes = PyDict_New();
     if (!attributes)
         return NULL;
     PyObject *device = NULL;
-    if (simulator)
-        gk_backend_sim_describe(&summary, add_attribute, attributes);
-    if (simulator ||
-        gk_cuda_describe(ordinal, &summary, add_attribute, attributes, &error) == GK_OK)
+    if (gk_device_describe(open, ordinal, &summary, add_attribute, attributes, &error) == GK_OK)
         device = device_dict(ordinal, &summary, attributes);
     else
         gk_raise(state, &error);
@@ -81,18 +76,15 @@ static PyObject *describe_device(const gk_state *state, bool simulator, int ordi
 
 PyObject *gk_report_devices(gk_state *state) {
     gk_call call;
-    gk_driver_report report = {.devices = 1};
+    int count;
     if (gk_begin(state, &call, "device_info") < 0)
         return NULL;
-    bool simulator = strcmp(call.backend->name, "sim") == 0;
-    if (!simulator) {
-        Py_BEGIN_ALLOW_THREADS;
-        gk_cuda_report(&report);
-        Py_END_ALLOW_THREADS;
-    }
+    Py_BEGIN_ALLOW_THREADS;
+    count = gk_device_count(call.device);
+    Py_END_ALLOW_THREADS;
     PyObject *list = PyList_New(0);
-    for (int i = 0; i < report.devices && list; i++) {
-        PyObject *device = describe_device(state, simulator, i);
+    for (int i = 0; i < count && list; i++) {
+        PyObject *device = describe_device(state, call.device, i);
         if (!device || PyList_Append(list, device) < 0)
             Py_CLEAR(list);
         Py_XDECREF(device);
@@ -103,7 +95,7 @@ PyObject *gk_report_devices(gk_state *state) {
 PyObject *gk_report_driver(void) {
     gk_driver_report report;
     Py_BEGIN_ALLOW_THREADS;
-    gk_cuda_report(&report);
+    gk_describe_driver(&report);
     Py_END_ALLOW_THREADS;
     bool works = report.problem.status == GK_OK;
     PyObject *version = report.version ? PyLong_FromLong(report.version) : Py_NewRef(Py_None);
@@ -116,16 +108,12 @@ PyObject *gk_report_driver(void) {
 
 PyObject *gk_report_cublas(gk_state *state) {
     gk_call call;
-    gk_cublas_report report = {0};
+    gk_cublas_report report;
     if (gk_begin(state, &call, "cublas_report") < 0)
         return NULL;
-    if (strcmp(call.backend->name, "sim") == 0)
-        gk_fail(&report.problem, GK_CUDA_ERROR, "cuBLAS needs a GPU");
-    else {
-        Py_BEGIN_ALLOW_THREADS;
-        gk_backend_cuda_cublas(call.device->backend, &report);
-        Py_END_ALLOW_THREADS;
-    }
+    Py_BEGIN_ALLOW_THREADS;
+    gk_device_describe_cublas(call.device, &report);
+    Py_END_ALLOW_THREADS;
     PyObject *version = report.version ? PyLong_FromLong(report.version) : Py_NewRef(Py_None);
     if (!version)
         return NULL;

@@ -3,9 +3,12 @@
 #define GK_STATE_H
 
 #include <Python.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-#include "engine/call.h"
-#include "engine/engine.h"
+typedef struct gk_call gk_call;
+typedef struct gk_engine gk_engine;
+typedef struct gk_error gk_error;
 
 /* Names that are looked up in other libraries' objects and dicts, interned once. */
 #define GK_NAMES(X)                                                                                \
@@ -39,8 +42,8 @@ typedef struct gk_foreign_type {
 enum { GK_FOREIGN_TYPES = 4 };
 
 typedef struct gk_state {
-    PyObject *module; /* this module; not owned, and owned by every object that uses the state */
-    gk_engine engine;
+    PyObject *module;  /* this module; not owned, and owned by every object that uses the state */
+    gk_engine *engine; /* owned */
     PyObject *cuda_error;
     PyObject *device_lost_error;
     PyObject *simulator_warning;
@@ -65,16 +68,4 @@ int gk_begin(gk_state *state, gk_call *call, const char *operation);
 int gk_take_stream(gk_state *state, gk_call *call, PyObject *object);
 /* Where cuBLAS may be, from the Python side: a gk_locator, called without the GIL. */
 void gk_locate_cublas(void *context, char *candidates, size_t size);
-/* Release what the call holds, with the GIL. */
-void gk_end(gk_call *call);
-
-/* A call's entry in the open profile: starts the clock if there is one, and writes the entry. */
-typedef struct gk_profiled {
-    gk_phases phases;
-    double start;
-} gk_profiled;
-void gk_profile_begin(const gk_state *state, gk_call *call, gk_profiled *profiled);
-int gk_profile_end(gk_state *state, gk_call *call, const gk_profiled *profiled,
-                   const gk_array *operands, int operand_count);
-
 #endif

@@ -1,5 +1,5 @@
-/* The one interface to a device: the CUDA driver (backend_cuda.c), the same kernels on the CPU
-   (backend_sim.c), or either with planted faults (backend_fault.c). No Python, no CUDA types. */
+/* The one interface to a device: the CUDA driver (cuda/), the same kernels on the CPU (sim/), or
+   either with planted faults (fault/). No Python, no CUDA types. */
 #ifndef GK_BACKEND_H
 #define GK_BACKEND_H
 
@@ -73,13 +73,16 @@ typedef struct gk_gemm {
     gk_stream stream;
 } gk_gemm;
 
+/* Where to look for a library that is not part of the driver: the Python side knows the wheels.
+   Writes full names or paths, one a line, to try in order. */
+typedef void (*gk_locator)(void *context, char *candidates, size_t size);
+
 /* Every function returns GK_OK or writes a sentence into `error`. Memory functions take bytes.
    All are safe to call from many threads at once, without the GIL. */
 struct gk_backend {
-    const char *name; /* "cuda" or "sim" */
-    int ordinal;      /* which of the devices */
-    int capability;   /* compute capability, 90 for 9.0; the simulator claims 75 */
-    size_t static_shared_limit;
+    const char *name;    /* "cuda" or "sim" */
+    int ordinal;         /* which of the devices */
+    int capability;      /* compute capability, 90 for 9.0; the simulator claims 75 */
     gk_choices *choices; /* of rows, so far */
 
     gk_status (*allocate)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);
@@ -136,15 +139,5 @@ struct gk_backend {
     void (*trim)(gk_backend *);         /* what is kept for later allocations, to the system */
     void (*close)(gk_backend *);
 };
-
-/* What a device is: pairs of a driver's attribute name and a value, handed out one by one. */
-typedef struct gk_device_summary {
-    char name[256];
-    char uuid[48];
-    int capability;
-    size_t memory_total;
-    size_t memory_free; /* 0 where it could not be read without creating a context */
-} gk_device_summary;
-typedef void (*gk_attribute_visitor)(void *context, const char *name, int value);
 
 #endif

@@ -3,8 +3,10 @@
 #define GK_CALL_H
 
 #include "base/array.h"
-#include "engine/engine.h"
 #include "device/registry.h"
+#include "engine/engine.h"
+
+typedef struct gk_interruption gk_interruption;
 
 enum { GK_MAX_TEMPORARIES = 12, GK_MAX_OPERANDS = 3 };
 

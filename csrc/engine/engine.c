@@ -1,80 +1,120 @@
-#define _GNU_SOURCE /* MADV_WIPEONFORK */
 #include "engine/engine.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "base/lock.h"
+#include "base/memory.h"
+#include "base/workers.h"
+#include "device/cuda/backend.h"
+#include "device/fault/backend.h"
+#include "device/registry.h"
 #include "device/sim/backend.h"
+#include "engine/mailbox.h"
+#include "engine/pipeline.h"
+#include "engine/pool.h"
 
-/* More threads than this do not copy faster: six fill PCIe 5. */
-enum { MOST_WORKERS = 6, MAPPED_BYTES = 192 << 10 };
+enum {
+    DEVICES = 16,
+    MOST_WORKERS = 6, /* more threads than this do not copy faster: six fill PCIe 5 */
+    MAPPED_BYTES = 192 << 10,
+};
 
-/* A share of the machine's memory that its other users will not miss. */
-static size_t default_pinned_limit(void) {
-    return (size_t)sysconf(_SC_PHYS_PAGES) / 16 * (size_t)sysconf(_SC_PAGESIZE);
-}
+typedef struct open_device {
+    gk_device base;
+    gk_owner opener; /* CUDA does not survive a fork */
+    gk_faulty faulty;
+    gk_choices choices;
+} open_device;
 
-static pid_t *wiped_page(void) {
-    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
-    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED)
+typedef struct whole_engine {
+    gk_engine base;
+    gk_lock lock;                            /* held while a device is opened */
+    _Atomic(open_device *) devices[DEVICES]; /* NULL until first use */
+    pthread_key_t current; /* the ordinal that a thread has chosen, as a pointer; 0 by default */
+    gk_error no_gpu;       /* why the simulator serves, where nobody asked for it */
+    bool is_opening_gpu;
+    gk_error forked; /* why there is no GPU to open: the fork came while one was being opened */
+    gk_faults faults;
+    gk_locator locate;
+    void *locate_context;
+} whole_engine;
+
+static const char after_a_fork[] =
+    "this process was forked %s, and CUDA does not survive a fork; use multiprocessing's \"spawn\" "
+    "or \"forkserver\", or fork before the first call";
+
+gk_engine *gk_engine_new(gk_locator locate, void *locate_context) {
+    whole_engine *engine = calloc(1, sizeof *engine);
+    if (!engine)
         return NULL;
-    if (madvise(page, bytes, MADV_WIPEONFORK) == 0)
-        return page;
-    munmap(page, bytes);
-    return NULL;
-}
-
-int gk_engine_init(gk_engine *engine, gk_locator locate, void *locate_context) {
-    memset(engine, 0, sizeof *engine);
-    pthread_mutex_init(&engine->lock, NULL);
     engine->locate = locate;
     engine->locate_context = locate_context;
-    engine->pinned_limit = default_pinned_limit();
-    engine->mapped_limit = MAPPED_BYTES;
-    engine->chunk_limit = GK_PIPELINE_CHUNK;
-    engine->here = wiped_page();
-    return pthread_key_create(&engine->current, NULL) == 0 ? 0 : -1;
+    /* A share of the memory that its other users will not miss. */
+    engine->base.pinned_limit = gk_memory_total() / 16;
+    engine->base.mapped_limit = MAPPED_BYTES;
+    engine->base.chunk_limit = GK_PIPELINE_CHUNK;
+    if (!gk_lock_init(&engine->lock))
+        goto no_lock;
+    if (pthread_key_create(&engine->current, NULL) != 0)
+        goto no_key;
+    return &engine->base;
+no_key:
+    gk_lock_free(&engine->lock);
+no_lock:
+    free(engine);
+    return NULL;
 }
 
 static bool is_cuda(const gk_backend *backend) {
     return strcmp(backend->name, "cuda") == 0;
 }
 
-static void close_device(gk_device *device, bool usable) {
-    if (!device)
-        return;
-    if (usable && device->pipeline)
-        gk_pipeline_free(device->pipeline, device->backend);
-    if (usable && device->mailboxes)
-        gk_mailboxes_free(device->mailboxes, device->backend);
-    if (usable)
+gk_backend *gk_device_usable(const gk_device *device) {
+    const open_device *opened = (const open_device *)device;
+    return gk_is_owner(&opened->opener) || !is_cuda(device->backend) ? device->backend : NULL;
+}
+
+static void close_device(open_device *opened) {
+    gk_device *device = &opened->base;
+    if (device->backend && gk_device_usable(device)) {
+        if (device->pipeline)
+            gk_pipeline_free(device->pipeline, device->backend);
+        if (device->mailboxes)
+            gk_mailboxes_free(device->mailboxes, device->backend);
         gk_pool_close(device->pool);
-    if (usable && device->backend)
         device->backend->close(device->backend);
-    free(device);
-}
-
-void gk_engine_close(gk_engine *engine) {
-    for (int i = 0; i < GK_MAX_DEVICES; i++) {
-        gk_device *device = atomic_load(&engine->devices[i]);
-        close_device(device, device && gk_engine_usable(engine, device) != NULL);
     }
-    gk_workers_free(engine->workers);
-    if (engine->here)
-        munmap(engine->here, (size_t)sysconf(_SC_PAGESIZE));
-    pthread_key_delete(engine->current);
-    pthread_mutex_destroy(&engine->lock);
+    gk_owner_free(&opened->opener);
+    free(opened);
 }
 
-int gk_engine_current(const gk_engine *engine) {
+void gk_engine_free(gk_engine *base) {
+    whole_engine *engine = (whole_engine *)base;
+    if (!engine)
+        return;
+    for (int i = 0; i < DEVICES; i++) {
+        open_device *opened = atomic_load(&engine->devices[i]);
+        if (opened)
+            close_device(opened);
+    }
+    gk_workers_free(base->workers);
+    pthread_key_delete(engine->current);
+    gk_lock_free(&engine->lock);
+    free(engine);
+}
+
+int gk_engine_current(const gk_engine *base) {
+    const whole_engine *engine = (const whole_engine *)base;
     return (int)(intptr_t)pthread_getspecific(engine->current);
 }
 
-void gk_engine_choose(gk_engine *engine, int ordinal) {
-    pthread_setspecific(engine->current, (void *)(intptr_t)ordinal);
+bool gk_engine_choose(gk_engine *base, long ordinal) {
+    whole_engine *engine = (whole_engine *)base;
+    intptr_t chosen = ordinal < 0 || ordinal > DEVICES ? DEVICES : ordinal;
+    return pthread_setspecific(engine->current, (void *)chosen) == 0;
 }
 
 /* opening -------------------------------------------------------------------------------------- */
@@ -86,11 +126,20 @@ static gk_status open_simulator(int ordinal, gk_backend **backend, gk_error *err
     return gk_backend_sim_open(backend, error);
 }
 
-static gk_status open_cuda(gk_engine *engine, int ordinal, gk_backend **backend, gk_error *error) {
-    return gk_backend_cuda_open(backend, ordinal, engine->locate, engine->locate_context, error);
+static gk_status open_cuda(whole_engine *engine, int ordinal, gk_backend **backend,
+                           gk_error *error) {
+    if (engine->forked.status != GK_OK) {
+        *error = engine->forked;
+        return error->status;
+    }
+    engine->is_opening_gpu = true;
+    gk_status status =
+        gk_backend_cuda_open(backend, ordinal, engine->locate, engine->locate_context, error);
+    engine->is_opening_gpu = status == GK_OK; /* until others can see that it is open */
+    return status;
 }
 
-static gk_status open_backend(gk_engine *engine, int ordinal, gk_backend **backend,
+static gk_status open_backend(whole_engine *engine, int ordinal, gk_backend **backend,
                               gk_error *error) {
     const char *choice = getenv("GPUKERN_DEVICE");
     if (!choice || !*choice) {
@@ -114,86 +163,188 @@ static gk_status open_backend(gk_engine *engine, int ordinal, gk_backend **backe
         choice);
 }
 
-static gk_status equip(gk_engine *engine, gk_device *device, gk_error *error) {
-    if (!engine->workers) {
+static gk_status equip(whole_engine *engine, open_device *opened, gk_error *error) {
+    gk_workers **workers = &engine->base.workers;
+    gk_device *device = &opened->base;
+    if (!*workers) {
         int cores = gk_cores();
-        engine->workers = gk_workers_new(cores < MOST_WORKERS ? cores : MOST_WORKERS);
+        *workers = gk_workers_new(cores < MOST_WORKERS ? cores : MOST_WORKERS);
     }
-    if (engine->workers)
-        device->pool = gk_pool_new(device->backend, engine->workers, engine->pinned_limit);
+    if (*workers)
+        device->pool = gk_pool_new(device->backend, *workers, engine->base.pinned_limit);
     if (device->pool) {
-        device->pipeline = gk_pipeline_new(engine->workers, device->pool);
+        device->pipeline = gk_pipeline_new(*workers, device->pool);
         device->mailboxes = gk_mailboxes_new(device->pool);
     }
     if (!device->pipeline || !device->mailboxes)
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
-    gk_choices_init(&device->choices);
-    device->backend->choices = &device->choices;
-    gk_backend_fault_wrap(&device->faulty, device->backend, &engine->faults);
+    gk_choices_init(&opened->choices);
+    device->backend->choices = &opened->choices;
+    gk_backend_fault_wrap(&opened->faulty, device->backend, &engine->faults);
     return GK_OK;
 }
 
-static gk_status open_once(gk_engine *engine, int ordinal, gk_device **device, gk_error *error) {
-    gk_status status = GK_OK;
-    pthread_mutex_lock(&engine->lock);
-    *device = atomic_load(&engine->devices[ordinal]);
-    if (!*device) {
-        gk_device *made = calloc(1, sizeof *made);
-        status = made ? open_backend(engine, ordinal, &made->backend, error)
-                      : gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
-        if (status == GK_OK)
-            status = equip(engine, made, error);
-        if (status == GK_OK) {
-            engine->opener = getpid();
-            if (engine->here)
-                *engine->here = engine->opener;
-            atomic_store(&engine->devices[ordinal], made);
-            *device = made;
-        } else {
-            close_device(made, true);
-        }
+static gk_status open_device_now(whole_engine *engine, int ordinal, open_device **opened,
+                                 gk_error *error) {
+    open_device *made = calloc(1, sizeof *made);
+    if (!made)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
+    gk_owner_init(&made->opener);
+    gk_status status = open_backend(engine, ordinal, &made->base.backend, error);
+    if (status == GK_OK)
+        status = equip(engine, made, error);
+    if (status != GK_OK) {
+        close_device(made);
+        return status;
     }
-    pthread_mutex_unlock(&engine->lock);
+    atomic_store(&engine->devices[ordinal], made);
+    *opened = made;
+    return GK_OK;
+}
+
+/* In the child of a fork that came while a thread which is not here was opening a device: a GPU is
+   out of reach, since nobody knows how far the driver was. */
+static void inherit(whole_engine *engine) {
+    if (!engine->is_opening_gpu)
+        return;
+    engine->is_opening_gpu = false;
+    engine->no_gpu = (gk_error){0};
+    gk_fail(&engine->forked, GK_CUDA_ERROR, after_a_fork, "while a GPU was being opened");
+}
+
+static gk_status open_once(whole_engine *engine, int ordinal, open_device **opened,
+                           gk_error *error) {
+    gk_status status = GK_OK;
+    if (gk_lock_take(&engine->lock) == GK_ABANDONED)
+        inherit(engine);
+    *opened = atomic_load(&engine->devices[ordinal]);
+    if (!*opened)
+        status = open_device_now(engine, ordinal, opened, error);
+    engine->is_opening_gpu = false;
+    gk_lock_give(&engine->lock);
     return status;
 }
 
-gk_status gk_engine_device(gk_engine *engine, gk_device **device, gk_backend **backend,
+gk_status gk_engine_device(gk_engine *base, gk_device **device, gk_backend **backend,
                            gk_error *error) {
-    int ordinal = gk_engine_current(engine);
-    if (ordinal < 0 || ordinal >= GK_MAX_DEVICES)
+    whole_engine *engine = (whole_engine *)base;
+    int ordinal = gk_engine_current(base);
+    if (ordinal < 0 || ordinal >= DEVICES)
         return gk_fail(error, GK_VALUE_ERROR, "there is no device %d", ordinal);
-    *device = atomic_load(&engine->devices[ordinal]);
-    if (!*device) {
-        gk_status status = open_once(engine, ordinal, device, error);
+    open_device *opened = atomic_load(&engine->devices[ordinal]);
+    if (!opened) {
+        gk_status status = open_once(engine, ordinal, &opened, error);
         if (status != GK_OK)
             return status;
     }
-    *backend = (*device)->backend;
-    if (!gk_engine_usable(engine, *device))
-        return gk_fail(error, GK_CUDA_ERROR,
-                       "this process was forked after the GPU had been used, and CUDA does not "
-                       "survive a fork; use multiprocessing's \"spawn\" or \"forkserver\", or fork "
-                       "before the first call");
+    *device = &opened->base;
+    *backend = opened->base.backend;
+    if (!gk_device_usable(*device))
+        return gk_fail(error, GK_CUDA_ERROR, after_a_fork, "after the GPU had been used");
     if (atomic_load_explicit(&engine->faults.left, memory_order_relaxed) > 0)
-        *backend = &(*device)->faulty.base;
+        *backend = &opened->faulty.base;
     return GK_OK;
 }
 
-bool gk_engine_is_open(const gk_engine *engine) {
-    int ordinal = gk_engine_current(engine);
-    return ordinal >= 0 && ordinal < GK_MAX_DEVICES && atomic_load(&engine->devices[ordinal]);
+bool gk_engine_is_open(const gk_engine *base) {
+    const whole_engine *engine = (const whole_engine *)base;
+    int ordinal = gk_engine_current(base);
+    return ordinal >= 0 && ordinal < DEVICES && atomic_load(&engine->devices[ordinal]);
 }
 
-gk_backend *gk_engine_usable(const gk_engine *engine, const gk_device *device) {
-    pid_t here = engine->here ? *engine->here : getpid();
-    return here == engine->opener || !is_cuda(device->backend) ? device->backend : NULL;
+/* settings ------------------------------------------------------------------------------------- */
+
+void gk_engine_add_strict(gk_engine *engine, int change) {
+    atomic_fetch_add(&engine->strict, change);
 }
 
-void gk_engine_limit_pinned(gk_engine *engine, size_t bytes) {
-    atomic_store(&engine->pinned_limit, bytes);
-    for (int i = 0; i < GK_MAX_DEVICES; i++) {
-        gk_device *device = atomic_load(&engine->devices[i]);
-        if (device)
-            gk_pool_set_limit(device->pool, bytes);
+static atomic_size_t *limit_of(gk_engine *engine, gk_limit which) {
+    switch (which) {
+    case GK_LIMIT_PINNED:
+        return &engine->pinned_limit;
+    case GK_LIMIT_DEVICE:
+        return &engine->device_limit;
+    case GK_LIMIT_MAPPED:
+        return &engine->mapped_limit;
+    case GK_LIMIT_CHUNK:
+        break;
     }
+    return &engine->chunk_limit;
+}
+
+size_t gk_engine_limit(gk_engine *engine, gk_limit which) {
+    return atomic_load(limit_of(engine, which));
+}
+
+static size_t at_most(size_t bytes, size_t most) {
+    return bytes < most ? bytes : most;
+}
+
+void gk_engine_set_limit(gk_engine *base, gk_limit which, size_t bytes) {
+    whole_engine *engine = (whole_engine *)base;
+    if (which == GK_LIMIT_MAPPED)
+        bytes = at_most(bytes, GK_MAILBOX_BYTES / 2);
+    if (which == GK_LIMIT_CHUNK)
+        bytes = at_most(bytes, GK_PIPELINE_CHUNK);
+    atomic_store(limit_of(base, which), bytes);
+    for (int i = 0; i < DEVICES && which == GK_LIMIT_PINNED; i++) {
+        open_device *opened = atomic_load(&engine->devices[i]);
+        if (opened)
+            gk_pool_set_limit(opened->base.pool, bytes);
+    }
+}
+
+bool gk_engine_plant_fault(gk_engine *base, long number) {
+    gk_faults *faults = &((whole_engine *)base)->faults;
+    bool fired = atomic_exchange(&faults->fired, false);
+    atomic_store(&faults->left, number);
+    return fired;
+}
+
+bool gk_engine_fault_due(gk_engine *base) {
+    return gk_fault_due(&((whole_engine *)base)->faults);
+}
+
+/* memory and reports --------------------------------------------------------------------------- */
+
+size_t gk_device_live_bytes(const gk_device *device) {
+    return device->backend->live_bytes(device->backend) - gk_pipeline_bytes(device->pipeline);
+}
+
+void gk_device_trim(const gk_device *device) {
+    gk_pool_trim(device->pool);
+    device->backend->trim(device->backend);
+}
+
+const char *gk_engine_no_gpu(const gk_engine *base) {
+    const gk_error *no_gpu = &((const whole_engine *)base)->no_gpu;
+    return no_gpu->status == GK_OK ? NULL : no_gpu->text;
+}
+
+int gk_device_count(const gk_device *device) {
+    gk_driver_report report;
+    if (!is_cuda(device->backend))
+        return 1;
+    gk_cuda_report(&report);
+    return report.devices;
+}
+
+gk_status gk_device_describe(const gk_device *device, int ordinal, gk_device_summary *summary,
+                             gk_attribute_visitor visit, void *context, gk_error *error) {
+    if (is_cuda(device->backend))
+        return gk_cuda_describe(ordinal, summary, visit, context, error);
+    gk_backend_sim_describe(summary, visit, context);
+    return GK_OK;
+}
+
+void gk_describe_driver(gk_driver_report *report) {
+    gk_cuda_report(report);
+}
+
+void gk_device_describe_cublas(const gk_device *device, gk_cublas_report *report) {
+    *report = (gk_cublas_report){0};
+    if (is_cuda(device->backend))
+        gk_backend_cuda_cublas(device->backend, report);
+    else
+        gk_fail(&report->problem, GK_CUDA_ERROR, "cuBLAS needs a GPU");
 }

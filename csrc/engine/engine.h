@@ -3,52 +3,40 @@
 #ifndef GK_ENGINE_H
 #define GK_ENGINE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/types.h>
+#include <stdbool.h>
+#include <stddef.h>
 
+#include "base/error.h"
 #include "device/backend.h"
-#include "device/cuda/backend.h"
-#include "device/fault/backend.h"
-#include "engine/mailbox.h"
-#include "engine/pipeline.h"
-#include "engine/pool.h"
-#include "device/registry.h"
-#include "base/workers.h"
+#include "device/reports.h"
 
-enum { GK_MAX_DEVICES = 16 };
+typedef struct gk_workers gk_workers;
+typedef struct gk_pool gk_pool;
+typedef struct gk_pipeline gk_pipeline;
+typedef struct gk_mailboxes gk_mailboxes;
 
+/* An open device; what else it has is engine.c's. */
 typedef struct gk_device {
     gk_backend *backend;
-    gk_faulty faulty;
-    gk_choices choices;
     gk_pool *pool;
     gk_pipeline *pipeline;
     gk_mailboxes *mailboxes;
 } gk_device;
 
+/* What a call reads of the engine; what else it has is engine.c's. */
 typedef struct gk_engine {
-    pthread_mutex_t lock;
-    _Atomic(gk_device *) devices[GK_MAX_DEVICES]; /* NULL until first use */
-    pthread_key_t current; /* the ordinal that a thread has chosen, as a pointer; 0 by default */
-    gk_workers *workers;   /* shared by the devices */
-    pid_t opener;          /* the process that opened a device: CUDA does not survive a fork */
-    pid_t *here;           /* the same on a page that a fork wipes: nobody need be asked who we are;
-                              NULL where the system has no such pages */
-    gk_error no_gpu;       /* why the simulator serves, where nobody asked for it */
-    gk_faults faults;
+    gk_workers *workers;        /* shared by the devices */
     atomic_int strict;          /* how many gpukern.strict() blocks are open */
     atomic_size_t pinned_limit; /* bytes of pinned host memory a device */
     atomic_size_t device_limit; /* bytes of device memory that a call's arrays may take; 0: all */
     atomic_size_t mapped_limit; /* a call of no more bytes than this copies nothing */
     atomic_size_t chunk_limit;  /* bytes of a chunk of a host array */
-    gk_locator locate;
-    void *locate_context;
 } gk_engine;
 
-/* 0, or -1 where the system has no more locks to give. */
-int gk_engine_init(gk_engine *engine, gk_locator locate, void *locate_context);
-void gk_engine_close(gk_engine *engine);
+/* NULL: out of memory, or the system has no more locks to give. */
+gk_engine *gk_engine_new(gk_locator locate, void *locate_context);
+void gk_engine_free(gk_engine *engine); /* NULL is fine */
 
 /* The calling thread's device, opened now if it was not; not under the GIL. `backend` is what to
    call: the device's own, or the one with planted faults. GPUKERN_DEVICE decides: "cuda", "sim", or
@@ -60,12 +48,46 @@ gk_status gk_engine_device(gk_engine *engine, gk_device **device, gk_backend **b
 bool gk_engine_is_open(const gk_engine *engine);
 
 /* The device's backend for giving memory back; NULL in a process that must not touch it. */
-gk_backend *gk_engine_usable(const gk_engine *engine, const gk_device *device);
+gk_backend *gk_device_usable(const gk_device *device);
 
-/* The calling thread's choice of a device; not checked until it is used. */
+/* The calling thread's choice of a device; not checked until it is used. False: out of memory. */
 int gk_engine_current(const gk_engine *engine);
-void gk_engine_choose(gk_engine *engine, int ordinal);
+bool gk_engine_choose(gk_engine *engine, long ordinal);
 
-void gk_engine_limit_pinned(gk_engine *engine, size_t bytes);
+/* Open `change` more gpukern.strict() blocks. */
+void gk_engine_add_strict(gk_engine *engine, int change);
+
+/* The settings, in bytes. */
+typedef enum gk_limit {
+    GK_LIMIT_PINNED,
+    GK_LIMIT_DEVICE,
+    GK_LIMIT_MAPPED,
+    GK_LIMIT_CHUNK,
+} gk_limit;
+size_t gk_engine_limit(gk_engine *engine, gk_limit which);
+/* What is more than the engine can do stands for the most that it can. */
+void gk_engine_set_limit(gk_engine *engine, gk_limit which, size_t bytes);
+
+/* For tests: the number-th call from now that can fail does, host allocations among them; 0: none.
+   Returns whether the fault planted before has come to pass. */
+bool gk_engine_plant_fault(gk_engine *engine, long number);
+/* Whether the host allocation being made is the one to fail. */
+bool gk_engine_fault_due(gk_engine *engine);
+
+/* Device memory that arrays and calls have now. */
+size_t gk_device_live_bytes(const gk_device *device);
+/* What is kept for later calls, to the system. */
+void gk_device_trim(const gk_device *device);
+
+/* Why the simulator serves though nobody asked for it, or NULL. */
+const char *gk_engine_no_gpu(const gk_engine *engine);
+
+/* The devices of the same kind as an open one, and what one of them is. */
+int gk_device_count(const gk_device *device);
+gk_status gk_device_describe(const gk_device *device, int ordinal, gk_device_summary *summary,
+                             gk_attribute_visitor visit, void *context, gk_error *error);
+/* The driver and cuBLAS; what is wrong with them stands in the report. */
+void gk_describe_driver(gk_driver_report *report);
+void gk_device_describe_cublas(const gk_device *device, gk_cublas_report *report);
 
 #endif

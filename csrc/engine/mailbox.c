@@ -1,15 +1,14 @@
 #include "engine/mailbox.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "base/lock.h"
 
 enum { MAILBOXES = 8 }; /* as many calls at once; the next one takes the longer way */
 
 struct gk_mailboxes {
     gk_pool *pool;
-    pid_t owner;
-    pthread_mutex_t lock;
+    gk_lock lock; /* of what follows */
     char *memory;
     gk_mailbox boxes[MAILBOXES];
 };
@@ -19,9 +18,10 @@ gk_mailboxes *gk_mailboxes_new(gk_pool *pool) {
     if (!made)
         return NULL;
     made->pool = pool;
-    made->owner = getpid();
-    pthread_mutex_init(&made->lock, NULL);
-    return made;
+    if (gk_lock_init(&made->lock))
+        return made;
+    free(made);
+    return NULL;
 }
 
 static void discard(gk_mailboxes *mailboxes, gk_backend *backend) {
@@ -36,7 +36,7 @@ static void discard(gk_mailboxes *mailboxes, gk_backend *backend) {
 
 void gk_mailboxes_free(gk_mailboxes *mailboxes, gk_backend *backend) {
     discard(mailboxes, backend);
-    pthread_mutex_destroy(&mailboxes->lock);
+    gk_lock_free(&mailboxes->lock);
     free(mailboxes);
 }
 
@@ -55,34 +55,32 @@ static bool make(gk_mailboxes *mailboxes, gk_backend *backend) {
     return made;
 }
 
-/* In the child of a fork: the lock may be held by a thread that is not here, which may have made
-   half of them, and the ones that such threads had taken are free. */
-static void inherit(gk_mailboxes *mailboxes) {
-    bool whole = pthread_mutex_trylock(&mailboxes->lock) == 0;
-    if (!whole)
+/* In the child of a fork the ones that threads had taken which are not here are free, and such a
+   thread may have made half of them. */
+static void lock(gk_mailboxes *mailboxes) {
+    gk_taken taken = gk_lock_take(&mailboxes->lock);
+    if (taken == GK_TAKEN)
+        return;
+    if (taken == GK_ABANDONED)
         mailboxes->memory = NULL;
     for (int i = 0; i < MAILBOXES; i++)
         mailboxes->boxes[i].taken = false;
-    pthread_mutex_init(&mailboxes->lock, NULL);
-    mailboxes->owner = getpid();
 }
 
 gk_mailbox *gk_mailbox_take(gk_mailboxes *mailboxes, gk_backend *backend) {
     gk_mailbox *found = NULL;
-    if (mailboxes->owner != getpid())
-        inherit(mailboxes);
-    pthread_mutex_lock(&mailboxes->lock);
+    lock(mailboxes);
     if (make(mailboxes, backend))
         for (int i = 0; i < MAILBOXES && !found; i++)
             found = mailboxes->boxes[i].taken ? NULL : &mailboxes->boxes[i];
     if (found)
         found->taken = true;
-    pthread_mutex_unlock(&mailboxes->lock);
+    gk_lock_give(&mailboxes->lock);
     return found;
 }
 
 void gk_mailbox_give(gk_mailboxes *mailboxes, gk_mailbox *mailbox) {
-    pthread_mutex_lock(&mailboxes->lock);
+    lock(mailboxes);
     mailbox->taken = false;
-    pthread_mutex_unlock(&mailboxes->lock);
+    gk_lock_give(&mailboxes->lock);
 }

@@ -4,10 +4,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/lock.h"
 #include "base/pack.h"
-#include "engine/trace.h"
 
 enum {
     SLOTS = 3, /* chunks a lane has under way: one packed, one on the bus, one coming back */
@@ -38,8 +37,7 @@ typedef struct lane {
 struct gk_pipeline {
     gk_workers *workers;
     gk_pool *pool;
-    pthread_mutex_t turn; /* one flow at a time: there is one bus */
-    pid_t owner;
+    gk_lock turn; /* one flow at a time: there is one bus */
     int count;
     bool ready; /* all that follows is there */
     lane *lanes;
@@ -77,9 +75,10 @@ gk_pipeline *gk_pipeline_new(gk_workers *workers, gk_pool *pool) {
     pipeline->workers = workers;
     pipeline->pool = pool;
     pipeline->count = gk_workers_count(workers);
-    pipeline->owner = getpid();
-    gk_turn_init(&pipeline->turn);
-    return pipeline;
+    if (gk_turn_init(&pipeline->turn))
+        return pipeline;
+    free(pipeline);
+    return NULL;
 }
 
 static void forget_lanes(gk_pipeline *pipeline) {
@@ -120,7 +119,7 @@ void gk_pipeline_free(gk_pipeline *pipeline, gk_backend *backend) {
     if (!pipeline)
         return;
     free_lanes(pipeline, backend);
-    pthread_mutex_destroy(&pipeline->turn);
+    gk_lock_free(&pipeline->turn);
     free(pipeline);
 }
 
@@ -380,24 +379,23 @@ static gk_status pass(passage *run, gk_error *error) {
     return status;
 }
 
-/* In the child of a fork: the lock may be held by a thread that is not here. What it had under way
-   stays undone, and what it had half made is made anew. */
+/* In the child of a fork: what a thread that is not here had under way stays undone, and what it
+   had half made is made anew. */
 static void inherit(gk_pipeline *pipeline) {
     if (pipeline->ready)
         clear_slots(pipeline);
     else
         forget_lanes(pipeline);
-    gk_turn_init(&pipeline->turn);
-    pipeline->owner = getpid();
 }
 
 /* One at a time. */
 static gk_status take_turn(gk_pipeline *pipeline, gk_error *error) {
-    if (pipeline->owner != getpid())
+    gk_taken taken = gk_lock_take(&pipeline->turn);
+    if (taken == GK_REFUSED)
+        return gk_fail(error, GK_MEMORY_ERROR, "this thread's own call uses the staging memory");
+    if (taken != GK_TAKEN)
         inherit(pipeline);
-    if (pthread_mutex_lock(&pipeline->turn) == 0)
-        return GK_OK;
-    return gk_fail(error, GK_MEMORY_ERROR, "this thread's own call uses the staging memory");
+    return GK_OK;
 }
 
 gk_status gk_pipeline_get_streams(gk_pipeline *pipeline, gk_backend *backend,
@@ -407,7 +405,7 @@ gk_status gk_pipeline_get_streams(gk_pipeline *pipeline, gk_backend *backend,
         return status;
     status = need_lanes(pipeline, backend, error);
     *streams = pipeline->streams;
-    pthread_mutex_unlock(&pipeline->turn);
+    gk_lock_give(&pipeline->turn);
     return status;
 }
 
@@ -431,7 +429,7 @@ gk_status gk_pipeline_run(gk_pipeline *pipeline, gk_backend *backend, const gk_f
     if (status == GK_OK)
         status = pass(&run, error);
     gk_trace_free(run.trace);
-    pthread_mutex_unlock(&pipeline->turn);
+    gk_lock_give(&pipeline->turn);
     pthread_mutex_destroy(&run.lock);
     return status;
 }

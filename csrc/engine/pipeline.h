@@ -5,9 +5,10 @@
 #define GK_PIPELINE_H
 
 #include "base/array.h"
+#include "base/workers.h"
 #include "device/backend.h"
 #include "engine/pool.h"
-#include "base/workers.h"
+#include "engine/trace.h"
 
 enum {
     GK_PIPELINE_OPERANDS = 3,
@@ -19,11 +20,6 @@ typedef struct gk_pipeline gk_pipeline;
 /* Work on one chunk: contiguous 1-D arrays in device memory, elements [first, first + length). */
 typedef gk_status (*gk_chunk_work)(void *context, gk_stream stream, const gk_array *operands,
                                    gk_array *result, size_t first, gk_error *error);
-
-/* The seconds in which each engine was busy, overlaps counted once, and all of them together. */
-typedef struct gk_busy {
-    double in, kernel, out, any;
-} gk_busy;
 
 /* How a long flow asks, now and then, whether the user wants it to end. The thread that began the
    flow asks. */

@@ -1,11 +1,11 @@
 #include "engine/pool.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "base/lock.h"
 
 /* Blocks are made of whole huge pages: pinning them is 20 times faster than 4 KiB pages, and
    touching one takes one fault where 512 would do. */
@@ -20,9 +20,8 @@ typedef struct block {
 struct gk_pool {
     gk_backend *backend; /* NULL after gk_pool_close */
     gk_workers *workers;
-    pid_t maker,
-        owner; /* `maker` alone may unpin; `owner` is the process that `lock` is good for */
-    pthread_mutex_t lock;
+    gk_owner maker; /* it alone may unpin */
+    gk_lock lock;   /* of what follows */
     size_t limit, used, unused;
     block *blocks; /* by address */
     size_t count, capacity;
@@ -36,30 +35,25 @@ gk_pool *gk_pool_new(gk_backend *backend, gk_workers *workers, size_t limit) {
     pool->backend = backend;
     pool->workers = workers;
     pool->limit = limit;
-    pool->maker = pool->owner = getpid();
-    pthread_mutex_init(&pool->lock, NULL);
+    if (!gk_lock_init(&pool->lock)) {
+        free(pool);
+        return NULL;
+    }
+    gk_owner_init(&pool->maker);
     return pool;
 }
 
-/* In the child of a fork: what a thread that is not here had begun under the lock can be in any
-   state. The child then begins anew; arrays that it has inherited keep their memory. */
-static void inherit(gk_pool *pool) {
-    if (pthread_mutex_trylock(&pool->lock) != 0) {
+/* What a thread that is not here had begun can be in any state: the child of the fork begins anew.
+   Arrays that it has inherited keep their memory. */
+static void lock(gk_pool *pool) {
+    if (gk_lock_take(&pool->lock) == GK_ABANDONED) {
         pool->blocks = NULL;
         pool->count = pool->capacity = pool->used = pool->unused = 0;
     }
-    pthread_mutex_init(&pool->lock, NULL);
-    pool->owner = getpid();
-}
-
-static void lock(gk_pool *pool) {
-    if (pool->owner != getpid())
-        inherit(pool);
-    pthread_mutex_lock(&pool->lock);
 }
 
 static void unlock(gk_pool *pool) {
-    pthread_mutex_unlock(&pool->lock);
+    gk_lock_give(&pool->lock);
 }
 
 /* The first block that ends behind the address. */
@@ -106,7 +100,7 @@ static void discard(gk_pool *pool, size_t place) {
             (pool->count - place - 1) * sizeof *pool->blocks);
     pool->count--;
     pool->unused -= gone.bytes;
-    if (gone.pinned && pool->backend && pool->maker == getpid())
+    if (gone.pinned && pool->backend && gk_is_owner(&pool->maker))
         pool->backend->unpin(pool->backend, gone.start);
     munmap(gone.start, gone.bytes);
 }
@@ -224,7 +218,8 @@ void *gk_pool_take(gk_pool *pool, size_t bytes) {
 }
 
 static void destroy(gk_pool *pool) {
-    pthread_mutex_destroy(&pool->lock);
+    gk_lock_free(&pool->lock);
+    gk_owner_free(&pool->maker);
     free(pool->blocks);
     free(pool);
 }

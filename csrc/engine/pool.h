@@ -3,8 +3,8 @@
 #ifndef GK_POOL_H
 #define GK_POOL_H
 
-#include "device/backend.h"
 #include "base/workers.h"
+#include "device/backend.h"
 
 typedef struct gk_pool gk_pool;
 

@@ -3,8 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "engine/pipeline.h"
-
 typedef struct step {
     gk_trace_kind kind;
     gk_event *from, *to;
@@ -110,7 +108,7 @@ static gk_status read_intervals(gk_trace *trace, interval *read, gk_error *error
     return status;
 }
 
-gk_status gk_trace_read(gk_trace *trace, struct gk_busy *busy, gk_error *error) {
+gk_status gk_trace_read(gk_trace *trace, gk_busy *busy, gk_error *error) {
     if (trace->error.status != GK_OK) {
         *error = trace->error;
         return error->status;

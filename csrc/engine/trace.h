@@ -11,8 +11,12 @@ typedef enum gk_trace_kind {
     GK_TRACE_KINDS
 } gk_trace_kind;
 
+/* The seconds in which each engine was busy, overlaps counted once, and all of them together. */
+typedef struct gk_busy {
+    double in, kernel, out, any;
+} gk_busy;
+
 typedef struct gk_trace gk_trace;
-struct gk_busy;
 
 gk_status gk_trace_new(gk_backend *backend, gk_stream stream, size_t steps, gk_trace **trace,
                        gk_error *error);
@@ -24,6 +28,6 @@ size_t gk_trace_start(gk_trace *trace, gk_stream stream, gk_trace_kind kind);
 void gk_trace_end(gk_trace *trace, gk_stream stream, size_t number);
 
 /* The union of the intervals of each kind, and of all. */
-gk_status gk_trace_read(gk_trace *trace, struct gk_busy *busy, gk_error *error);
+gk_status gk_trace_read(gk_trace *trace, gk_busy *busy, gk_error *error);
 
 #endif

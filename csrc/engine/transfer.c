@@ -1,10 +1,13 @@
 #include "engine/transfer.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "engine/copy.h"
 #include "base/pack.h"
+#include "base/workers.h"
+#include "engine/copy.h"
+#include "engine/mailbox.h"
+#include "engine/pool.h"
 
 /* From here on several threads copy faster than one, for all the trouble of waking them. */
 enum { LARGE_BYTES = 256 << 10 };

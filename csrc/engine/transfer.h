@@ -3,6 +3,7 @@
 #define GK_TRANSFER_H
 
 #include "engine/call.h"
+#include "engine/pipeline.h"
 
 /* All of a host array, of any layout, to contiguous device memory, and device memory to a
    contiguous host array. Large ones go through the pipeline. */

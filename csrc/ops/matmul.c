@@ -1,4 +1,6 @@
 /* matmul: on the device as a whole, from host arrays by panels of rows. */
+#include "engine/pipeline.h"
+#include "engine/pool.h"
 #include "engine/transfer.h"
 #include "ops/docs.h"
 #include "ops/operation.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/pack.h"
+#include "engine/mailbox.h"
 #include "engine/transfer.h"
 
 size_t gk_blocks(size_t count, int a_block) {

@@ -33,16 +33,6 @@ typedef struct gk_wanted_dtype {
     gk_dtype dtype;
 } gk_wanted_dtype;
 
-typedef struct gk_bound {
-    enum {
-        GK_UNBOUNDED,
-        GK_BOUNDED,
-        GK_BELOW_ALL,
-        GK_ABOVE_ALL
-    } is;           /* the last two: of integers */
-    uint64_t value; /* its first bytes hold it */
-} gk_bound;
-
 enum { GK_MAX_PARAMETERS = 6, GK_PARAMETER_BYTES = 320 };
 
 typedef struct gk_operation gk_operation;

@@ -1,8 +1,6 @@
 /* __cuda_array_interface__, version 3: how GPU libraries of Python hand arrays to one another. */
 #include "binding/arrays/cuda_interface.h"
 
-#include <string.h>
-
 #include "binding/values.h"
 
 typedef struct typestr {

@@ -3,6 +3,7 @@
 #define GK_CUDA_INTERFACE_H
 
 #include "binding/state.h"
+#include "engine/call.h"
 
 /* Read another library's dict. The pointer in it is not checked. -1: raised, blaming argument
    `name`. */

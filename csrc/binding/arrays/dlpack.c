@@ -125,10 +125,9 @@ static int read_stream(const gk_dl_exchange *exchange, const gk_dl_tensor *tenso
     return 0;
 }
 
-int gk_dlpack_show(gk_state *state, gk_call *call, const char *name, const gk_dl_exchange *exchange,
+int gk_dlpack_show(gk_call *call, const char *name, const gk_dl_exchange *exchange,
                    PyObject *object, gk_array *array, PyObject **keeper) {
     gk_dl_tensor tensor;
-    (void)state;
     if (exchange->show(object, &tensor) < 0 || read_tensor(call, name, &tensor, array) < 0 ||
         read_stream(exchange, &tensor, array) < 0)
         return -1;
@@ -185,11 +184,9 @@ static int keep_unversioned(const gk_call *call, const char *name, gk_dl_managed
     return read_tensor(call, name, &lent->tensor, array);
 }
 
-int gk_dlpack_borrow(gk_state *state, gk_call *call, const char *name,
-                     const gk_dl_exchange *exchange, PyObject *object, gk_array *array,
-                     PyObject **keeper) {
+int gk_dlpack_borrow(gk_call *call, const char *name, const gk_dl_exchange *exchange,
+                     PyObject *object, gk_array *array, PyObject **keeper) {
     gk_dl_versioned *lent = NULL;
-    (void)state;
     if (exchange->lend(object, &lent) < 0)
         return -1;
     if (keep_versioned(call, name, lent, array, keeper) == 0 &&

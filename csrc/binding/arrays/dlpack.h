@@ -4,6 +4,7 @@
 
 #include "binding/arrays/dlpack_abi.h"
 #include "binding/state.h"
+#include "engine/call.h"
 
 /* The table in a type's capsule; NULL, and nothing raised, where it is of another version. */
 const gk_dl_exchange *gk_dlpack_exchange(PyObject *capsule);
@@ -11,11 +12,10 @@ const gk_dl_exchange *gk_dlpack_exchange(PyObject *capsule);
 /* An object's memory by its type's table, as long as the object lives (`show`) or the keeper does
    (`borrow`); by its __dlpack__ (`import`). -1: raised, blaming argument `name`. The pointer is not
    checked. */
-int gk_dlpack_show(gk_state *state, gk_call *call, const char *name, const gk_dl_exchange *exchange,
+int gk_dlpack_show(gk_call *call, const char *name, const gk_dl_exchange *exchange,
                    PyObject *object, gk_array *array, PyObject **keeper);
-int gk_dlpack_borrow(gk_state *state, gk_call *call, const char *name,
-                     const gk_dl_exchange *exchange, PyObject *object, gk_array *array,
-                     PyObject **keeper);
+int gk_dlpack_borrow(gk_call *call, const char *name, const gk_dl_exchange *exchange,
+                     PyObject *object, gk_array *array, PyObject **keeper);
 int gk_dlpack_import(gk_state *state, gk_call *call, const char *name, PyObject *object,
                      gk_array *array, PyObject **keeper);
 

@@ -91,9 +91,8 @@ int gk_take_dlpack(gk_state *state, gk_call *call, const char *name, PyObject *o
                      call->operation, name, (PyObject *)Py_TYPE(object));
         return -1;
     }
-    int failed = type.exchange
-                     ? gk_dlpack_borrow(state, call, name, type.exchange, object, array, keeper)
-                     : gk_dlpack_import(state, call, name, object, array, keeper);
+    int failed = type.exchange ? gk_dlpack_borrow(call, name, type.exchange, object, array, keeper)
+                               : gk_dlpack_import(state, call, name, object, array, keeper);
     if (!failed && check_owned(state, call, name, array) == 0)
         return 0;
     Py_CLEAR(*keeper);
@@ -122,7 +121,7 @@ int gk_take_foreign(gk_state *state, gk_call *call, const char *name, PyObject *
         return -1;
     int failed;
     if (type.exchange && type.exchange->show)
-        failed = gk_dlpack_show(state, call, name, type.exchange, object, array, keeper);
+        failed = gk_dlpack_show(call, name, type.exchange, object, array, keeper);
     else if (type.has_interface || !type.has_dlpack)
         failed = take_interface(state, call, name, object, array, keeper);
     else

@@ -4,6 +4,7 @@
 #define GK_FOREIGN_H
 
 #include "binding/state.h"
+#include "engine/call.h"
 
 bool gk_is_foreign(gk_state *state, PyObject *object);
 

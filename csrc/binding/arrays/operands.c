@@ -1,11 +1,13 @@
 #include "binding/arrays/operands.h"
 
 #include <numpy/arrayobject.h>
-#include <string.h>
 
-#include "binding/calls/device_array.h"
 #include "base/pack.h"
+#include "binding/arrays/device_object.h"
 #include "binding/arrays/foreign.h"
+#include "binding/values.h"
+#include "engine/call.h"
+#include "engine/pool.h"
 #include "engine/transfer.h"
 
 /* Smaller results live where NumPy puts them; above this, page faults cost more than the copy. */
@@ -111,7 +113,7 @@ int gk_shape_from_object(const char *function, PyObject *object, gk_array *array
 /* host arrays ---------------------------------------------------------------------------------- */
 
 static int planted_host_fault(gk_state *state, const gk_call *call) {
-    if (!gk_fault_due(&state->engine.faults))
+    if (!gk_engine_fault_due(state->engine))
         return 0;
     PyErr_Format(PyExc_MemoryError, "%s: planted fault in a host allocation", call->operation);
     return -1;
@@ -487,7 +489,7 @@ int gk_finish_output(gk_state *state, gk_output *output) {
     if (PyArray_ISBYTESWAPPED((PyArrayObject *)output->object))
         return PyArray_CopyInto((PyArrayObject *)output->object, (PyArrayObject *)output->bridge);
     Py_BEGIN_ALLOW_THREADS;
-    gk_copy_host(&state->engine, &output->target, &output->array);
+    gk_copy_host(state->engine, &output->target, &output->array);
     Py_END_ALLOW_THREADS;
     return 0;
 }

@@ -1,10 +1,9 @@
-/* Python objects to gk_array and back; the only users of the NumPy C API. */
+/* Python objects to gk_array and back; the only user of the NumPy C API. */
 #ifndef GK_OPERANDS_H
 #define GK_OPERANDS_H
 
+#include "base/array.h"
 #include "binding/state.h"
-#include "binding/values.h"
-#include "ops/operation.h"
 
 /* Load NumPy's C API; -1: raised. */
 int gk_args_init(void);

@@ -1,5 +1,7 @@
-/* How a DeviceArray prints: as NumPy would print its values, and no more of them than are shown. */
-#include "binding/calls/device_array.h"
+#include "binding/calls/device_repr.h"
+
+#include "binding/arrays/operands.h"
+#include "binding/calls/device_convert.h"
 
 enum { REPR_WHOLE = 1000, REPR_EDGE = 3 }; /* elements shown in full; at each end of a longer one */
 

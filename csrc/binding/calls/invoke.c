@@ -2,8 +2,13 @@
 
 #include <string.h>
 
-#include "binding/calls/device_array.h"
+#include "binding/arrays/device_object.h"
+#include "binding/arrays/operands.h"
 #include "binding/calls/parameters.h"
+#include "binding/profile.h"
+#include "binding/values.h"
+#include "engine/call.h"
+#include "engine/pipeline.h"
 
 static bool given(PyObject *object) {
     return object && !Py_IsNone(object);

@@ -2,7 +2,7 @@
 #ifndef GK_INVOKE_H
 #define GK_INVOKE_H
 
-#include "binding/arrays/operands.h"
+#include "binding/state.h"
 #include "ops/operation.h"
 
 typedef struct gk_options {

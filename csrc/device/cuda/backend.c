@@ -1,9 +1,10 @@
-#include "device/cuda/device.h"
+#include "device/cuda/backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/device.h"
 #include "device/registry.h"
 
 /* The compiled kernels, one fatbin a .cu file, embedded by the build. */

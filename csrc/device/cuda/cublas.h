@@ -2,7 +2,7 @@
 #ifndef GK_CUBLAS_H
 #define GK_CUBLAS_H
 
-#include "device/cuda/backend.h"
+#include "device/backend.h"
 
 typedef struct gk_cublas gk_cublas;
 

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/cuda/backend.h"
 #include "device/cuda/attributes.h"
+#include "device/cuda/backend.h"
 #include "device/cuda/driver.h"
 
 void gk_cuda_report(gk_driver_report *report) {

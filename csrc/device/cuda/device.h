@@ -1,11 +1,11 @@
-/* A CUDA device as backend_cuda.c (work) and cuda_memory.c (memory) see it. */
+/* A CUDA device as backend.c (work) and memory.c (memory) see it. */
 #ifndef GK_CUDA_DEVICE_H
 #define GK_CUDA_DEVICE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "device/cuda/backend.h"
+#include "device/backend.h"
 #include "device/cuda/capture.h"
 #include "device/cuda/cublas.h"
 #include "device/cuda/driver.h"

@@ -4,9 +4,9 @@
 
 #include <cuda.h>
 
-#include "device/cuda/driver_functions.h"
 #include "base/error.h"
 #include "device/backend.h"
+#include "device/cuda/driver_functions.h"
 
 #define GK_DRIVER_NEEDED 13000 /* the CUDA version of the fatbins: the driver has to know it */
 

@@ -123,7 +123,6 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
         .base = {.name = inner->name,
                  .ordinal = inner->ordinal,
                  .capability = inner->capability,
-                 .static_shared_limit = inner->static_shared_limit,
                  .choices = inner->choices,
                  .allocate = fault_allocate,
                  .allocate_lasting = fault_allocate_lasting,

@@ -2,17 +2,15 @@
 #include "device/sim/backend.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <search.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "sim/sim.h"
+#include "base/lock.h"
+#include "base/memory.h"
 #include "device/registry.h"
+#include "sim/sim.h"
 
 #define GK_FAMILY(name)                                                                            \
     extern const gk_sim_body gk_sim_bodies_##name[] __attribute__((visibility("hidden")));
@@ -40,8 +38,7 @@ typedef struct sim_backend {
     gk_backend base;
     gk_sim *sim;
     size_t total; /* what counts as the device's memory */
-    _Atomic pid_t pid;
-    pthread_mutex_t lock; /* of what follows */
+    gk_lock lock; /* of what follows, but for the bodies */
     size_t used;
     void *tree; /* of allocations, by address */
     allocation *first;
@@ -54,33 +51,41 @@ struct gk_event {
     bool recorded;
 };
 
-/* The lock may have been held by a thread that this child of a fork does not have. */
-static void lock(sim_backend *sim) {
-    pid_t here = getpid(), seen = atomic_load(&sim->pid);
-    while (seen != here) {
-        if (seen != -1 && atomic_compare_exchange_strong(&sim->pid, &seen, -1)) {
-            pthread_mutex_init(&sim->lock, NULL);
-            atomic_store(&sim->pid, here);
-        }
-        seen = atomic_load(&sim->pid);
+/* Ranges that share a byte compare as equal: a search for one byte finds its allocation. */
+static int compare(const void *left, const void *right) {
+    const allocation *a = left, *b = right;
+    return a->end <= b->start ? -1 : a->start >= b->end;
+}
+
+/* In the child of a fork, where a thread that is not here may have been in the middle of a change.
+   The list can be walked forwards at any moment of one; the rest is made of it anew. */
+static void inherit(sim_backend *sim, bool was_abandoned) {
+    allocation **link = &sim->first;
+    sim->used = 0;
+    if (was_abandoned)
+        sim->tree = NULL;
+    for (allocation *at = sim->first; at; link = &at->next, at = at->next) {
+        at->link = link;
+        sim->used += (size_t)(at->end - at->start);
+        if (was_abandoned)
+            (void)tsearch(at, &sim->tree, compare); /* what it has no memory for is not found */
     }
-    pthread_mutex_lock(&sim->lock);
+}
+
+static void lock(sim_backend *sim) {
+    gk_taken taken = gk_lock_take(&sim->lock);
+    if (taken == GK_INHERITED || taken == GK_ABANDONED)
+        inherit(sim, taken == GK_ABANDONED);
 }
 
 static void unlock(sim_backend *sim) {
-    pthread_mutex_unlock(&sim->lock);
+    gk_lock_give(&sim->lock);
 }
 
 static gk_status only_stream(gk_stream stream, gk_error *error) {
     if (stream <= 1) /* 0 and 1 both name the legacy default stream */
         return GK_OK;
     return gk_fail(error, GK_VALUE_ERROR, "the simulator has no streams; leave stream out");
-}
-
-/* Ranges that share a byte compare as equal: a search for one byte finds its allocation. */
-static int compare(const void *left, const void *right) {
-    const allocation *a = left, *b = right;
-    return a->end <= b->start ? -1 : a->start >= b->end;
 }
 
 /* The live allocation that holds all `bytes` from `pointer`; under the lock. */
@@ -423,7 +428,7 @@ static void sim_close(gk_backend *backend) {
     while (sim->first)
         sim_release(backend, sim->first->start, 0);
     gk_sim_close(sim->sim);
-    pthread_mutex_destroy(&sim->lock);
+    gk_lock_free(&sim->lock);
     free(sim->bodies);
     free(sim);
 }
@@ -446,14 +451,8 @@ static gk_status number_from(const char *variable, uint64_t *number, gk_error *e
 /* Half of the memory of the machine, or of the container: the arrays on the host need the rest.
    Less where GPUKERN_SIM_MEMORY asks for a small device. */
 static size_t device_memory(uint64_t wanted) {
-    size_t bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-    unsigned long long limit;
-    FILE *file = fopen("/sys/fs/cgroup/memory.max", "r"); /* says "max" where there is none */
-    if (file && fscanf(file, "%llu", &limit) == 1 && limit < bytes)
-        bytes = (size_t)limit;
-    if (file)
-        fclose(file);
-    return wanted && wanted < bytes / 2 ? (size_t)wanted : bytes / 2;
+    size_t half = gk_memory_total() / 2;
+    return wanted && wanted < half ? (size_t)wanted : half;
 }
 
 static bool tabulate(sim_backend *sim) {
@@ -482,7 +481,6 @@ static bool tabulate(sim_backend *sim) {
 static const gk_backend functions = {
     .name = "sim",
     .capability = GK_SIM_CAPABILITY,
-    .static_shared_limit = GK_SIM_MAX_SHARED,
     .allocate = sim_allocate,
     .allocate_lasting = sim_allocate,
     .release = sim_release,
@@ -527,8 +525,10 @@ gk_status gk_backend_sim_open(gk_backend **backend, gk_error *error) {
         return gk_fail(error, GK_MEMORY_ERROR, "out of memory for the simulator");
     sim->base = functions;
     sim->total = device_memory(memory);
-    atomic_store(&sim->pid, getpid());
-    pthread_mutex_init(&sim->lock, NULL);
+    if (!gk_lock_init(&sim->lock)) {
+        free(sim);
+        return gk_fail(error, GK_MEMORY_ERROR, "the system has no lock for the simulator");
+    }
     sim->sim = gk_sim_open(cores < 1024 ? (unsigned)cores : 1024, seed);
     if (!sim->sim || !tabulate(sim)) {
         sim_close(&sim->base);
@@ -548,7 +548,7 @@ void gk_backend_sim_describe(gk_device_summary *summary, gk_attribute_visitor vi
         .name = "simulator (CPU)",
         .capability = GK_SIM_CAPABILITY,
         .memory_total = device_memory(memory),
-        .memory_free = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE),
+        .memory_free = gk_memory_free(),
     };
     if (summary->memory_free > summary->memory_total)
         summary->memory_free = summary->memory_total;

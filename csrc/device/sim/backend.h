@@ -3,6 +3,7 @@
 #define GK_BACKEND_SIM_H
 
 #include "device/backend.h"
+#include "device/reports.h"
 
 /* GPUKERN_SIM_SEED: the order of threads and blocks, 1 by default, 0 for the natural one.
    GPUKERN_SIM_THREADS: the cores used. GK_VALUE_ERROR if either is not a number. */

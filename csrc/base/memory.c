@@ -1,0 +1,33 @@
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* A limit of a container's, by the two versions of control groups. Where there is none the file is
+   missing, or says "max", or a number that no machine reaches. */
+static const char *const limits[] = {
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+};
+
+static size_t pages(int which) {
+    long count = sysconf(which), bytes = sysconf(_SC_PAGESIZE);
+    return count > 0 && bytes > 0 ? (size_t)count * (size_t)bytes : 0;
+}
+
+size_t gk_memory_total(void) {
+    size_t total = pages(_SC_PHYS_PAGES);
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        unsigned long long limit;
+        FILE *file = fopen(limits[i], "r");
+        if (file && fscanf(file, "%llu", &limit) == 1 && limit < total)
+            total = (size_t)limit;
+        if (file)
+            (void)fclose(file);
+    }
+    return total;
+}
+
+size_t gk_memory_free(void) {
+    return pages(_SC_AVPHYS_PAGES);
+}

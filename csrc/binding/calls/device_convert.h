@@ -1,0 +1,23 @@
+/* A DeviceArray made of other arrays, and NumPy arrays made of it. */
+#ifndef GK_DEVICE_CONVERT_H
+#define GK_DEVICE_CONVERT_H
+
+#include "binding/arrays/device_object.h"
+
+/* A copy in device memory of a host or device array. */
+PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stream);
+/* The operand of a call made contiguous, in memory of its own. */
+PyObject *gk_device_array_copy_operand(gk_state *state, gk_call *call, const gk_array *operand);
+
+/* Run the call where the array is ordered. -1: raised. */
+int gk_device_array_go_home(gk_device_array *self, gk_call *call);
+/* Its values in a new NumPy array, or in the one that is given. */
+PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out);
+
+/* The methods to_host and __array__. */
+PyObject *gk_method_to_host(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                            PyObject *keywords);
+PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                          PyObject *keywords);
+
+#endif

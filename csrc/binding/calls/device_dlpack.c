@@ -1,0 +1,121 @@
+#include "binding/calls/device_dlpack.h"
+
+#include "binding/arrays/device_object.h"
+#include "binding/arrays/dlpack.h"
+#include "binding/arrays/foreign.h"
+#include "binding/calls/device_convert.h"
+#include "binding/values.h"
+
+PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObject *copy) {
+    gk_call call;
+    gk_array lent;
+    PyObject *keeper, *result = NULL;
+    bool wanted = copy && Py_IsTrue(copy);
+    if (gk_begin(state, &call, "from_dlpack") < 0)
+        return NULL;
+    if (gk_is_device_array(state, source))
+        return wanted ? gk_device_array_copy(state, source, NULL) : Py_NewRef(source);
+    if (gk_take_dlpack(state, &call, "x", source, &lent, &keeper) < 0)
+        return NULL;
+    if (wanted) {
+        result = gk_device_array_copy_operand(state, &call, &lent);
+    } else {
+        call.stream = gk_is_legacy(lent.producer) ? 0 : lent.producer;
+        result = gk_device_array_lent(state, &call, &lent, keeper);
+    }
+    Py_DECREF(keeper);
+    return result;
+}
+
+/* (major, minor), or None for a consumer from before there were versions. */
+static int is_versioned(PyObject *version, bool *versioned) {
+    *versioned = false;
+    if (!version || Py_IsNone(version))
+        return 0;
+    if (!PyTuple_Check(version) || PyTuple_Size(version) != 2) {
+        PyErr_Format(PyExc_TypeError, "__dlpack__: max_version has to be (major, minor), not %R",
+                     version);
+        return -1;
+    }
+    long major = PyLong_AsLong(PyTuple_GetItem(version, 0));
+    *versioned = major >= GK_DL_MAJOR;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Only where the array is: a consumer that wants it elsewhere has to copy. */
+static int check_dl_device(const gk_device_array *self, PyObject *wanted) {
+    gk_dl_device its = gk_dlpack_device(self->device->backend);
+    if (!wanted || Py_IsNone(wanted))
+        return 0;
+    bool is_pair = PyTuple_Check(wanted) && PyTuple_Size(wanted) == 2;
+    bool same = is_pair && PyLong_AsLong(PyTuple_GetItem(wanted, 0)) == its.kind &&
+                PyLong_AsLong(PyTuple_GetItem(wanted, 1)) == its.ordinal;
+    if (PyErr_Occurred())
+        return -1;
+    if (same)
+        return 0;
+    PyErr_Format(is_pair ? PyExc_BufferError : PyExc_TypeError,
+                 "__dlpack__: the array is on device (%d, %d), and dl_device asks for %R; "
+                 "to_host() copies it to the host",
+                 its.kind, its.ordinal, wanted);
+    return -1;
+}
+
+/* Make the consumer's stream wait for the array. -1 names none, and None the legacy default one. */
+static int hand_over(gk_device_array *self, gk_call *call, PyObject *stream) {
+    gk_array array;
+    if (stream && PyLong_Check(stream)) {
+        long long number = PyLong_AsLongLong(stream);
+        if (number == -1 && !PyErr_Occurred())
+            return 0;
+        PyErr_Clear(); /* too large a number is no stream either: said below */
+        if (number == 0) {
+            PyErr_SetString(PyExc_ValueError,
+                            "__dlpack__: stream 0 names no stream: 1 is the legacy "
+                            "default stream, 2 that of the thread");
+            return -1;
+        }
+    }
+    if (gk_take_stream(self->state, call, stream) < 0)
+        return -1;
+    gk_copy_view(&array, &self->array);
+    array.producer = self->stream ? self->stream : GK_LEGACY_STREAM;
+    if (gk_call_wait(call, &array) == GK_OK)
+        return 0;
+    gk_raise(self->state, &call->error);
+    return -1;
+}
+
+PyObject *gk_method_dlpack(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
+                           PyObject *keywords) {
+    static const char *const names[] = {"stream", "max_version", "dl_device", "copy", NULL};
+    static const gk_signature signature = {"__dlpack__", names, 0, 0};
+    gk_device_array *self = (gk_device_array *)object;
+    PyObject *values[4];
+    gk_call call;
+    bool versioned;
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0 ||
+        is_versioned(values[1], &versioned) < 0 || check_dl_device(self, values[2]) < 0 ||
+        gk_begin(self->state, &call, "__dlpack__") < 0)
+        return NULL;
+    bool copied = values[3] && Py_IsTrue(values[3]);
+    if (self->array.readonly && !versioned && !copied) {
+        PyErr_SetString(PyExc_BufferError, "__dlpack__: the array is read-only, which DLPack tells "
+                                           "from version 1.0 on; pass max_version=(1, 0)");
+        return NULL;
+    }
+    PyObject *lent = copied ? gk_device_array_copy(self->state, object, NULL) : Py_NewRef(object);
+    PyObject *capsule = NULL;
+    if (lent && hand_over((gk_device_array *)lent, &call, values[0]) == 0)
+        capsule =
+            gk_dlpack_export(&((gk_device_array *)lent)->array,
+                             gk_dlpack_device(self->device->backend), lent, versioned, copied);
+    Py_XDECREF(lent);
+    return capsule;
+}
+
+PyObject *gk_method_dlpack_device(PyObject *self, PyObject *unused) {
+    (void)unused;
+    gk_dl_device device = gk_dlpack_device(((gk_device_array *)self)->device->backend);
+    return Py_BuildValue("(ii)", device.kind, device.ordinal);
+}

@@ -14,6 +14,7 @@
 #include "binding/values.h"
 #include "engine/call.h"
 #include "engine/pool.h"
+#include "device/operations.h"
 #include "ops/docs.h"
 
 static gk_state *state_of(PyObject *module) {
@@ -381,6 +382,48 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
     return (PyTypeObject *)type;
 }
 
+/* What `from gpukern._core import *` gives, and so gpukern: the operations and these. */
+static int add_public_names(PyObject *module) {
+    static const char *const names[] = {
+#define GK_NAME(name, ...) #name,
+        GK_OPERATIONS(GK_NAME)
+#undef GK_NAME
+            "CudaError",
+        "DeviceArray",
+        "DeviceLostError",
+        "Event",
+        "SimulatorWarning",
+        "empty",
+        "from_dlpack",
+        "release_memory",
+        "synchronize",
+        "to_device"};
+    enum { NAMES = sizeof names / sizeof names[0] };
+    PyObject *list = PyList_New(NAMES);
+    for (int i = 0; i < NAMES && list; i++) {
+        PyObject *name = PyUnicode_FromString(names[i]);
+        if (!name || PyList_SetItem(list, i, name) < 0)
+            Py_CLEAR(list);
+    }
+    int failed = list ? PyModule_AddObjectRef(module, "__all__", list) : -1;
+    Py_XDECREF(list);
+    return failed;
+}
+
+/* The dtypes by name, with the bytes of an element. */
+static int add_dtypes(PyObject *module) {
+    PyObject *dtypes = PyDict_New();
+    for (int i = 0; i < GK_DTYPE_COUNT && dtypes; i++) {
+        PyObject *size = PyLong_FromSize_t(gk_dtype_size((gk_dtype)i));
+        if (!size || PyDict_SetItemString(dtypes, gk_dtype_name((gk_dtype)i), size) < 0)
+            Py_CLEAR(dtypes);
+        Py_XDECREF(size);
+    }
+    int failed = dtypes ? PyModule_AddObjectRef(module, "DTYPES", dtypes) : -1;
+    Py_XDECREF(dtypes);
+    return failed;
+}
+
 static int intern_names(gk_state *state) {
     static const char *const texts[GK_NAME_COUNT] = {
 #define GK_TEXT(name, text) text,
@@ -405,7 +448,8 @@ static int module_exec(PyObject *module) {
     }
     if (gk_args_init() < 0 || intern_names(state) < 0 || add_exceptions(module, state) < 0)
         return -1;
-    if (gk_add_operations(module, state) < 0)
+    if (gk_add_operations(module, state) < 0 || add_public_names(module) < 0 ||
+        add_dtypes(module) < 0)
         return -1;
     state->device_array_type = add_type(module, &gk_device_array_spec);
     if (!state->device_array_type)

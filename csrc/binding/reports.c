@@ -3,12 +3,8 @@
 #include <string.h>
 
 #include "device/sim/backend.h"
+#include "device/cuda/images.h"
 #include "device/registry.h"
-
-/* The build tells what it was made with. */
-#ifndef GK_ARCHITECTURES
-#error "define GK_ARCHITECTURES, the list of GPU architectures that the fatbins hold"
-#endif
 
 static const char *text_or_none(const char *text) {
     return text && *text ? text : NULL;
@@ -146,12 +142,16 @@ PyObject *gk_report_build(void) {
 #include "gk_families.h"
     );
 #undef GK_FAMILY
-    PyObject *architectures = split(GK_ARCHITECTURES);
-    if (!families || !architectures) {
+    PyObject *architectures = split(gk_built_for);
+    PyObject *machine_code = split(gk_built_machine_code), *ptx = split(gk_built_ptx);
+    if (!families || !architectures || !machine_code || !ptx) {
         Py_XDECREF(families);
         Py_XDECREF(architectures);
+        Py_XDECREF(machine_code);
+        Py_XDECREF(ptx);
         return NULL;
     }
-    return Py_BuildValue("{s:N,s:s,s:s,s:N}", "architectures", architectures, "nvcc",
-                         GK_NVCC_VERSION, "compiler", "gcc " __VERSION__, "families", families);
+    return Py_BuildValue("{s:N,s:N,s:N,s:s,s:s,s:N}", "architectures", architectures,
+                         "machine_code", machine_code, "ptx", ptx, "nvcc", GK_NVCC_VERSION,
+                         "compiler", "gcc " __VERSION__, "families", families);
 }

@@ -11,7 +11,7 @@ struct gk_row {
     const char *op;
     const char *variant;
     gk_dtype dtype;     /* of the operands; a bits type serves every dtype of its size */
-    const char *family; /* the .cu file, without its ending */
+    const char *family; /* the .cu file: reduce_max for cuda/reduce/max.cu */
     const char *symbol; /* the kernel's name; NULL where a library does the work */
     int tile_rows;      /* one block covers tile_rows x tile_columns elements: of the result, */
     int tile_columns;   /* or of the operand in a reduction; one-dimensional kernels: 1 x columns */

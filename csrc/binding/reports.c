@@ -3,11 +3,6 @@
 #include "device/registry.h"
 #include "engine/call.h"
 
-/* The build tells what it was made with. */
-#ifndef GK_ARCHITECTURES
-#error "define GK_ARCHITECTURES, the list of GPU architectures that the fatbins hold"
-#endif
-
 static const char *text_or_none(const char *text) {
     return text && *text ? text : NULL;
 }
@@ -134,12 +129,17 @@ PyObject *gk_report_build(void) {
 #include "gk_families.h"
     );
 #undef GK_FAMILY
-    PyObject *architectures = split(GK_ARCHITECTURES);
-    if (!families || !architectures) {
+    gk_build_report built = gk_describe_build();
+    PyObject *architectures = split(built.architectures);
+    PyObject *machine_code = split(built.machine_code), *ptx = split(built.ptx);
+    if (!families || !architectures || !machine_code || !ptx) {
         Py_XDECREF(families);
         Py_XDECREF(architectures);
+        Py_XDECREF(machine_code);
+        Py_XDECREF(ptx);
         return NULL;
     }
-    return Py_BuildValue("{s:N,s:s,s:s,s:N}", "architectures", architectures, "nvcc",
-                         GK_NVCC_VERSION, "compiler", "gcc " __VERSION__, "families", families);
+    return Py_BuildValue("{s:N,s:N,s:N,s:s,s:s,s:N}", "architectures", architectures,
+                         "machine_code", machine_code, "ptx", ptx, "nvcc", GK_NVCC_VERSION,
+                         "compiler", "gcc " __VERSION__, "families", families);
 }

@@ -20,7 +20,7 @@ struct gk_row {
     gk_op op;
     const char *variant;
     gk_dtype dtype;     /* of the operands; a bits type serves every dtype of its size */
-    const char *family; /* the .cu file */
+    const char *family; /* the .cu file: reduce_max for cuda/reduce/max.cu */
     const char *symbol; /* the kernel's name; NULL where a library does the work */
     const char *note;   /* what this step adds to the one before it */
     gk_takes takes;

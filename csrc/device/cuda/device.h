@@ -9,14 +9,7 @@
 #include "device/cuda/capture.h"
 #include "device/cuda/cublas.h"
 #include "device/cuda/driver.h"
-
-/* One fatbin a .cu file. */
-enum {
-#define GK_FAMILY(name) GK_FAMILY_##name,
-#include "gk_families.h"
-#undef GK_FAMILY
-    GK_FAMILIES,
-};
+#include "device/cuda/modules.h"
 
 enum { GK_COUNTED_STREAMS = 64 };
 
@@ -35,8 +28,7 @@ typedef struct gk_cuda {
     CUmemoryPool pool;
     pthread_mutex_t lock; /* guards what is loaded or made at first use: modules, functions, the
                              event, the stream and the counters */
-    CUmodule modules[GK_FAMILIES];
-    _Atomic(CUfunction) *functions; /* one a row of the registry; NULL until first launched */
+    gk_modules modules;
     _Atomic(const gk_row *) last_launch;
     atomic_bool is_lost;
     gk_error lost;  /* what every call says after a fault that took the context */

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from gpukern import Comparison
-from gpukern.regression import agreement
+from gpukern.bench.model.changes import agreement
 
 
 def main(paths: list[str]) -> int:

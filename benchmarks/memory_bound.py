@@ -24,17 +24,21 @@ from pathlib import Path
 import numpy as np
 
 import gpukern as gk
-from gpukern import _core, timing
-from gpukern.comparison import FASTEST_PEER, Comparison, fill, prepare
-from gpukern.conditions import describe_machine
-from gpukern.contenders import Wanted, gather, select
-from gpukern.intervals import Figure, figure, ratio
-from gpukern.measuring import Settings
-from gpukern.plans import Size
-from gpukern.render import as_text
-from gpukern.rows import ABSENT, BROKEN, RIGHT, WRONG, Row
-from gpukern.timing import Effort, Work
-from gpukern.units import bandwidth, seconds
+from gpukern import _core
+from gpukern.bench.cases.plans import Size
+from gpukern.bench.clock.protocols import leetcuda
+from gpukern.bench.clock.wall import wall_synchronized
+from gpukern.bench.comparison import Comparison, prepare
+from gpukern.bench.contenders.registry import Wanted, gather, select
+from gpukern.bench.filling import fill
+from gpukern.bench.model.contender import Work
+from gpukern.bench.model.intervals import Figure, figure, ratio
+from gpukern.bench.model.row import ABSENT, BROKEN, RIGHT, WRONG, Row
+from gpukern.bench.model.settings import Effort, Settings
+from gpukern.bench.rows import FASTEST_PEER
+from gpukern.machine.conditions import describe_machine
+from gpukern.text.render import as_text
+from gpukern.text.units import bandwidth, seconds
 
 SEED = 7
 LAUNCHES = 1000
@@ -230,7 +234,7 @@ def launches(run: Run) -> Iterator[Line]:
     """Calls on 1024 floats one after another, by the wall clock, with one wait at the end."""
     a, b, out = (_core.to_device(np.ones(1024, np.float32)) for _ in range(3))
     calls: dict[str, Callable[[], float]] = {
-        "gpukern": partial(timing.leetcuda, Work(partial(gk.add, a, b, out=out))),
+        "gpukern": partial(leetcuda, Work(partial(gk.add, a, b, out=out))),
         **dict(other_launches(run, a, b, out)),
     }
     samples: dict[str, list[float]] = {name: [] for name in calls}
@@ -257,17 +261,17 @@ def other_launches(
     if run.simulated:
         return
     if offered(run, "cub", "sum"):
-        from gpukern.peers.cub_ import launch_add
+        from gpukern.bench.contenders.cub_ import launch_add
 
         launch_add(out, a, b, LAUNCHES)
         bare = partial(launch_add, out, a, b, LAUNCHES)
-        yield "cuLaunchKernel", lambda: timing.wall_synchronized(bare) / LAUNCHES
+        yield "cuLaunchKernel", lambda: wall_synchronized(bare) / LAUNCHES
     if offered(run, "torch", "add"):
         import torch
 
         arrays = [torch.as_tensor(one, device="cuda") for one in (a, b, out)]
         call = partial(torch.add, arrays[0], arrays[1], out=arrays[2])
-        yield "PyTorch", partial(timing.leetcuda, Work(call))
+        yield "PyTorch", partial(leetcuda, Work(call))
 
 
 def offered(run: Run, key: str, op: str) -> bool:
@@ -413,7 +417,7 @@ def remarks(run: Run) -> list[str]:
 def cub_version(run: Run) -> str:
     if not any(row.contender == "CUB" and row.status == RIGHT for row in run.rows):
         return "took no part"
-    from gpukern.peers.cub_ import version
+    from gpukern.bench.contenders.cub_ import version
 
     return version()
 
@@ -447,7 +451,7 @@ def write(paths: Sequence[str], lines: Sequence[Line], run: Run, spent: dict[str
 
 def build_cub() -> None:
     """CUB takes a while to compile: meanwhile the first sections run."""
-    from gpukern.peers import cub_
+    from gpukern.bench.contenders import cub_
 
     capability = int(_core.devices()[0]["capability"])
     if cub_.nvcc():

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gpukern as gk
-from gpukern.comparison import Comparison
+from gpukern.bench.comparison import Comparison
+from gpukern.bench.model.row import RIGHT, Row
 from gpukern.profiling import bus_bandwidth
-from gpukern.rows import RIGHT, Row
-from gpukern.units import seconds
+from gpukern.text.units import seconds
 
 PEERS = ["numpy", "torch:torch.add", "torch:torch.sum", "torch:torch.matmul", "cupy", "numba"]
 OURS = {"add": "gpukern:f32x8", "sum": "gpukern:compensated", "matmul": "gpukern:cublas"}

@@ -3,6 +3,7 @@
      FAKE_INIT=n        what cuInit returns                 FAKE_VERSION=n   13000 for CUDA 13.0
      FAKE_VERSION_FAILS=n  what cuDriverGetVersion returns  FAKE_DEVICES=n   how many GPUs there are
      FAKE_CAPABILITY=n  75 for 7.5                          FAKE_MODULE=n    what loading returns
+     FAKE_MACHINE_CODE=n  what loading an image with machine code returns
      FAKE_LAUNCH=n      what a launch returns               FAKE_MEMORY=n    bytes of the device
      FAKE_FAULT=n       what every call returns from the first one that waits for a kernel
      FAKE_PAUSE=file    cuInit makes the file and goes on when it is gone
@@ -294,15 +295,62 @@ result cuCtxSynchronize(void) {
 
 /* --- modules and launches ---------------------------------------------------------------- */
 
+/* What was done with modules: "m75 " machine code of 7.5 loaded, "p75 " PTX, "u " one unloaded. */
+char fake_modules[1 << 12];
+
+static void note_module(char what, unsigned architecture) {
+    static size_t length;
+    char number[16] = "";
+    if (architecture)
+        snprintf(number, sizeof number, "%u", architecture);
+    if (length + 32 < sizeof fake_modules)
+        length += (size_t)sprintf(fake_modules + length, "%c%s ", what, number);
+}
+
+typedef struct part {
+    uint16_t kind, version;
+    uint32_t header_bytes;
+    uint64_t bytes;
+    uint32_t unknown[3], architecture;
+} part;
+
+enum { PTX_PART = 1, MACHINE_CODE_PART = 2, NO_BINARY = 209 };
+
+static int part_fits(const part *part) {
+    unsigned capability = (unsigned)setting("FAKE_CAPABILITY", 90);
+    return part->architecture <= capability &&
+           (part->kind == PTX_PART || part->architecture / 10 == capability / 10);
+}
+
+/* As a driver does it: the newest part of the fatbin that fits the GPU, if there is one. */
 result cuModuleLoadData(handle *module, const void *image) {
-    (void)image;
+    struct {
+        uint32_t magic;
+        uint16_t version, header_bytes;
+        uint64_t bytes;
+    } header;
+    part next = {0}, best = {0};
+    memcpy(&header, image, sizeof header);
+    if (header.magic != 0xBA55ED50)
+        return INVALID_VALUE;
+    for (uint64_t at = 0; at < header.bytes; at += next.header_bytes + next.bytes) {
+        memcpy(&next, (const char *)image + header.header_bytes + at, sizeof next);
+        if (part_fits(&next) && next.architecture > best.architecture)
+            best = next;
+    }
+    result code = best.kind ? (result)setting("FAKE_MODULE", OK) : NO_BINARY;
+    if (code == OK && best.kind == MACHINE_CODE_PART)
+        code = (result)setting("FAKE_MACHINE_CODE", OK);
+    if (sticky || code != OK)
+        return sticky ? sticky : code;
+    note_module(best.kind == PTX_PART ? 'p' : 'm', best.architecture);
     *module = &anything;
-    return sticky ? sticky : (result)setting("FAKE_MODULE", OK);
+    return OK;
 }
 
 result cuModuleUnload(handle module) {
-    (void)module;
-    return sticky;
+    note_module('u', 0);
+    return module == &anything ? sticky : INVALID_VALUE;
 }
 
 result cuModuleGetFunction(handle *function, handle module, const char *name) {

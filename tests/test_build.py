@@ -1,11 +1,11 @@
-"""setup.py: finding the toolkit, choosing architectures, doing nothing twice, and its sentences.
+"""Building: finding the toolkit, choosing architectures, doing nothing twice, and its sentences.
 
 The compilers here are scripts that write down that they were called, so the tests need no CUDA.
 """
 
-import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,18 +13,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from build_tools import steps, targets, toolkit  # noqa: E402
+from build_tools.targets import Targets  # noqa: E402
+
 SUPPORTED = ["75", "80", "86", "89", "90", "90a", "100", "100a", "120"]
-
-
-@pytest.fixture(scope="module")
-def build():
-    """The functions of setup.py; importing it builds nothing."""
-    spec = importlib.util.spec_from_file_location("gpukern_setup", ROOT / "setup.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
 
 
 def write_script(path, text):
@@ -40,6 +33,7 @@ def fake_toolkit(root, version="13.0.88", headers=True):
     include.mkdir(parents=True, exist_ok=True)
     for name in ("cuda.h", "cuda_fp16.h") if headers else ():
         (include / name).write_text("")
+    write_script(root / "bin" / "fatbinary", FAKE_FATBINARY)
     release = version.rpartition(".")[0]
     listed = ",".join(f"'compute_{name}'" for name in SUPPORTED)
     return write_script(
@@ -61,7 +55,7 @@ FAKE_COMPILE = """
         case "$1" in
             -MF) report=$2; shift ;;
             -o) output=$2; shift ;;
-            *.cu|*.c|*.cpp|*.S) source=$1 ;;
+            *.cu|*.ptx|*.c|*.cpp|*.S) source=$1 ;;
         esac
         shift
     done
@@ -72,33 +66,46 @@ FAKE_COMPILE = """
 """
 
 
+# Writes the names of its images.
+FAKE_FATBINARY = """
+    for word in "$@"; do
+        case "$word" in
+            --create=*) output=${word#--create=} ;;
+            --image3=*) images="$images${word#--image3=} " ;;
+        esac
+    done
+    echo "fatbinary $output $images" >> "${FAKE_LOG:-/dev/null}"
+    echo "$images" > "$output"
+"""
+
+
 # ---- the toolkit ----
 
 
-def places(build, environ, search=()):
-    return [(origin, str(path)) for origin, path in build.nvcc_places(environ, search)]
+def places(environ, search=()):
+    return [(origin, str(path)) for origin, path in toolkit.nvcc_places(environ, search)]
 
 
-def test_toolkit_order_is_cuda_home_then_path_then_wheels(build, tmp_path):
+def test_toolkit_order_is_cuda_home_then_path_then_wheels(tmp_path):
     for name in ("home", "path", "site/nvidia/cu13"):
         fake_toolkit(tmp_path / name)
     environ = {"CUDA_HOME": str(tmp_path / "home"), "PATH": str(tmp_path / "path/bin")}
     search = [str(tmp_path / "site")]
-    assert build.find_toolkit(environ, search).nvcc == str(tmp_path / "home/bin/nvcc")
+    assert toolkit.find_toolkit(environ, search).nvcc == str(tmp_path / "home/bin/nvcc")
     del environ["CUDA_HOME"]
-    assert build.find_toolkit(environ, search).nvcc == str(tmp_path / "path/bin/nvcc")
+    assert toolkit.find_toolkit(environ, search).nvcc == str(tmp_path / "path/bin/nvcc")
     environ["PATH"] = ""
-    found = build.find_toolkit(environ, search)
+    found = toolkit.find_toolkit(environ, search)
     assert found.nvcc == str(tmp_path / "site/nvidia/cu13/bin/nvcc")
     assert found.version == "13.0.88"
     assert found.include == str(tmp_path / "site/nvidia/cu13/include")
 
 
-def test_an_old_toolkit_is_passed_over_and_named(build, tmp_path, capsys):
+def test_an_old_toolkit_is_passed_over_and_named(tmp_path, capsys):
     fake_toolkit(tmp_path / "home", version="12.4.131")
     fake_toolkit(tmp_path / "site/nvidia/cu13")
     environ = {"CUDA_HOME": str(tmp_path / "home"), "PATH": ""}
-    assert build.find_toolkit(environ, [str(tmp_path / "site")]).version == "13.0.88"
+    assert toolkit.find_toolkit(environ, [str(tmp_path / "site")]).version == "13.0.88"
     assert "home/bin/nvcc (from CUDA_HOME) is 12.4.131" in capsys.readouterr().out
 
 
@@ -109,115 +116,192 @@ def sentence(raised):
 
 
 @pytest.mark.parametrize("newer", ["13.0.0", "13.2.51", "14.0.1"])
-def test_a_newer_toolkit_serves(build, tmp_path, newer):
+def test_a_newer_toolkit_serves(tmp_path, newer):
     fake_toolkit(tmp_path, version=newer)
-    assert build.find_toolkit({"CUDA_HOME": str(tmp_path)}, []).version == newer
+    assert toolkit.find_toolkit({"CUDA_HOME": str(tmp_path)}, []).version == newer
 
 
-def test_only_an_old_toolkit_ends_in_what_to_install(build, tmp_path):
+def test_only_an_old_toolkit_ends_in_what_to_install(tmp_path):
     fake_toolkit(tmp_path, version="12.9.86")
     with pytest.raises(SystemExit) as raised:
-        build.find_toolkit({"CUDA_HOME": str(tmp_path), "PATH": ""}, [])
+        toolkit.find_toolkit({"CUDA_HOME": str(tmp_path), "PATH": ""}, [])
     text = sentence(raised)
     assert "is 12.9.86" in text and str(tmp_path) in text
     assert "pip install 'nvidia-cuda-nvcc==13.0.*'" in text
 
 
-def test_no_toolkit_ends_in_what_to_install(build, tmp_path):
+def test_no_toolkit_ends_in_what_to_install(tmp_path):
     with pytest.raises(SystemExit) as raised:
-        build.find_toolkit({"PATH": ""}, [str(tmp_path)])
+        toolkit.find_toolkit({"PATH": ""}, [str(tmp_path)])
     text = sentence(raised)
     assert "no nvcc in CUDA_HOME, on PATH or among the wheels" in text
     for wheel in ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime"):
         assert f"'{wheel}==13.0.*'" in text
 
 
-def test_a_toolkit_without_compiler_headers_or_life_is_named(build, tmp_path):
+def test_a_toolkit_without_compiler_headers_or_life_is_named(tmp_path):
     fake_toolkit(tmp_path / "bare", headers=False)
     write_script(tmp_path / "dead/nvcc", "exit 1")
     environ = {"CUDA_HOME": str(tmp_path / "empty"), "PATH": str(tmp_path / "dead")}
     (tmp_path / "site/nvidia").mkdir(parents=True)
     (tmp_path / "site/nvidia/cu13").symlink_to(tmp_path / "bare")
     with pytest.raises(SystemExit) as raised:
-        build.find_toolkit(environ, [str(tmp_path / "site")])
+        toolkit.find_toolkit(environ, [str(tmp_path / "site")])
     text = sentence(raised)
     assert "CUDA_HOME has no" in text
     assert "(from PATH) does not run" in text
     assert "has no cuda.h and cuda_fp16.h beside it" in text
 
 
-def test_requirements_pin_every_compiler_wheel_alike(build):
+def test_requirements_pin_every_compiler_wheel_alike():
     requirements = (ROOT / "pyproject.toml").read_text().split("[project]")[0]
     for wheel in ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime"):
         assert f'"{wheel}==13.0.*;' in requirements
-        assert f"'{wheel}==13.0.*'" in build.TOOLKIT_WHEELS
+        assert f"{wheel}==13.0.*" in toolkit.TOOLKIT_WHEELS
 
 
 # ---- architectures ----
 
 
-def test_architectures_are_read_from_nvcc_itself(build, tmp_path):
+def test_architectures_are_read_from_nvcc_itself(tmp_path):
     nvcc = fake_toolkit(tmp_path)
-    assert build.supported_architectures(str(nvcc)) == SUPPORTED
+    assert targets.supported_architectures(str(nvcc)) == SUPPORTED
+
+
+def no_gpu():
+    return []
+
+
+def never():
+    raise AssertionError("whoever says what to build for is not asked what is there")
 
 
 @pytest.mark.parametrize(
     ("wanted", "chosen"),
     [
-        (None, ["75", "80", "86", "89", "90", "90a", "100", "120"]),
-        (" ", ["75", "80", "86", "89", "90", "90a", "100", "120"]),
+        ("all", ["75", "80", "86", "89", "90", "90a", "100", "120"]),
         ("90a", ["90a"]),
         ("90a,80", ["80", "90a"]),
         ("100 75;75", ["75", "100"]),
         ("sm_90a,compute_80", ["80", "90a"]),
     ],
 )
-def test_chosen_architectures(build, wanted, chosen):
-    assert build.chosen_architectures(wanted, SUPPORTED) == chosen
+def test_chosen_architectures(wanted, chosen):
+    assert targets.named(wanted, SUPPORTED) == chosen
+    built, line = targets.chosen_targets(wanted, SUPPORTED, never)
+    assert sorted([*built.machine, *built.on_request]) == sorted(chosen)
+    assert line.startswith("building for compute capability ")
+    assert "\n" not in line
 
 
 @pytest.mark.parametrize("wanted", ["70", "90b", "native", "75,abc"])
-def test_an_unsupported_architecture_lists_those_there_are(build, wanted):
+def test_an_unsupported_architecture_lists_those_there_are(wanted):
     with pytest.raises(SystemExit) as raised:
-        build.chosen_architectures(wanted, SUPPORTED)
+        targets.chosen_targets(wanted, SUPPORTED, never)
     text = sentence(raised)
     assert wanted.split(",")[-1] in text and ",".join(SUPPORTED) in text
 
 
-def codes(build, architectures):
-    flags = build.code_flags(architectures)
-    assert flags[::2] == ["-gencode"] * len(architectures)
-    return [flag.partition("code=")[2] for flag in flags[1::2]]
-
-
-def test_ptx_reaches_every_gpu_that_machine_code_does_not(build):
-    default = codes(build, build.ARCHITECTURES)
+def test_ptx_reaches_every_gpu_that_machine_code_does_not():
     # 10.x is followed by 12.x, so 11.x takes the PTX of 10.0; whatever is newer takes 12.0's.
-    assert default[-2:] == ["[sm_100,compute_100]", "[sm_120,compute_120]"]
-    assert default[:-2] == ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
-    assert codes(build, ["80", "90a"]) == ["[sm_80,compute_80]", "sm_90a"]
-    assert codes(build, ["75", "90"]) == ["[sm_75,compute_75]", "[sm_90,compute_90]"]
-    assert codes(build, ["90a"]) == ["sm_90a"]
+    plain = ("75", "80", "86", "89", "90", "100", "120")
+    assert targets.of_list(targets.ALL) == Targets(plain, ("100", "120"), ("90a",))
+    assert targets.of_list(["80", "90a"]) == Targets(("80", "90a"), ("80",))
+    assert targets.of_list(["75", "90"]) == Targets(("75", "90"), ("75", "90"))
+    assert targets.of_list(["90a"]) == Targets(("90a",))
 
 
-def test_an_architecture_that_adds_nothing_is_left_out(build):
-    plain, special = "int x;", "#ifdef __CUDA_ARCH_FEAT_SM90_ALL"
-    assert build.worthwhile(["90", "90a", "100"], plain) == ["90", "100"]
-    assert build.worthwhile(["90", "90a", "100"], special) == ["90", "90a", "100"]
-    assert build.worthwhile(["80", "90a"], plain) == ["80", "90a"]
+@pytest.mark.parametrize("wanted", [None, "", " "])
+def test_without_a_gpu_ptx_alone_is_built_and_one_line_says_so(wanted):
+    built, line = targets.chosen_targets(wanted, SUPPORTED, no_gpu)
+    assert (built.machine, built.ptx) == ((), ("75",))
+    for words in ("no GPU here", "PTX of 7.5", "GPUKERN_ARCHS=all", "GPUKERN_ARCHS=90a"):
+        assert words in line
+    assert "\n" not in line
 
 
-def test_wgmma_architecture_is_named_in_full(build):
-    assert build.code_flags(["90a"]) == ["-gencode", "arch=compute_90a,code=sm_90a"]
+def test_a_gpu_that_is_there_is_built_for():
+    built, line = targets.chosen_targets(None, SUPPORTED, lambda: ["86", "90"])
+    assert built == Targets(("86", "90"), ("90",), ("90a",))
+    assert "this machine's GPU, compute capability 8.6 and 9.0 (" in line
+    assert "GPUKERN_ARCHS=all" in line
+
+
+def test_a_gpu_that_this_nvcc_does_not_know_gets_ptx():
+    built, line = targets.chosen_targets(None, SUPPORTED, lambda: ["130"])
+    assert (built.machine, built.ptx) == ((), ("75",))
+    assert "this nvcc makes no machine code for 13.0" in line and "PTX of 7.5" in line
+    built, line = targets.chosen_targets(None, SUPPORTED, lambda: ["80", "130"])
+    assert (built.machine, built.ptx) == (("80",), ("75", "80"))
+    assert "capability 8.0; this nvcc makes no machine code for 13.0" in line
+
+
+def test_what_a_source_asks_for_decides_what_it_is_compiled_for():
+    default, _ = targets.chosen_targets(None, SUPPORTED, no_gpu)
+    assert default.for_source([]) == Targets((), ("75",))
+    assert default.for_source({"90a"}) == Targets(("90a",), ("75",))
+    assert default.for_source({"80", "75"}) == Targets((), ("75", "80"))
+    every = targets.of_list(targets.ALL)
+    assert "90a" not in every.for_source({"80"}).machine
+    assert every.for_source({"90a"}).machine == ("75", "80", "86", "89", "90a", "100", "120")
+    assert targets.of_list(["90a"]).for_source([]).machine == ("90a",)
+
+
+def test_what_a_source_asks_for_is_found_in_its_headers_too(tmp_path):
+    folder = tmp_path / "cuda"
+    for name, text in {
+        "matmul/wgmma.cu": '#include "device.cuh"\n#include "hopper.cuh"\n',
+        "matmul/mma.cu": '#include "near.cuh"\n#if __CUDA_ARCH__ >= 800\n',
+        "matmul/near.cuh": '#  include "device.cuh"\n#if __CUDA_ARCH__ > 860\n',
+        "plain.cu": '#include "device.cuh"\n#include <cuda_fp16.h>\n#include "gone.cuh"\n',
+        "hopper.cuh": '#include "hopper.cuh"\n#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n',
+        "device.cuh": "// __CUDA_ARCH_FEAT_SM90_ALL is\n/* __CUDA_ARCH__ >= 900 */\n",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    asked = {name: targets.requests(folder / name, folder) for name in ("plain.cu", "hopper.cuh")}
+    assert asked == {"plain.cu": set(), "hopper.cuh": {"90a"}}
+    assert targets.requests(folder / "matmul/wgmma.cu", folder) == {"90a"}
+    assert targets.requests(folder / "matmul/mma.cu", folder) == {"80", "86"}
+
+
+def test_the_gpus_of_this_machine_are_the_drivers(tmp_path):
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("the fake driver needs gcc")
+    source = ROOT / "tests/fake_driver.c"
+    library = tmp_path / "libcuda.so.1"
+    command = [compiler, "-shared", "-fPIC", str(source), "-o", str(library), "-lpthread"]
+    subprocess.run(command, check=True)
+    code = "from build_tools.targets import installed_gpus; print(*installed_gpus())"
+
+    def found(**settings):
+        environ = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), **settings}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.split()
+
+    assert found() == ["90"]
+    assert found(FAKE_DEVICES="2", FAKE_CAPABILITY="121") == ["121"]
+    assert found(FAKE_DEVICES="0") == found(FAKE_INIT="100") == []
+    library.write_bytes(b"no library")
+    assert found() == []
 
 
 # ---- nothing twice ----
 
 
 @pytest.fixture
-def bench(build, tmp_path, monkeypatch):
+def bench(tmp_path, monkeypatch):
     """A source tree of one file, and a function that makes its step and counts compilations."""
-    monkeypatch.setattr(build, "ROOT", tmp_path)
+    monkeypatch.setattr(steps, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
     monkeypatch.setenv("FAKE_HEADER", "one.h")
@@ -227,14 +311,14 @@ def bench(build, tmp_path, monkeypatch):
     tool = write_script(tmp_path / "cc", FAKE_COMPILE)
 
     def compile_once(**changes):
-        step = {
+        words = {
             "output": Path("made/one.o"),
             "tool": [str(tool)],
             "flags": ["-O2"],
             "source": "one.c",
             "identity": "cc 1.0",
         }
-        build.perform(build.Step(**(step | changes)))
+        steps.perform(steps.Step(**(words | changes)))
         log = tmp_path / "log"
         return len(log.read_text().splitlines()) if log.exists() else 0
 
@@ -324,23 +408,23 @@ def test_a_failing_compilation_shows_all_and_leaves_nothing(bench, tmp_path, cap
     assert bench() == 3
 
 
-def test_a_first_failure_ends_the_build(build, bench, tmp_path):
+def test_a_first_failure_ends_the_build(bench, tmp_path):
     edit(tmp_path / "one.c", "#error\n")
     tool = [str(tmp_path / "cc")]
-    steps = [build.Step(Path(f"{n}.o"), tool, [], "one.c", "cc 1.0") for n in range(50)]
+    chains = [[steps.Step(Path(f"{n}.o"), tool, [], "one.c", "cc 1.0")] for n in range(50)]
     with pytest.raises(SystemExit):
-        build.perform_all(steps, jobs=1)
+        steps.perform_all(chains, 1, lambda step, made: None)
     assert len((tmp_path / "log").read_text().splitlines()) < 50
 
 
-def test_reported_inputs_are_the_projects_own(build, tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "ROOT", tmp_path / "tree")
+def test_reported_inputs_are_the_projects_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(steps, "ROOT", tmp_path / "tree")
     report = (
         "made/x.o: csrc/x.c csrc/../cuda/y.h \\\n"
         f" {tmp_path}/tree/cuda/with\\ space.h /usr/include/stdio.h \\\n"
         f" {tmp_path}/generated/rows.h\n"
     )
-    assert build.reported_inputs(report, tmp_path / "generated") == [
+    assert steps.reported_inputs(report, tmp_path / "generated") == [
         "csrc/x.c",
         "cuda/y.h",
         "cuda/with space.h",
@@ -351,23 +435,35 @@ def test_reported_inputs_are_the_projects_own(build, tmp_path, monkeypatch):
 # ---- a whole build, with scripts for compilers ----
 
 
+# What the fake nvcc turns into itself.
+KERNELS = """.version 9.0
+.target sm_75
+.visible .entry gk_b() { ret; }
+.visible .entry gk_a() { ret; }
+"""
+
+
 @pytest.fixture
 def project(tmp_path):
     """A small source tree with setup.py, and a function that builds it."""
     tree = tmp_path / "tree"
     for name, text in {
         "csrc/module.c": "module\n",
-        "cuda/one.cu": "kernels\n",
-        "cuda/two.cu": "kernels\n",
+        "csrc/device/cuda/images.c": "images\n",
+        "cuda/matmul/01_naive.cu": KERNELS,
+        "cuda/one.cu": KERNELS,
+        "cuda/two.cu": KERNELS,
         "cuda/sim/bodies.cpp": "bodies\n",
+        "cuda/sim/none_of_ours.cu": "not compiled\n",
         "python/gpukern/__init__.py": "",
         "README.md": "",
         "LICENSE": "",
     }.items():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         edit(tree / name, text)
-    for name in ("setup.py", "pyproject.toml"):
-        (tree / name).write_text((ROOT / name).read_text())
+    for path in [ROOT / "setup.py", ROOT / "pyproject.toml", *(ROOT / "build_tools").glob("*.py")]:
+        (tree / path.relative_to(ROOT)).parent.mkdir(exist_ok=True)
+        (tree / path.relative_to(ROOT)).write_text(path.read_text())
     fake_toolkit(tmp_path / "cuda")
     for name in ("gcc", "g++"):
         write_script(tmp_path / "bin" / name, FAKE_COMPILE)
@@ -392,31 +488,105 @@ def project(tmp_path):
 
 
 def test_a_build_and_the_next_one(project, tmp_path):
-    done, log = project(GPUKERN_ARCHS="90a")
+    done, log = project(GPUKERN_ARCHS="80,90a")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "tree/python/gpukern/_core.abi3.so").exists()
-    assert sum("-fatbin" in line for line in log) == 2
-    assert sum("-DGK_FAMILY=" in line for line in log) == 2
+    for words in ("-arch=compute_80", "-arch=compute_90a", "-arch=sm_80", "-arch=sm_90a"):
+        assert sum(words in line for line in log) == 3
+    packed = [line for line in log if line.startswith("fatbinary") and "kind=elf" in line]
+    assert len(packed) == 3
+    assert all(line.count("kind=elf") == 2 and "kind=ptx" not in line for line in packed)
+    assert sum("kind=ptx,sm=80" in line for line in log) == 6, "two kernels a file"
+    assert not any("kind=ptx,sm=90a" in line for line in log)
+    assert sum("-DGK_FAMILY=" in line for line in log) == 3
     assert "-shared" in log[-1] and "cuda" not in log[-1].split("-ldl")[1]
-    assert any('-DGK_ARCHITECTURES="90a"' in line for line in log)
+    about = [line for line in log if '-DGK_ARCHITECTURES="80 90a"' in line]
+    assert len(about) == 1, "no other object depends on the architectures"
+    assert '-DGK_MACHINE_CODE_FOR="80 90a"' in about[0] and '-DGK_PTX_OF="80"' in about[0]
     for line in log:
-        assert line in done.stdout.replace("'", "")
-    done, log = project(GPUKERN_ARCHS="90a")
+        assert line.startswith("fatbinary") or line in done.stdout.replace("'", "")
+    done, log = project(GPUKERN_ARCHS="80,90a")
     assert done.returncode == 0 and len(log) == 1 and "-shared" in log[0]
+
+
+def test_another_architecture_compiles_what_it_adds(project):
+    project(GPUKERN_ARCHS="80")
+    done, log = project(GPUKERN_ARCHS="80,90a")
+    assert done.returncode == 0, done.stderr
+    compiled = [line for line in log if "-o " in line and "-shared" not in line]
+    assert all("90a" in line or "images.c" in line or ".S" in line for line in compiled)
+    assert sum(".cu " in line for line in compiled) == 3
+    done, log = project(GPUKERN_ARCHS="80")
+    assert [line for line in log if "-shared" not in line] == []
+
+
+def test_one_changed_file_of_kernels_is_one_compilation(project, tmp_path):
+    project(GPUKERN_ARCHS="80")
+    edit(tmp_path / "tree/cuda/matmul/01_naive.cu", KERNELS.replace("gk_a", "gk_c"))
+    _, log = project(GPUKERN_ARCHS="80")
+    assert sum(".cu " in line for line in log) == 1
+
+
+def test_machine_code_for_90a_alone_builds(project, tmp_path):
+    done, log = project(GPUKERN_ARCHS="90a")
+    assert done.returncode == 0, done.stderr
+    assert not any("kind=ptx" in line for line in log)
+    header = tmp_path / "tree/build/gpukern/objects/90a/gk_images.h"
+    assert header.read_text().splitlines() == [
+        "GK_MACHINE_CODE(matmul_01_naive, 90, 1)",
+        "GK_MACHINE_CODE(one, 90, 1)",
+        "GK_MACHINE_CODE(two, 90, 1)",
+    ]
+
+
+def test_what_only_90a_has_is_built_where_a_file_asks(project, tmp_path):
+    (tmp_path / "tree/cuda/two.cuh").write_text("// as asked\n#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n")
+    edit(tmp_path / "tree/cuda/two.cu", f'{KERNELS}#include "two.cuh" ;\n')
+    libraries = tmp_path / "no driver"
+    libraries.mkdir()
+    (libraries / "libcuda.so.1").write_text("")
+    done, log = project(LD_LIBRARY_PATH=str(libraries))
+    assert done.returncode == 0, done.stderr
+    assert "gpukern: no GPU here, so building PTX of 7.5 alone" in done.stdout
+    machine = [line for line in log if "-arch=sm_" in line]
+    assert len(machine) == 1 and "sm_90a" in machine[0] and "two" in machine[0]
+    assert sum("-arch=compute_75" in line for line in log) == 3
+    about = next(line for line in log if "GK_ARCHITECTURES" in line)
+    assert '-DGK_MACHINE_CODE_FOR="" ' in about and '-DGK_ARCHITECTURES="75 90a"' in about
 
 
 def test_generated_files_list_every_family(project, tmp_path):
     project(GPUKERN_ARCHS="80")
-    made = tmp_path / "tree/build/gpukern/objects-80"
-    assert (made / "gk_families.h").read_text() == "GK_FAMILY(one)\nGK_FAMILY(two)\n"
+    made = tmp_path / "tree/build/gpukern/objects"
+    families = [f"GK_FAMILY({name})" for name in ("matmul_01_naive", "one", "two")]
+    assert (made / "gk_families.h").read_text().splitlines() == families
     assert (made / "gk_family_rows.h").read_text().splitlines()[:3] == [
-        '#define GK_FAMILY_NAME "one"',
-        '#include "one.cu"',
+        '#define GK_FAMILY_NAME "matmul_01_naive"',
+        '#include "matmul/01_naive.cu"',
         "#undef GK_FAMILY_NAME",
     ]
-    assembly = (made / "fatbins.S").read_text()
-    assert '.incbin "build/gpukern/fatbins-80/two.fatbin"' in assembly
+    assert (made / "80-ptx80/gk_images.h").read_text().splitlines()[2:4] == [
+        "GK_MACHINE_CODE(one, 80, 0)",
+        "GK_PTX(one, 80)",
+    ]
+    assembly = (made / "80-ptx80/embedded.S").read_text()
+    assert "gk_machine_two:\n" in assembly and "gk_ptx_80_two:\n" in assembly
+    assert '.incbin "build/gpukern/kernels/80/matmul_01_naive.kernels"' in assembly
     assert ".note.GNU-stack" in assembly
+
+
+def test_the_simulator_knows_a_file_by_its_path(project):
+    _, log = project(GPUKERN_ARCHS="80")
+    bodies = [line for line in log if "bodies.cpp" in line]
+    assert sum('-DGK_FAMILY_FILE="matmul/01_naive.cu"' in line for line in bodies) == 1
+    assert sum("-DGK_FAMILY=matmul_01_naive " in line for line in bodies) == 1
+
+
+def test_a_kernel_is_found_by_its_name_in_what_is_embedded(project, tmp_path):
+    project(GPUKERN_ARCHS="80")
+    blob = (tmp_path / "tree/build/gpukern/kernels/80/one.kernels").read_bytes()
+    assert blob.index(b"gk_a\0gk_b\0") > 0
+    assert blob.count(b"kind=ptx,sm=80") == 2
 
 
 def test_sanitized_objects_are_kept_apart_and_share_the_kernels(project):
@@ -434,7 +604,7 @@ def test_a_closed_source_tree_builds_elsewhere(project, tmp_path):
     (tmp_path / "tree/build/gpukern").write_text("not a folder")
     done, log = project(GPUKERN_ARCHS="80")
     assert done.returncode == 0, done.stderr
-    assert sum("-fatbin" in line for line in log) == 2
+    assert sum("-arch=compute_80" in line for line in log) == 3
     assert (tmp_path / "tree/build/gpukern").read_text() == "not a folder"
 
 

@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 
 import gpukern
-from gpukern import _core, ceilings, comparison, rows, timing
-from gpukern.contenders import Contender, DeviceSide, Peer, installed
+from gpukern import _core
+from gpukern.bench import filling
+from gpukern.bench import rows as told
+from gpukern.bench.clock import ceilings
+from gpukern.bench.clock import device as clock
+from gpukern.bench.contenders.registry import REGISTERED, Peer
+from gpukern.bench.model import row as rows
+from gpukern.bench.model.contender import Contender, DeviceSide
+from gpukern.machine.inventory import installed
 
 SEED = 20260102
 
@@ -244,7 +251,7 @@ class TestNoSynchronization:
         assert row.status == rows.RIGHT
         assert any("stream of its own" in flag for flag in row.flags)
         least = row.bytes_moved / 20e12
-        assert row.on_device.value > max(least, timing._SHORTEST)
+        assert row.on_device.value > max(least, clock._SHORTEST)
 
 
 class TestL2Resident:
@@ -256,8 +263,8 @@ class TestL2Resident:
 
     def test_it_is_named_in_the_row(self, monkeypatch):
         slow = ceilings.Limits(1.0, 1.0, {})
-        monkeypatch.setattr(comparison, "measure_limits", lambda: slow)
-        monkeypatch.setattr(comparison, "is_simulated", lambda entry: False)
+        monkeypatch.setattr(filling, "measure_limits", lambda: slow)
+        monkeypatch.setattr(told, "is_simulated", lambda entry: False)
         result = gpukern.compare("add", [64], None, ["gpukern"], rounds=1, simulated=True)
         for row in result.rows:
             (flag,) = (one for one in row.flags if one.startswith("warm"))
@@ -293,7 +300,7 @@ class TestOutOfBounds:
 
     def test_one_element_too_many(self):
         """The same through a kernel, so that it runs on the GPU too."""
-        from gpukern.regions import Memory
+        from gpukern.bench.checking.regions import Memory
 
         def run(inputs: object, out: object) -> None:
             count = int(np.prod(out.shape))
@@ -322,8 +329,6 @@ class TestOverwrittenInput:
 
 
 def test_a_decorated_function_takes_part():
-    from gpukern.contenders import REGISTERED
-
     @gpukern.contender("add")
     def mine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a + b

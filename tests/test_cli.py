@@ -13,11 +13,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 import gpukern
-from gpukern import _core, doctor, evidence, inventory, libraries, units
+from gpukern import _core
+from gpukern.bench.contenders.registry import PEERS, Peer
+from gpukern.bench.model.contender import Contender
 from gpukern.cli import main
-from gpukern.contenders import PEERS, Contender, Peer
-from gpukern.devices import Device
-from gpukern.evidence import Evidence, Outcome
+from gpukern.machine import doctor, evidence, inventory, libraries
+from gpukern.machine.checks import driver as driver_checks
+from gpukern.machine.checks.finding import Finding
+from gpukern.machine.devices import Device
+from gpukern.machine.evidence import Evidence, Outcome
+from gpukern.text import units
 
 
 def run(*arguments: str) -> Result:
@@ -222,7 +227,7 @@ NOTES = {
 }
 
 
-def cured(findings: list[doctor.Finding], level: str) -> str:
+def cured(findings: list[Finding], level: str) -> str:
     return "\n".join(f"{f.text} -> {f.cure}" for f in findings if f.level == level)
 
 
@@ -244,10 +249,10 @@ def test_doctor_notes_what_is_odd_but_works(state):
     assert doctor.healthy(findings), findings
 
 
-@pytest.mark.parametrize("status", sorted(doctor.STATUS_CURES))
+@pytest.mark.parametrize("status", sorted(driver_checks.STATUS_CURES))
 def test_doctor_cures_each_status_of_the_driver(status):
     findings = doctor.examine(failing(status))
-    text, cure = doctor.STATUS_CURES[status]
+    text, cure = driver_checks.STATUS_CURES[status]
     assert f"{text} ({status}) -> {cure}" in cured(findings, "broken")
 
 
@@ -279,7 +284,7 @@ def test_doctor_on_working_wsl():
 
 def test_every_check_is_exercised_here():
     everything = [seen for seen, *_ in FAULTS.values()] + [seen for seen, _ in NOTES.values()]
-    everything += [failing(status) for status in doctor.STATUS_CURES]
+    everything += [failing(status) for status in driver_checks.STATUS_CURES]
     silent = [
         check.__name__
         for check in doctor.CHECKS
@@ -297,7 +302,7 @@ def test_doctor_looks_at_this_machine():
 
 def test_evidence_of_a_misspelt_device(script):
     code = (
-        "from gpukern import evidence, doctor; seen = evidence.collect();"
+        "from gpukern.machine import evidence, doctor; seen = evidence.collect();"
         "print(doctor.examine(seen))"
     )
     done = script(code, GPUKERN_DEVICE="gpu")
@@ -416,7 +421,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, *functions: Any) -> None:
         return [Contender("planted", f.__name__, f) for f in functions]
 
     planted = Peer("planted", "planted", offer, needs_gpu=False)
-    monkeypatch.setattr("gpukern.contenders.PEERS", (PEERS[0], planted))
+    monkeypatch.setattr("gpukern.bench.contenders.registry.PEERS", (PEERS[0], planted))
 
 
 def test_compare_right(tmp_path):

@@ -14,10 +14,22 @@ import numpy as np
 import pytest
 
 import gpukern
-from gpukern import _core, bounds, cases, comparison, conditions, plans, timing
-from gpukern.cases import check, make_case
-from gpukern.contenders import PEERS, Absent, Contender, DeviceSide, Peer, gather, installed, select
-from gpukern.trials import make_trials
+from gpukern import _core
+from gpukern.bench import comparison, filling
+from gpukern.bench.cases import bounds, plans
+from gpukern.bench.cases.trials import make_trials
+from gpukern.bench.checking.verdict import check
+from gpukern.bench.clock import wall
+from gpukern.bench.clock.device import DeviceClock
+from gpukern.bench.contenders.registry import PEERS, Peer, gather, select
+from gpukern.bench.model import case as cases
+from gpukern.bench.model.case import make_case
+from gpukern.bench.model.contender import Absent, Contender, DeviceSide, Work
+from gpukern.bench.model.dtypes import numpy_dtype
+from gpukern.bench.model.row import WRONG, Row
+from gpukern.bench.model.settings import Effort, make_settings
+from gpukern.machine import conditions
+from gpukern.machine.inventory import installed
 
 SEED = 20260101
 
@@ -31,14 +43,14 @@ def planted(end_to_end: Callable[..., object], device: DeviceSide | None = None)
     return Peer("planted", "planted", offer, needs_gpu=False)
 
 
-def only_row(op: str, size: object, dtype: str, peer: Peer) -> comparison.Row:
+def only_row(op: str, size: object, dtype: str, peer: Peer) -> Row:
     result = gpukern.compare(op, [size], dtype, [peer], seed=SEED, rounds=1)
     (row,) = result.rows
     return row
 
 
-def assert_wrong(row: comparison.Row) -> None:
-    assert row.status == comparison.WRONG
+def assert_wrong(row: Row) -> None:
+    assert row.status == WRONG
     assert row.detail
     assert row.end_to_end is None and row.on_device is None and row.warm is None
 
@@ -184,7 +196,7 @@ class TestBounds:
 
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
     def test_one_rounding_is_inside_and_two_ulps_are_not(self, dtype):
-        kind = cases.numpy_dtype(dtype)
+        kind = numpy_dtype(dtype)
         exact = np.float64(1) + np.float64(1) / 3
         error = bounds.rounding(exact, dtype)
         assert abs(float(kind.type(exact)) - exact) <= error
@@ -380,9 +392,9 @@ class TestResult:
         seen: list[tuple[str, int, int]] = []
         result = comparison.Comparison(1, conditions.describe_machine())
         plan = plans.plan(["add", "sum"], [9], "float32")
-        settings = comparison.make_settings("both", "default", 1, False)
+        settings = make_settings("both", "default", 1, False)
         entrants = select(["numpy", "gpukern"])
-        comparison.fill(result, plan, entrants, settings, lambda *x: seen.append(x))
+        filling.fill(result, plan, entrants, settings, lambda *x: seen.append(x))
         *_, (last, done, total) = seen
         assert last == "done"
         assert done == total > len(result.rows)
@@ -397,7 +409,7 @@ class TestTiming:
         assert result.rows[0].end_to_end.rounds == 7
 
     def test_at_least_so_many_and_then_the_budget(self):
-        effort = timing.Effort(seconds=0.5, least=3)
+        effort = Effort(seconds=0.5, least=3)
         assert not effort.enough(2, 100.0)
         assert not effort.enough(3, 0.4)
         assert effort.enough(3, 0.6)
@@ -405,20 +417,20 @@ class TestTiming:
 
     def test_a_short_call_is_the_median_of_a_few(self):
         calls: list[int] = []
-        timing.end_to_end(lambda: calls.append(1))
+        wall.end_to_end(lambda: calls.append(1))
         assert len(calls) == 5
 
     def test_a_long_call_is_taken_once(self):
         import time
 
-        spent = timing.end_to_end(lambda: time.sleep(0.01))
+        spent = wall.end_to_end(lambda: time.sleep(0.01))
         assert 0.01 <= spent < 0.1
 
     def test_the_device_clock_sees_the_work(self):
         a = _core.to_device(np.ones((64, 64), np.float32))
         out = _core.empty((64, 64))
-        work = timing.Work(lambda: _core.add(a, a, out=out))
-        clock = timing.DeviceClock()
+        work = Work(lambda: _core.add(a, a, out=out))
+        clock = DeviceClock()
         sample = clock.sample(work, clock.pace(work))
         assert sample is not None
         assert 0 < sample.warm < 1
@@ -427,7 +439,7 @@ class TestTiming:
         import gc
 
         assert gc.isenabled()
-        with pytest.raises(ZeroDivisionError), timing.no_collection():
+        with pytest.raises(ZeroDivisionError), wall.no_collection():
             assert not gc.isenabled()
             _ = 1 / 0
         assert gc.isenabled()
@@ -469,9 +481,9 @@ class TestPeers:
         fake.ElementwiseKernel = lambda *_: np.add
         fake.cuda = types.SimpleNamespace(is_available=lambda: True)
         monkeypatch.setitem(sys.modules, "cupy", fake)
-        monkeypatch.delitem(sys.modules, "gpukern.peers.cupy_", raising=False)
-        adapter = importlib.import_module("gpukern.peers.cupy_")
-        monkeypatch.delitem(sys.modules, "gpukern.peers.cupy_")
+        monkeypatch.delitem(sys.modules, "gpukern.bench.contenders.cupy_", raising=False)
+        adapter = importlib.import_module("gpukern.bench.contenders.cupy_")
+        monkeypatch.delitem(sys.modules, "gpukern.bench.contenders.cupy_")
         if _core.backend() != "sim":
             pytest.skip("device memory is not the host's")
         for op in cases.OPERATIONS:

@@ -317,6 +317,47 @@ gk.add(a, a)
         assert word in sentence
 
 
+BUILD = _core.build_report()
+LOADED = """
+import ctypes
+def loaded():
+    driver = ctypes.CDLL("libcuda.so.1")
+    return (ctypes.c_char * 4096).in_dll(driver, "fake_modules").value.decode().split()
+"""
+
+
+@pytest.mark.skipif(not BUILD["ptx"], reason="this build has no PTX")
+def test_a_kernels_own_ptx_is_loaded_where_no_machine_code_serves(on_fake):
+    code = """
+device = gk.to_device(a)
+steps = [loaded()]
+for name in ("add", "add", "subtract", "max", "min"):
+    getattr(gk, name)(device)  if name in ("max", "min") else getattr(gk, name)(device, device)
+    steps.append(loaded())
+print(json.dumps(steps))
+"""
+    settings = {"FAKE_MACHINE_CODE": 209, "FAKE_CAPABILITY": BUILD["ptx"][-1]}
+    none, first, again, *others = answers(on_fake(LOADED + code, **settings))
+    assert none == []
+    assert first == again == [f"p{BUILD['ptx'][-1]}"], "no other kernel is compiled"
+    assert len(others[0]) == 2
+    assert others[1] == others[2], "max and min are one kernel"
+
+
+@pytest.mark.skipif(not BUILD["machine_code"], reason="this build has no machine code")
+def test_machine_code_is_loaded_a_file_at_a_time(on_fake):
+    code = """
+device = gk.to_device(a)
+gk.add(device, device)
+gk.add(device, device, variant="f32")
+print(json.dumps(loaded()))
+"""
+    architecture = BUILD["machine_code"][0].rstrip("af")
+    done = answers(on_fake(LOADED + code, FAKE_CAPABILITY=architecture))
+    assert done[0] == f"m{architecture}"
+    assert all(image[0] == "m" for image in done)
+
+
 def test_a_device_that_is_too_small(on_fake):
     code = """
 b = np.ones(200, np.float32)
@@ -417,8 +458,10 @@ def test_the_devices_of_this_machine():
 
 def test_the_build():
     report = _core.build_report()
-    assert set(report) == {"architectures", "nvcc", "compiler", "families"}
-    assert {"elementwise", "sum", "matmul", "transpose", "copy"} <= set(report["families"])
+    lists = {"architectures", "machine_code", "ptx", "families"}
+    assert set(report) == {"nvcc", "compiler", *lists}
+    assert len(set(report["families"])) == len(report["families"]) > 0
+    assert {*report["machine_code"], *report["ptx"]} <= set(report["architectures"])
     assert report["nvcc"].startswith("13.")
     assert report["architectures"]
     assert all(isinstance(name, str) for name in report["architectures"])

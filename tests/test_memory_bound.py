@@ -15,10 +15,11 @@ import pytest
 
 import gpukern
 from gpukern import _core
-from gpukern.contenders import Contender, DeviceSide, Peer
-from gpukern.intervals import Figure
-from gpukern.peers import cub_
-from gpukern.rows import RIGHT, WRONG, Row
+from gpukern.bench.contenders import cub_
+from gpukern.bench.contenders.registry import Peer
+from gpukern.bench.model.contender import Contender, DeviceSide
+from gpukern.bench.model.intervals import Figure
+from gpukern.bench.model.row import RIGHT, WRONG, Row
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "memory_bound.py"
 

@@ -138,7 +138,7 @@ class Numba:
         pytest.importorskip("numba", reason="Numba is not installed")
         # By way of the adapter, which knows what a newer NumPy has to be given first.
         self.cuda = pytest.importorskip(
-            "gpukern.peers.numba_", reason="Numba has no CUDA here"
+            "gpukern.bench.contenders.numba_", reason="Numba has no CUDA here"
         ).cuda
         if not self.cuda.is_available():
             pytest.skip("this Numba sees no GPU")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpukern.contenders import installed
+from gpukern.machine.inventory import installed
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))

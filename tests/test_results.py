@@ -14,11 +14,17 @@ import pytest
 from click.testing import CliRunner
 
 import gpukern
-from gpukern import _core, caselists, ceilings, conditions, intervals, regression, report, timing
+from gpukern import _core
+from gpukern.bench.cases import lists
+from gpukern.bench.clock import ceilings
+from gpukern.bench.clock.device import Pace
+from gpukern.bench.model import changes, intervals
+from gpukern.bench.model.intervals import Figure
+from gpukern.bench.model.row import FIGURES, RIGHT, Row
+from gpukern.bench.showing import sheets
 from gpukern.cli import main
-from gpukern.devices import Device
-from gpukern.intervals import Figure
-from gpukern.rows import FIGURES, RIGHT, Row
+from gpukern.machine import conditions
+from gpukern.machine.devices import Device
 
 
 def exactly(value: float, spread: float = 0.01) -> Figure:
@@ -128,15 +134,15 @@ class TestRegression:
         return now
 
     def test_what_became_slower(self):
-        found = [c for c in regression.changes(made_up(), self.slower()) if c.verdict != "same"]
+        found = [c for c in changes.changes(made_up(), self.slower()) if c.verdict != "same"]
         assert [(one.row.contender, one.name, one.verdict) for one in found] == [
             ("PyTorch", "on_device", "slower")
         ]
 
     def test_ratios_that_do_not_agree(self):
-        same = regression.agreement(made_up(), made_up())
+        same = changes.agreement(made_up(), made_up())
         assert same.share == 0
-        apart = regression.agreement(made_up(), self.slower())
+        apart = changes.agreement(made_up(), self.slower())
         assert len(apart.apart) == 1
         assert f"1 of {apart.compared} ratios" in str(apart)
 
@@ -176,7 +182,7 @@ class TestTables:
     def test_modes(self):
         both, device = made_up(), replace(made_up(), mode="device")
         whole = replace(made_up(), mode="end-to-end")
-        counts = [len(list(report.sheets(one))) for one in (both, device, whole)]
+        counts = [len(list(sheets.sheets(one))) for one in (both, device, whole)]
         assert counts == [2, 1, 1]
 
     def test_unknown_names(self):
@@ -249,14 +255,14 @@ class TestPlots:
 
 
 class TestCaseLists:
-    pytestmark = pytest.mark.skipif(not caselists.names(), reason="the tests stand alone")
+    pytestmark = pytest.mark.skipif(not lists.names(), reason="the tests stand alone")
 
     def test_each_is_understood(self):
-        from gpukern import comparison
+        from gpukern.bench import comparison
 
-        assert {"readme", "adds", "protocols"} <= set(caselists.names())
-        for name in caselists.names():
-            for case in caselists.read(name).cases:
+        assert {"readme", "adds", "protocols"} <= set(lists.names())
+        for name in lists.names():
+            for case in lists.read(name).cases:
                 comparison.prepare(
                     case["op"], case.get("sizes"), case.get("dtype"), case.get("contenders")
                 )
@@ -283,15 +289,15 @@ class TestCaseLists:
         path = tmp_path / "list.toml"
         path.write_text(text)
         with pytest.raises(ValueError, match=why):
-            caselists.read(str(path))
+            lists.read(str(path))
 
     def test_unknown_and_not_there(self, monkeypatch):
         done = CliRunner().invoke(main, ["bench", "nothing"])
         assert done.exit_code == 2
         assert "unknown case list 'nothing'; there are adds" in done.stderr
-        monkeypatch.setattr(caselists, "folder", lambda: None)
+        monkeypatch.setattr(lists, "folder", lambda: None)
         with pytest.raises(ValueError, match="benchmarks/ of the source tree"):
-            caselists.read("readme")
+            lists.read("readme")
 
 
 class TestTimer:
@@ -363,6 +369,6 @@ class TestLimitsAndConditions:
         assert conditions.commit() == "abc"
 
     def test_a_pace_says_what_it_found(self):
-        assert timing.Pace(1, 1, 0.0).note == ""
-        assert "stream of its own" in timing.Pace(1, 1, 0.0, own_stream=True).note
-        assert "waits for the device" in timing.Pace(1, 1, 0.0, blocked=False).note
+        assert Pace(1, 1, 0.0).note == ""
+        assert "stream of its own" in Pace(1, 1, 0.0, own_stream=True).note
+        assert "waits for the device" in Pace(1, 1, 0.0, blocked=False).note

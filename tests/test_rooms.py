@@ -1,137 +1,159 @@
-"""The rooms of the sources in C, and what each may include."""
+"""The rooms of the source: each imports only what is below it, and nothing goes in a circle."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
+from gpukern.bench.contenders.registry import PEERS
+
 ROOT = Path(__file__).resolve().parent.parent
-CSRC, CUDA = ROOT / "csrc", ROOT / "cuda"
+PACKAGE = ROOT / "python" / "gpukern"
 
-# A room, and what its files may include beside libc and one another, from the ground up. "kernels"
-# are the headers of cuda/ that are plain C, and the lists of kernels that the build writes.
-MAY_INCLUDE = {
-    "base": "",
-    "device": "base kernels",
-    "device/cuda": "base device kernels cuda.h",
-    "device/sim": "base device kernels cuda/sim",
-    "device/fault": "base device",
-    "engine": "base device kernels",
-    "ops": "base device kernels engine",
-    "binding/arrays": "base device kernels engine binding Python",
-    "binding/calls": "base device kernels engine ops binding binding/arrays Python",
-    "binding": "base device kernels engine ops binding/arrays binding/calls Python",
+# Of each room of python/gpukern, from the bottom up, what it may import; a room holds the files
+# of its folder and of the folders in it that are no rooms themselves. "gpukern" is __init__.py.
+PYTHON_ROOMS = {
+    "_core": "",
+    "text": "",
+    "catalogue": "_core",
+    "settings": "_core",
+    "profiling": "_core text",
+    "machine": "_core text",
+    "bench.model": "catalogue",
+    "bench.cases": "_core catalogue bench.model",
+    "bench.checking": "_core bench.model bench.cases",
+    "bench.clock": "_core machine bench.model",
+    "bench.contenders": "_core text catalogue machine bench.model",
+    "bench.showing": "text machine bench.model",
+    "bench": "text machine bench.model bench.cases bench.checking bench.clock "
+    "bench.contenders bench.showing",
+    "cli": "_core text machine bench bench.model bench.cases bench.contenders bench.showing",
+    "__main__": "cli",
+    "gpukern": "_core catalogue settings profiling machine bench bench.contenders",
 }
-# The one file that knows the concrete devices.
-EXCEPTIONS = {"engine/engine.c": "device/cuda device/sim device/fault"}
 
-WRITTEN_BY_THE_BUILD = {"gk_families.h", "gk_family_rows.h"}
-OUTSIDE = {"Python.h": "Python", "structmember.h": "Python", "numpy": "Python", "cuda.h": "cuda.h"}
-LIBC = """dlfcn.h emmintrin.h errno.h link.h pthread.h sched.h search.h signal.h stdarg.h
-    stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h sys/mman.h sys/types.h time.h
-    unistd.h"""
+python_sources = pytest.mark.skipif(not PACKAGE.exists(), reason="the tests stand alone")
 
 
-def c_includes() -> Iterator[tuple[str, str]]:
-    """Every include of csrc/: the file, by its path from there, and what it names."""
-    for path in sorted(CSRC.rglob("*.[ch]")):
-        for name in re.findall(r'^\s*#\s*include\s*([<"][^>"]+)[>"]', path.read_text(), re.M):
-            yield path.relative_to(CSRC).as_posix(), name
+def python_modules() -> dict[str, Path]:
+    """Every module of the package by its name, _core by its stub."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py*")):
+        if path.suffix in (".py", ".pyi"):
+            parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found[name] = path
+    return found
 
 
-def c_room_of_file(file: str) -> str:
-    """Where a file of csrc/ stands: the folder that it lies in."""
-    return Path(file).parent.as_posix()
+def named_by(node: ast.AST, modules: dict[str, Path]) -> Iterator[str]:
+    """The modules of the package that a statement imports, or a string names to import."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert not node.level, f"a relative import, line {node.lineno}"
+        for alias in node.names:
+            # A module of that package, or else a name that is defined in it.
+            inner = f"{node.module}.{alias.name}"
+            yield inner if inner in modules else str(node.module)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        # As the lazy names of __init__.py and the adapters of the peers are written.
+        named = re.fullmatch(r"(gpukern(?:\.\w+)+)(?::\w+)?", node.value)
+        if named and named[1] in modules:
+            yield named[1]
 
 
-def c_room_of_include(name: str) -> str | None:
-    """Where the file stands that an include names, or None: it is not written as it has to be."""
-    quoted, name = name[0] == '"', name[1:]
-    if not quoted:
-        return "libc" if name in LIBC.split() else OUTSIDE.get(name.split("/")[0])
-    if (CSRC / name).is_file():
-        return c_room_of_file(name)
-    if name in WRITTEN_BY_THE_BUILD:
-        return "kernels"
-    if (CUDA / name).is_file() and name.endswith(".h"):
-        return "cuda/sim" if name.startswith("sim/") else "kernels"
-    return None
+def python_imports() -> dict[str, set[str]]:
+    """For each module the others of the package that it imports, inside of functions too."""
+    modules = python_modules()
+    imports = {}
+    for name, path in modules.items():
+        nodes = ast.walk(ast.parse(path.read_text()))
+        found = {one for node in nodes for one in named_by(node, modules)}
+        imports[name] = {one for one in found if one.split(".")[0] == "gpukern"} - {name}
+    return imports
 
 
-def c_rule_broken(file: str, name: str) -> str | None:
-    """The rule that an include breaks, in words, or None."""
-    here, there = c_room_of_file(file), c_room_of_include(name)
-    if here not in MAY_INCLUDE:
-        return f"csrc/{here} is no room; MAY_INCLUDE lists those there are"
-    if there is None:
-        return "is neither a path from csrc/ or cuda/ in full nor a header of libc that is known"
-    allowed = {"libc", here, *MAY_INCLUDE[here].split(), *EXCEPTIONS.get(file, "").split()}
-    if there not in allowed:
-        return f"is of {there}, and {here} may include {', '.join(sorted(allowed))}"
-    return None
+def python_room(module: str) -> str:
+    """The innermost room that a module is in."""
+    inside = module.removeprefix("gpukern.")
+    while inside not in PYTHON_ROOMS:
+        assert "." in inside, f"{module} is in no room"
+        inside = inside.rpartition(".")[0]
+    return inside
 
 
-def test_c_each_room_includes_only_what_is_below_it():
-    broken = [
-        f"csrc/{file} includes {name[1:]}, which {rule}"
-        for file, name in c_includes()
-        if (rule := c_rule_broken(file, name))
+@python_sources
+def test_python_rooms_are_told_from_the_bottom_up():
+    below: set[str] = set()
+    for room, allowed in PYTHON_ROOMS.items():
+        assert set(allowed.split()) <= below, f"{room} comes before what it imports"
+        below.add(room)
+    assert {python_room(module) for module in python_modules()} == set(PYTHON_ROOMS)
+
+
+@python_sources
+def test_python_modules_import_only_what_is_below_their_room():
+    upward = [
+        f"{module} imports {other}"
+        for module, others in python_imports().items()
+        for other in sorted(others)
+        if python_room(other)
+        not in {python_room(module), *PYTHON_ROOMS[python_room(module)].split()}
     ]
-    assert not broken, "\n".join(broken)
+    assert not upward, "\n".join(upward)
 
 
-def test_c_the_rules_catch_what_they_are_for():
-    """One include for each wall, so that a mistake in the table shows."""
-    kernels = next(path for path in sorted(CUDA.rglob("*.h")) if path.parent.name != "sim")
-    assert c_rule_broken("device/registry.c", f'"{kernels.relative_to(CUDA)}') is None
-    for file, name in {
-        "base/array.c": '"device/backend.h',
-        "base/lock.h": "<Python.h",
-        "base/pack.c": f'"{kernels.relative_to(CUDA)}',
-        "device/cuda/backend.c": '"device/sim/backend.h',
-        "device/registry.c": "<cuda.h",
-        "device/fault/backend.c": '"sim/sim.h',
-        "engine/call.c": '"call.h',
-        "engine/pool.c": '"device/cuda/backend.h',
-        "ops/reduce.c": '"binding/state.h',
-        "ops/matmul.c": "<numpy/arrayobject.h",
-        "binding/reports.c": '"device/cuda/backend.h',
-        "binding/arrays/operands.c": '"binding/calls/invoke.h',
-        "elsewhere/file.c": '"base/array.h',
-    }.items():
-        assert c_rule_broken(file, name), (file, name)
+@python_sources
+def test_python_rooms_may_import_nothing_that_they_do_not_need():
+    needed: dict[str, set[str]] = {room: set() for room in PYTHON_ROOMS}
+    for module, others in python_imports().items():
+        needed[python_room(module)] |= {python_room(other) for other in others}
+    for room, allowed in PYTHON_ROOMS.items():
+        assert set(allowed.split()) <= needed[room], f"the table gives {room} more than it uses"
 
 
-def c_units() -> dict[str, set[str]]:
-    """What each unit, a header and the source of its name, includes of the others."""
-    units: dict[str, set[str]] = {}
-    for file, name in c_includes():
-        unit, other = file[:-2], name[1:-2]
-        included = units.setdefault(unit, set())
-        if (CSRC / name[1:]).is_file() and other != unit:
-            included.add(other)
-    return units
+@python_sources
+def test_python_imports_go_in_no_circle():
+    try:
+        TopologicalSorter(python_imports()).prepare()
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
 
 
-def c_circle(units: dict[str, set[str]]) -> list[str]:
-    """A way from a unit back to itself, or nothing."""
-    done: set[str] = set()
-
-    def search(unit: str, way: list[str]) -> list[str]:
-        if unit in way:
-            return [*way[way.index(unit) :], unit]
-        if unit in done:
-            return []
-        for other in sorted(units.get(unit, ())):
-            if circle := search(other, [*way, unit]):
-                return circle
-        done.add(unit)
-        return []
-
-    return next((circle for unit in sorted(units) if (circle := search(unit, []))), [])
+@python_sources
+def test_python_adapters_are_where_the_registry_looks():
+    names = {peer.offer.partition(":")[0] for peer in PEERS}
+    room = "gpukern.bench.contenders"
+    adapters = {name for name in python_modules() if re.fullmatch(rf"{room}\.\w+_", name)}
+    assert names == adapters
 
 
-def test_c_nothing_includes_itself_by_a_detour():
-    assert not c_circle(c_units()), " -> ".join(c_circle(c_units()))
-    assert c_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+@python_sources
+def test_python_packages_say_what_lives_there():
+    for path in PACKAGE.rglob("__init__.py"):
+        module = ast.parse(path.read_text())
+        assert ast.get_docstring(module), f"{path} says nothing"
+        alone = path.parent == PACKAGE or len(module.body) == 1
+        assert alone, f"{path} holds more than words, so that a room cannot be entered alone"
+
+
+@python_sources
+def test_python_imports_of_every_kind_are_read():
+    """The reading itself: what it would miss, no other test here would find."""
+    modules = dict.fromkeys(["gpukern", "gpukern.a", "gpukern.a.b", "gpukern.c"], PACKAGE)
+    code = (
+        "import gpukern.a.b\n"
+        "from gpukern import c, name\n"
+        "def f():\n    from gpukern.a import b, other\n"
+        "PEERS = ['gpukern.a.b:contenders', 'gpukern.nothing', 'see gpukern.c']\n"
+    )
+    found = [one for node in ast.walk(ast.parse(code)) for one in named_by(node, modules)]
+    assert sorted(found) == sorted(
+        ["gpukern.a.b", "gpukern.c", "gpukern", "gpukern.a.b", "gpukern.a", "gpukern.a.b"]
+    )

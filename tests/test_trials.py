@@ -8,11 +8,16 @@ import numpy as np
 import pytest
 
 import gpukern
-from gpukern import _core, cases, comparison, pieces
-from gpukern.cases import check, make_case
-from gpukern.contenders import Contender, DeviceSide, Peer
-from gpukern.intervals import Figure
-from gpukern.trials import make_trials
+from gpukern import _core
+from gpukern.bench import rows
+from gpukern.bench.cases import pieces
+from gpukern.bench.cases.trials import make_trials
+from gpukern.bench.checking.verdict import check
+from gpukern.bench.contenders.registry import Peer
+from gpukern.bench.model import case as cases
+from gpukern.bench.model.case import make_case
+from gpukern.bench.model.contender import Contender, DeviceSide
+from gpukern.bench.model.intervals import Figure
 
 SEED = 20260102
 SIZES = {"sum axis=0": (33, 70), "sum axis=1": (33, 70), "sum axis=0,1": (33, 70)}
@@ -136,7 +141,7 @@ def test_the_fastest_of_the_others_is_the_baseline():
     peers = [planted("slow", "v", on_device(40)), planted("quick", "v", on_device())]
     result = gpukern.compare(
         *("add", [64], "float32", [*peers, "gpukern"], "device"),
-        baseline=comparison.FASTEST_PEER,
+        baseline=rows.FASTEST_PEER,
         rounds=5,
         simulated=True,
     )

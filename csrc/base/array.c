@@ -6,11 +6,34 @@
 static const struct {
     const char *name;
     size_t size;
+    gk_kind kind;
 } dtypes[] = {
-#define GK_DESCRIBE(name, size) [GK_##name] = {#name, size},
-    GK_DTYPES(GK_DESCRIBE) GK_BIT_TYPES(GK_DESCRIBE)
+#define GK_DESCRIBE(dtype, name, type, size, text, number, kind) [GK_##dtype] = {text, size, kind},
+#define GK_DESCRIBE_BITS(dtype, size)                            [GK_##dtype] = {#dtype, size, GK_UNSIGNED},
+    GK_REAL_DTYPES(GK_DESCRIBE, GK_REAL) GK_HALF_DTYPES(GK_DESCRIBE, GK_HALF)
+        GK_SIGNED_DTYPES(GK_DESCRIBE, GK_SIGNED) GK_UNSIGNED_DTYPES(GK_DESCRIBE, GK_UNSIGNED)
+            GK_BOOLEAN_DTYPES(GK_DESCRIBE, GK_BOOLEAN) GK_BIT_TYPES(GK_DESCRIBE_BITS)
 #undef GK_DESCRIBE
+#undef GK_DESCRIBE_BITS
 };
+
+void gk_list_add(gk_list *list, const char *item) {
+    size_t room = sizeof list->text - list->used;
+    int wrote = snprintf(list->text + list->used, room, "%s%s", list->items ? ", " : "", item);
+    list->items++;
+    list->used += (size_t)wrote < room ? (size_t)wrote : room - 1;
+}
+
+void gk_list_end(gk_list *list) {
+    char *comma = strrchr(list->text, ',');
+    char last[64];
+    if (!comma || list->items < 2)
+        return;
+    snprintf(last, sizeof last, " and %s", comma + 2);
+    size_t at = (size_t)(comma - list->text);
+    snprintf(comma, sizeof list->text - at, "%s", last);
+    list->used = at + strlen(comma);
+}
 
 const char *gk_dtype_name(gk_dtype dtype) {
     return dtypes[dtype].name;
@@ -37,6 +60,31 @@ gk_dtype gk_bits_of(size_t size) {
 
 gk_dtype gk_dtype_bits(gk_dtype dtype) {
     return gk_bits_of(dtypes[dtype].size);
+}
+
+gk_kind gk_dtype_kind(gk_dtype dtype) {
+    return dtypes[dtype].kind;
+}
+
+char gk_dtype_letter(gk_dtype dtype) {
+    static const char letters[] = {[GK_REAL] = 'f',
+                                   [GK_HALF] = 'f',
+                                   [GK_SIGNED] = 'i',
+                                   [GK_UNSIGNED] = 'u',
+                                   [GK_BOOLEAN] = 'b'};
+    return letters[dtypes[dtype].kind];
+}
+
+bool gk_is_float(gk_dtype dtype) {
+    return dtypes[dtype].kind <= GK_HALF;
+}
+
+gk_list gk_dtype_list(void) {
+    gk_list list = {.text = ""};
+    for (int i = 0; i < GK_DTYPE_COUNT; i++)
+        gk_list_add(&list, dtypes[i].name);
+    gk_list_end(&list);
+    return list;
 }
 
 size_t gk_count(const gk_array *array) {
@@ -88,6 +136,13 @@ void gk_copy_view(gk_array *to, const gk_array *from) {
         to->shape[i] = from->shape[i];
         to->strides[i] = from->strides[i];
     }
+}
+
+void gk_describe_like(gk_array *to, const gk_array *like) {
+    to->dtype = like->dtype;
+    to->ndim = like->ndim;
+    for (int i = 0; i < like->ndim; i++)
+        to->shape[i] = like->shape[i];
 }
 
 void gk_make_contiguous(gk_array *array) {

@@ -6,34 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtypes.h"
+
 #define GK_MAX_DIMENSIONS 64 /* NumPy's own limit */
-
-/* One line a dtype: its name (NumPy's, and the one in a kernel's row) and its size in bytes. */
-#define GK_DTYPES(X)                                                                               \
-    X(float32, 4)                                                                                  \
-    X(float64, 8)                                                                                  \
-    X(float16, 2)                                                                                  \
-    X(bfloat16, 2)                                                                                 \
-    X(int32, 4)                                                                                    \
-    X(int64, 8)                                                                                    \
-    X(int8, 1)                                                                                     \
-    X(uint8, 1)
-
-/* Kernels that only move elements care for their size alone: their rows carry one of these. */
-#define GK_BIT_TYPES(X)                                                                            \
-    X(bits8, 1)                                                                                    \
-    X(bits16, 2)                                                                                   \
-    X(bits32, 4)                                                                                   \
-    X(bits64, 8)                                                                                   \
-    X(bits128, 16)
-
-typedef enum gk_dtype {
-#define GK_ENUMERATE(name, size) GK_##name,
-    GK_DTYPES(GK_ENUMERATE) GK_DTYPE_COUNT,
-    GK_BEFORE_BITS = GK_DTYPE_COUNT - 1,
-    GK_BIT_TYPES(GK_ENUMERATE)
-#undef GK_ENUMERATE
-} gk_dtype;
 
 typedef enum gk_place { GK_HOST, GK_DEVICE } gk_place;
 
@@ -49,8 +24,32 @@ typedef struct gk_array {
     int64_t strides[GK_MAX_DIMENSIONS]; /* in bytes */
 } gk_array;
 
+/* "3, 4 and 5", as a sentence lists what there is. */
+typedef struct gk_list {
+    char text[512];
+    size_t used, items;
+} gk_list;
+void gk_list_add(gk_list *list, const char *item);
+void gk_list_end(gk_list *list); /* `and` before the last one */
+
+typedef enum gk_kind { GK_REAL, GK_HALF, GK_SIGNED, GK_UNSIGNED, GK_BOOLEAN } gk_kind;
+/* A number of some dtype that elements are held to. */
+typedef struct gk_bound {
+    enum {
+        GK_UNBOUNDED,
+        GK_BOUNDED,
+        GK_BELOW_ALL,
+        GK_ABOVE_ALL
+    } is;           /* the last two: of integers */
+    uint64_t value; /* its first bytes hold it */
+} gk_bound;
+
 const char *gk_dtype_name(gk_dtype dtype);
 size_t gk_dtype_size(gk_dtype dtype);
+gk_kind gk_dtype_kind(gk_dtype dtype); /* of no bits type */
+char gk_dtype_letter(gk_dtype dtype);  /* of its kind, as NumPy has it: f, i, u or b */
+bool gk_is_float(gk_dtype dtype);
+gk_list gk_dtype_list(void);            /* all of them */
 gk_dtype gk_bits_of(size_t size);       /* the bits type of that size */
 gk_dtype gk_dtype_bits(gk_dtype dtype); /* the bits type of the same size */
 
@@ -64,6 +63,7 @@ void gk_make_contiguous(gk_array *array); /* C-order strides for its shape; data
 /* For the path of every call: an assignment would move all 64 axes, these touch those there are. */
 void gk_clear_view(gk_array *array); /* no data, no axes */
 void gk_copy_view(gk_array *to, const gk_array *from);
+void gk_describe_like(gk_array *to, const gk_array *like); /* its dtype and shape, nothing else */
 
 /* The first byte that the view can touch and the byte behind its last one; false where that is
    more than an address counts, as the strides of another library may claim. */

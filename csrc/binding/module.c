@@ -1,151 +1,29 @@
 /* gpukern._core: the functions that Python sees, and the state behind them. */
 #include "binding/state.h"
 
+#include <stdlib.h>
+
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/operands.h"
 #include "binding/calls/device_array.h"
 #include "binding/calls/device_convert.h"
 #include "binding/calls/device_dlpack.h"
-#include "binding/calls/invoke.h"
-#include "binding/calls/method_docs.h"
+#include "binding/calls/operations.h"
 #include "binding/event.h"
 #include "binding/reports.h"
 #include "binding/values.h"
 #include "engine/call.h"
 #include "engine/pool.h"
-#include "ops/reduce.h"
+#include "device/operations.h"
+#include "ops/docs.h"
 
 static gk_state *state_of(PyObject *module) {
     return PyModule_GetState(module);
 }
 
-/* operations ----------------------------------------------------------------------------------- */
-
 typedef PyObject *const *gk_arguments;
 
-static PyObject *elementwise(PyObject *module, const gk_operation *operation,
-                             gk_arguments arguments, Py_ssize_t count, PyObject *keywords) {
-    enum { OUT = GK_MAX_OPERANDS, VARIANT, STREAM, VALUES };
-    static const char *const all_names[] = {"", "", "", "out", "variant", "stream", NULL};
-    /* The operands, which have no names for a caller, and then the options. */
-    int operands = operation->operand_count, unused = GK_MAX_OPERANDS - operands;
-    const gk_signature signature = {operation->name, all_names + unused, operands, operands + 1};
-    PyObject *values[VALUES];
-    if (gk_parse(&signature, arguments, count, keywords, values + unused) < 0)
-        return NULL;
-    gk_options options = {.out = values[OUT], .variant = values[VARIANT], .stream = values[STREAM]};
-    return gk_invoke(state_of(module), operation, values + unused, &options);
-}
-
-#define GK_DEFINE(name, ...)                                                                       \
-    static PyObject *name##_of(PyObject *module, gk_arguments arguments, Py_ssize_t count,         \
-                               PyObject *keywords) {                                               \
-        return elementwise(module, &gk_op_##name, arguments, count, keywords);                     \
-    }
-GK_ELEMENTWISE(GK_DEFINE)
-#undef GK_DEFINE
-
-static PyObject *matmul(PyObject *module, gk_arguments arguments, Py_ssize_t count,
-                        PyObject *keywords) {
-    static const char *const names[] = {"a", "b", "out", "variant", "stream", NULL};
-    static const gk_signature signature = {"matmul", names, 2, 3};
-    PyObject *values[5];
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
-        return NULL;
-    gk_options options = {.out = values[2], .variant = values[3], .stream = values[4]};
-    return gk_invoke(state_of(module), &gk_op_matmul, values, &options);
-}
-
-static PyObject *transpose(PyObject *module, gk_arguments arguments, Py_ssize_t count,
-                           PyObject *keywords) {
-    static const char *const names[] = {"a", "axes", "out", "variant", "stream", NULL};
-    static const gk_signature signature = {"transpose", names, 1, 3};
-    PyObject *values[5];
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
-        return NULL;
-    gk_options options = {
-        .axes = values[1], .out = values[2], .variant = values[3], .stream = values[4]};
-    return gk_invoke(state_of(module), &gk_op_transpose, values, &options);
-}
-
-static PyObject *matrix_transpose(PyObject *module, gk_arguments arguments, Py_ssize_t count,
-                                  PyObject *keywords) {
-    static const char *const names[] = {"a", "out", "variant", "stream", NULL};
-    static const gk_signature signature = {"matrix_transpose", names, 1, 2};
-    PyObject *values[4];
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
-        return NULL;
-    gk_options options = {
-        .matrices = true, .out = values[1], .variant = values[2], .stream = values[3]};
-    return gk_invoke(state_of(module), &gk_op_transpose, values, &options);
-}
-
-/* What stands where among the arguments of each kind of reduction. */
-enum { AXIS, DTYPE, OUT, KEEPDIMS, VARIANT, STREAM, SUM_PARAMETERS };
-
-static PyObject *reduce(PyObject *module, const gk_operation *operation, PyObject *operand,
-                        PyObject *const *given) {
-    int keepdims = given[KEEPDIMS] ? PyObject_IsTrue(given[KEEPDIMS]) : 0;
-    if (keepdims < 0)
-        return NULL;
-    gk_options options = {.axis = given[AXIS],
-                          .dtype = given[DTYPE],
-                          .out = given[OUT],
-                          .keepdims = keepdims == 1,
-                          .variant = given[VARIANT],
-                          .stream = given[STREAM]};
-    return gk_invoke(state_of(module), operation, &operand, &options);
-}
-
-/* Reductions whose result may have another dtype than the array. */
-#define GK_SUM_LIKE(name)                                                                          \
-    static PyObject *name(PyObject *module, gk_arguments arguments, Py_ssize_t count,              \
-                          PyObject *keywords) {                                                    \
-        static const char *const names[] = {"a",        "axis",    "dtype",  "out",                \
-                                            "keepdims", "variant", "stream", NULL};                \
-        static const gk_signature signature = {#name, names, 1, 5};                                \
-        PyObject *values[1 + SUM_PARAMETERS];                                                      \
-        if (gk_parse(&signature, arguments, count, keywords, values) < 0)                          \
-            return NULL;                                                                           \
-        return reduce(module, &gk_op_##name, values[0], values + 1);                               \
-    }
-
-#define GK_MAX_LIKE(name)                                                                          \
-    static PyObject *name(PyObject *module, gk_arguments arguments, Py_ssize_t count,              \
-                          PyObject *keywords) {                                                    \
-        static const char *const names[] = {"a",       "axis",   "out", "keepdims",                \
-                                            "variant", "stream", NULL};                            \
-        static const gk_signature signature = {#name, names, 1, 4};                                \
-        PyObject *values[6];                                                                       \
-        if (gk_parse(&signature, arguments, count, keywords, values) < 0)                          \
-            return NULL;                                                                           \
-        PyObject *const given[SUM_PARAMETERS] = {[AXIS] = values[1],                               \
-                                                 [OUT] = values[2],                                \
-                                                 [KEEPDIMS] = values[3],                           \
-                                                 [VARIANT] = values[4],                            \
-                                                 [STREAM] = values[5]};                            \
-        return reduce(module, &gk_op_##name, values[0], given);                                    \
-    }
-
-GK_SUM_LIKE(sum)
-GK_SUM_LIKE(mean)
-GK_SUM_LIKE(prod)
-GK_MAX_LIKE(max)
-GK_MAX_LIKE(min)
-GK_MAX_LIKE(norm)
-GK_MAX_LIKE(argmax)
-GK_MAX_LIKE(argmin)
-
-static PyObject *dot(PyObject *module, gk_arguments arguments, Py_ssize_t count,
-                     PyObject *keywords) {
-    static const char *const names[] = {"a", "b", "out", "variant", "stream", NULL};
-    static const gk_signature signature = {"dot", names, 2, 3};
-    PyObject *values[5];
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
-        return NULL;
-    gk_options options = {.out = values[2], .variant = values[3], .stream = values[4]};
-    return gk_invoke(state_of(module), &gk_op_dot, values, &options);
-}
+#define GK_FAST(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
 
 /* device memory -------------------------------------------------------------------------------- */
 
@@ -403,7 +281,6 @@ static PyObject *pinned_bytes(PyObject *module, PyObject *unused) {
 /* the module ----------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
-#include "binding/calls/operation_methods.h"
     {"to_device", GK_FAST(to_device),
      "to_device($module, a, /, stream=None)\n--\n\n"
      "A copy of an array in device memory, as a DeviceArray.\n\n"
@@ -505,6 +382,48 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
     return (PyTypeObject *)type;
 }
 
+/* What `from gpukern._core import *` gives, and so gpukern: the operations and these. */
+static int add_public_names(PyObject *module) {
+    static const char *const names[] = {
+#define GK_NAME(name, ...) #name,
+        GK_OPERATIONS(GK_NAME)
+#undef GK_NAME
+            "CudaError",
+        "DeviceArray",
+        "DeviceLostError",
+        "Event",
+        "SimulatorWarning",
+        "empty",
+        "from_dlpack",
+        "release_memory",
+        "synchronize",
+        "to_device"};
+    enum { NAMES = sizeof names / sizeof names[0] };
+    PyObject *list = PyList_New(NAMES);
+    for (int i = 0; i < NAMES && list; i++) {
+        PyObject *name = PyUnicode_FromString(names[i]);
+        if (!name || PyList_SetItem(list, i, name) < 0)
+            Py_CLEAR(list);
+    }
+    int failed = list ? PyModule_AddObjectRef(module, "__all__", list) : -1;
+    Py_XDECREF(list);
+    return failed;
+}
+
+/* The dtypes by name, with the bytes of an element. */
+static int add_dtypes(PyObject *module) {
+    PyObject *dtypes = PyDict_New();
+    for (int i = 0; i < GK_DTYPE_COUNT && dtypes; i++) {
+        PyObject *size = PyLong_FromSize_t(gk_dtype_size((gk_dtype)i));
+        if (!size || PyDict_SetItemString(dtypes, gk_dtype_name((gk_dtype)i), size) < 0)
+            Py_CLEAR(dtypes);
+        Py_XDECREF(size);
+    }
+    int failed = dtypes ? PyModule_AddObjectRef(module, "DTYPES", dtypes) : -1;
+    Py_XDECREF(dtypes);
+    return failed;
+}
+
 static int intern_names(gk_state *state) {
     static const char *const texts[GK_NAME_COUNT] = {
 #define GK_TEXT(name, text) text,
@@ -528,6 +447,9 @@ static int module_exec(PyObject *module) {
         return -1;
     }
     if (gk_args_init() < 0 || intern_names(state) < 0 || add_exceptions(module, state) < 0)
+        return -1;
+    if (gk_add_operations(module, state) < 0 || add_public_names(module) < 0 ||
+        add_dtypes(module) < 0)
         return -1;
     state->device_array_type = add_type(module, &gk_device_array_spec);
     if (!state->device_array_type)
@@ -571,6 +493,7 @@ static int module_clear(PyObject *module) {
 
 static void module_free(void *module) {
     module_clear(module);
+    free(state_of(module)->operation_methods);
     gk_engine_free(state_of(module)->engine);
 }
 

@@ -3,11 +3,6 @@
 #include "device/registry.h"
 #include "engine/call.h"
 
-/* The build tells what it was made with. */
-#ifndef GK_ARCHITECTURES
-#error "define GK_ARCHITECTURES, the list of GPU architectures that the fatbins hold"
-#endif
-
 static const char *text_or_none(const char *text) {
     return text && *text ? text : NULL;
 }
@@ -18,12 +13,12 @@ static PyObject *one_row(const gk_row *row, gk_backend *backend) {
     Py_BEGIN_ALLOW_THREADS; /* cuBLAS may be looked for, and that needs the GIL */
     runs = gk_row_runs(row, backend, &why);
     Py_END_ALLOW_THREADS;
-    return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:i,s:i,s:(i,i),s:i,s:O,s:z}", "op", row->op,
-                         "variant", row->variant, "dtype", gk_dtype_name(row->dtype), "symbol",
-                         row->symbol, "note", row->note, "minimum_capability",
-                         row->minimum_capability, "threads", row->threads, "tile", row->tile_rows,
-                         row->tile_columns, "alignment", row->alignment, "runs",
-                         runs ? Py_True : Py_False, "why", runs ? NULL : why.text);
+    return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:i,s:i,s:(i,i),s:i,s:O,s:z}", "op",
+                         gk_op_name(row->op), "variant", row->variant, "dtype",
+                         gk_dtype_name(row->dtype), "symbol", row->symbol, "note", row->note,
+                         "minimum_capability", gk_row_capability(row), "threads", row->threads,
+                         "tile", row->tile_rows, row->tile_columns, "alignment", row->alignment,
+                         "runs", runs ? Py_True : Py_False, "why", runs ? NULL : why.text);
 }
 
 PyObject *gk_report_rows(gk_state *state) {
@@ -134,12 +129,17 @@ PyObject *gk_report_build(void) {
 #include "gk_families.h"
     );
 #undef GK_FAMILY
-    PyObject *architectures = split(GK_ARCHITECTURES);
-    if (!families || !architectures) {
+    gk_build_report built = gk_describe_build();
+    PyObject *architectures = split(built.architectures);
+    PyObject *machine_code = split(built.machine_code), *ptx = split(built.ptx);
+    if (!families || !architectures || !machine_code || !ptx) {
         Py_XDECREF(families);
         Py_XDECREF(architectures);
+        Py_XDECREF(machine_code);
+        Py_XDECREF(ptx);
         return NULL;
     }
-    return Py_BuildValue("{s:N,s:s,s:s,s:N}", "architectures", architectures, "nvcc",
-                         GK_NVCC_VERSION, "compiler", "gcc " __VERSION__, "families", families);
+    return Py_BuildValue("{s:N,s:N,s:N,s:s,s:s,s:N}", "architectures", architectures,
+                         "machine_code", machine_code, "ptx", ptx, "nvcc", GK_NVCC_VERSION,
+                         "compiler", "gcc " __VERSION__, "families", families);
 }

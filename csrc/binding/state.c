@@ -73,7 +73,7 @@ int gk_take_stream(gk_state *state, gk_call *call, PyObject *object) {
 void gk_locate_cublas(void *context, char *candidates, size_t size) {
     (void)context;
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *module = PyImport_ImportModule("gpukern.libraries");
+    PyObject *module = PyImport_ImportModule("gpukern.machine.libraries");
     PyObject *list = module ? PyObject_CallMethod(module, "find_cublas", NULL) : NULL;
     PyObject *newline = list ? PyUnicode_FromString("\n") : NULL;
     PyObject *text = newline ? PyUnicode_Join(newline, list) : NULL;

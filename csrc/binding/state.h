@@ -54,7 +54,8 @@ typedef struct gk_state {
     PyObject *names[GK_NAME_COUNT];
     gk_foreign_type foreign_types[GK_FOREIGN_TYPES]; /* the last few that were seen */
     int next_foreign_type;
-    bool simulator_shown; /* whether the line that says so has been given */
+    PyMethodDef *operation_methods; /* owned */
+    bool simulator_shown;           /* whether the line that says so has been given */
 } gk_state;
 
 /* Raise the Python exception that fits the error; always returns NULL. */

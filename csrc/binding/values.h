@@ -7,9 +7,6 @@
 #include "base/array.h"
 #include "device/backend.h"
 
-/* For a sentence about what may be used. */
-#define GK_DTYPE_LIST "float32, float64, float16, bfloat16, int32, int64, int8 and uint8"
-
 /* How a function takes its arguments: the first `required` by position only, up to `positional` by
    position or name, the rest by name only. */
 typedef struct gk_signature {

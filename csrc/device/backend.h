@@ -18,6 +18,7 @@ typedef uintptr_t gk_stream; /* a CUstream, or one of these */
 /* The legacy default stream is 0 to the driver; where 0 means that none is named it is 1. */
 enum { GK_LEGACY_STREAM = 1, GK_PER_THREAD_STREAM = 2 };
 enum { GK_STREAM_COUNTERS = 2048 };
+enum { GK_LEAST_CAPABILITY = 75 }; /* that gpukern runs on: 7.5, Turing */
 
 static inline bool gk_is_legacy(gk_stream stream) {
     return stream <= GK_LEGACY_STREAM;
@@ -31,10 +32,37 @@ typedef struct gk_launch {
     const gk_row *row; /* the kernel; a fault names it */
     unsigned grid[3];
     unsigned block[3];
-    size_t shared_bytes; /* dynamic shared memory */
+    size_t shared_bytes; /* dynamic shared memory; no more than the row says */
     void **arguments;    /* a pointer to each argument, as cuLaunchKernel takes them */
     gk_stream stream;
 } gk_launch;
+
+/* A part of a matrix of 2 axes that the copy engine of capability 9.0 moves at a time (TMA),
+   described as cuTensorMapEncodeTiled takes it: row-major, `pitch` bytes from row to row. */
+typedef struct gk_tensor_map {
+    unsigned char bytes[128];
+} __attribute__((aligned(64))) gk_tensor_map;
+typedef struct gk_tensor_box {
+    int dtype; /* gk_dtype */
+    const void *data;
+    uint64_t rows, columns, pitch;
+    uint32_t box_rows, box_columns;
+    uint32_t swizzle; /* bytes of the pattern in shared memory: 0, 32, 64 or 128 */
+} gk_tensor_box;
+
+/* What a row does on the host before its kernel runs (`problem`: of the operation, as gk_gemm): it
+   fills in the grid and the arguments, which live in `storage` and may be anywhere in the problem.
+   `workspace`: zeroed device memory of as many bytes as the row's other function asked for. */
+enum { GK_PREPARED_ARGUMENTS = 12, GK_PREPARED_MAPS = 3 };
+typedef struct gk_prepared {
+    const void *problem;
+    void *workspace;
+    unsigned blocks;
+    void *arguments[GK_PREPARED_ARGUMENTS];
+    gk_tensor_map maps[GK_PREPARED_MAPS];
+} gk_prepared;
+typedef size_t gk_workspace(const void *problem);
+typedef gk_status gk_prepare(gk_backend *backend, gk_prepared *prepared, gk_error *error);
 
 /* C = A x B, all row-major and contiguous: A is m x k, B is k x n, C is m x n; dtype: gk_dtype. */
 typedef struct gk_gemm {
@@ -77,6 +105,7 @@ struct gk_backend {
                              gk_error *);
     gk_status (*launch)(gk_backend *, const gk_launch *, gk_error *);
     gk_status (*gemm)(gk_backend *, const gk_gemm *, gk_error *); /* cuBLAS */
+    gk_status (*describe_box)(gk_backend *, const gk_tensor_box *, gk_tensor_map *, gk_error *);
 
     /* Streams of our own, which do not wait for the legacy stream, and copies that return at once:
        their host memory has to be pinned and to stay as it is until the stream has passed them. */

@@ -26,6 +26,12 @@ typedef struct gk_driver_report {
     gk_error problem; /* GK_OK where a GPU can be used */
 } gk_driver_report;
 
+/* What the kernels in the extension were compiled for: architectures with spaces between them, as
+   "75 90a"; all, and those that every file has machine code for and PTX of. */
+typedef struct gk_build_report {
+    const char *architectures, *machine_code, *ptx;
+} gk_build_report;
+
 /* cuBLAS as the device has found it. */
 typedef struct gk_cublas_report {
     char path[512];

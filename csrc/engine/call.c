@@ -234,9 +234,25 @@ gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void *
     gk_launch launch = {.row = row,
                         .grid = {(unsigned)blocks, 1, 1},
                         .block = {(unsigned)row->threads, 1, 1},
+                        .shared_bytes = row->shared_bytes,
                         .arguments = arguments,
                         .stream = call->stream};
     return perform(call, row, launch_work, &launch);
+}
+
+gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem) {
+    gk_prepared prepared = {.problem = problem};
+    size_t bytes = row->workspace ? row->workspace(problem) : 0;
+    gk_status status = GK_OK;
+    if (bytes > 0)
+        status = gk_call_temporary(call, bytes, &prepared.workspace);
+    if (status == GK_OK && bytes > 0)
+        status = gk_call_zero(call, prepared.workspace, bytes);
+    if (status == GK_OK)
+        status = blame(call, row->prepare(call->backend, &prepared, &call->error));
+    if (status != GK_OK)
+        return status;
+    return gk_call_launch(call, row, prepared.blocks, prepared.arguments);
 }
 
 gk_status gk_call_gemm(gk_call *call, const gk_row *row, gk_gemm gemm) {
@@ -244,10 +260,11 @@ gk_status gk_call_gemm(gk_call *call, const gk_row *row, gk_gemm gemm) {
     return perform(call, row, gemm_work, &gemm);
 }
 
-gk_status gk_call_choose(gk_call *call, gk_dtype dtype, uintptr_t address_bits,
+gk_status gk_call_choose(gk_call *call, gk_op op, gk_dtype dtype, uintptr_t address_bits,
                          const gk_row **row) {
-    gk_status status = gk_row_chosen(call->operation, dtype, call->backend, address_bits,
-                                     call->wanted, row, &call->error);
+    const gk_wish wish = {
+        .op = op, .dtype = dtype, .address_bits = address_bits, .limit = call->wanted};
+    gk_status status = gk_row_chosen(&wish, call->backend, row, &call->error);
     if (status == GK_OK)
         call->ran = *row;
     return blame(call, status);

@@ -18,21 +18,10 @@ typedef struct gk_phases {
     size_t bytes_in, bytes_out;
 } gk_phases;
 
-/* What a reduction is asked for. */
-typedef struct gk_reduction_request {
-    const struct gk_reduction_kind *kind;
-    int operands;
-    uint64_t axes; /* bit i: axis i is reduced */
-    bool keepdims;
-    bool has_dtype;
-    gk_dtype dtype; /* of the result */
-} gk_reduction_request;
-
 typedef struct gk_call {
-    const char *operation; /* begins every sentence about a failure */
-    const char *variant;   /* as the user named it, or NULL */
-    int operand_count;
-    const int *axes; /* the order that was asked for; NULL: the operation's own */
+    const char *operation;  /* begins every sentence about a failure */
+    const char *variant;    /* as the user named it, or NULL */
+    const void *parameters; /* what the operation takes beside its operands, as it declares them */
     gk_engine *engine;
     gk_device *device;
     gk_backend *backend;
@@ -45,7 +34,6 @@ typedef struct gk_call {
     gk_phases *phases;    /* NULL unless profiled */
     const gk_row *wanted; /* the row that `variant` names */
     const gk_row *ran;
-    gk_reduction_request reduction;
     gk_interruption *interruption; /* NULL: the call runs to its end */
     int temporary_count;
     void *temporaries[GK_MAX_TEMPORARIES];
@@ -88,7 +76,12 @@ gk_status gk_call_counters(gk_call *call, unsigned **counters);
 gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments);
 gk_status gk_call_gemm(gk_call *call, const gk_row *row, gk_gemm gemm);
 
-/* The row to run on these pointers (their bitwise or): the wanted one or the default. */
-gk_status gk_call_choose(gk_call *call, gk_dtype dtype, uintptr_t address_bits, const gk_row **row);
+/* The same of a row that prepares its launch: workspace, grid and arguments are its own affair. */
+gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem);
+
+/* The row to run on contiguous arrays at these addresses (their bitwise or): the wanted one, or the
+   best. */
+gk_status gk_call_choose(gk_call *call, gk_op op, gk_dtype dtype, uintptr_t address_bits,
+                         const gk_row **row);
 
 #endif

@@ -75,8 +75,12 @@ static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, int64_t size
     int last = nest->ndim - 1;
     const gk_row *wanted = ran ? call->wanted : NULL;
     tiling cut;
-    gk_status status = gk_row_chosen("transpose", gk_bits_of((size_t)size), call->backend,
-                                     tile_bits(nest, axis, size), wanted, &cut.row, &call->error);
+    const gk_wish wish = {.op = GK_OP_transpose,
+                          .dtype = gk_bits_of((size_t)size),
+                          .strided = true,
+                          .address_bits = tile_bits(nest, axis, size),
+                          .limit = wanted};
+    gk_status status = gk_row_chosen(&wish, call->backend, &cut.row, &call->error);
     if (status != GK_OK)
         return gk_fail_in(&call->error, "%s: ", call->operation);
     cut.tiles = (gk_tiles){.rows = (uint64_t)nest->shape[last],
@@ -139,8 +143,8 @@ static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layou
 static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const gk_row **ran) {
     const gk_row *row;
     size = join_elements(nest, size);
-    gk_status status =
-        gk_row_chosen("copy", gk_bits_of((size_t)size), call->backend, 0, NULL, &row, &call->error);
+    const gk_wish wish = {.op = GK_OP_copy, .dtype = gk_bits_of((size_t)size), .strided = true};
+    gk_status status = gk_row_chosen(&wish, call->backend, &row, &call->error);
     if (status == GK_OK && ran)
         *ran = row;
     return status == GK_OK ? gk_nest_run(call, nest, launch_copy, (void *)(uintptr_t)row) : status;

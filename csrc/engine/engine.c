@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/workers.h"
 #include "device/cuda/backend.h"
+#include "device/cuda/images.h"
 #include "device/fault/backend.h"
 #include "device/registry.h"
 #include "device/sim/backend.h"
@@ -178,6 +179,7 @@ static gk_status equip(whole_engine *engine, open_device *opened, gk_error *erro
     }
     if (!device->pipeline || !device->mailboxes)
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
+    gk_choices_init(&opened->choices);
     device->backend->choices = &opened->choices;
     gk_backend_fault_wrap(&opened->faulty, device->backend, &engine->faults);
     return GK_OK;
@@ -334,6 +336,10 @@ gk_status gk_device_describe(const gk_device *device, int ordinal, gk_device_sum
         return gk_cuda_describe(ordinal, summary, visit, context, error);
     gk_backend_sim_describe(summary, visit, context);
     return GK_OK;
+}
+
+gk_build_report gk_describe_build(void) {
+    return (gk_build_report){gk_built_for, gk_built_machine_code, gk_built_ptx};
 }
 
 void gk_describe_driver(gk_driver_report *report) {

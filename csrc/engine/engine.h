@@ -88,6 +88,7 @@ gk_status gk_device_describe(const gk_device *device, int ordinal, gk_device_sum
                              gk_attribute_visitor visit, void *context, gk_error *error);
 /* The driver and cuBLAS; what is wrong with them stands in the report. */
 void gk_describe_driver(gk_driver_report *report);
+gk_build_report gk_describe_build(void);
 void gk_device_describe_cublas(const gk_device *device, gk_cublas_report *report);
 
 #endif

@@ -45,20 +45,22 @@ static void merge_axes(gk_nest *nest) {
 void gk_nest_make(gk_nest *nest, const gk_array *const *arrays, int count) {
     nest->ndim = 0;
     nest->arrays = count;
-    for (int k = 0; k < count; k++)
+    for (int k = 0; k < count; k++) {
         nest->data[k] = (uintptr_t)arrays[k]->data;
+        nest->size[k] = (int64_t)gk_dtype_size(arrays[k]->dtype);
+    }
     for (int i = 0; i < arrays[0]->ndim; i++)
         if (arrays[0]->shape[i] != 1)
             insert_axis(nest, arrays, i);
     merge_axes(nest);
 }
 
-bool gk_nest_is_run(const gk_nest *nest, int64_t size) {
+bool gk_nest_is_run(const gk_nest *nest) {
     if (nest->ndim == 0)
         return true;
-    bool run = nest->ndim == 1 && nest->stride[0][0] == size;
+    bool run = nest->ndim == 1 && nest->stride[0][0] == nest->size[0];
     for (int k = 1; k < nest->arrays; k++)
-        run = run && (nest->stride[k][0] == size || nest->stride[k][0] == 0);
+        run = run && (nest->stride[k][0] == nest->size[k] || nest->stride[k][0] == 0);
     return run;
 }
 
@@ -108,6 +110,7 @@ static void take_slab(const gk_nest *nest, int64_t first, int64_t length, gk_nes
     if (!dropped)
         slab->shape[0] = length;
     for (int k = 0; k < nest->arrays; k++) {
+        slab->size[k] = nest->size[k];
         slab->data[k] = nest->data[k] + (uintptr_t)(first * nest->stride[k][0]);
         for (int i = 0; i < slab->ndim; i++)
             slab->stride[k][i] = nest->stride[k][i + dropped];

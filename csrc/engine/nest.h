@@ -10,6 +10,7 @@ typedef struct gk_nest {
     int ndim, arrays;
     int64_t shape[GK_MAX_DIMENSIONS];
     int64_t stride[GK_LAYOUT_ARRAYS][GK_MAX_DIMENSIONS]; /* in bytes */
+    int64_t size[GK_LAYOUT_ARRAYS];                      /* of an element, in bytes */
     uintptr_t data[GK_LAYOUT_ARRAYS];
 } gk_nest;
 
@@ -20,7 +21,7 @@ void gk_nest_make(gk_nest *nest, const gk_array *const *arrays, int count);
 
 /* Whether every array is one run, of elements side by side or, but for the first, of a single one.
  */
-bool gk_nest_is_run(const gk_nest *nest, int64_t size);
+bool gk_nest_is_run(const gk_nest *nest);
 
 /* The bits of all addresses and strides: what a kernel's accesses are aligned to. */
 uintptr_t gk_nest_bits(const gk_nest *nest);

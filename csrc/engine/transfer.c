@@ -179,7 +179,7 @@ gk_status gk_stage_operand(gk_call *call, const gk_array *operand, gk_array *sta
 
 /* Whether the two views are the same elements in the same order. */
 static bool is_same_view(const gk_array *a, const gk_array *b) {
-    bool same = a->data == b->data && gk_same_shape(a, b);
+    bool same = a->data == b->data && a->dtype == b->dtype && gk_same_shape(a, b);
     for (int i = 0; i < a->ndim && same; i++)
         same = a->shape[i] == 1 || a->strides[i] == b->strides[i];
     return same;

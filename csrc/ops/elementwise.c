@@ -1,46 +1,61 @@
-/* The elementwise operations of cuda/elementwise.h: one way for all of them, from shapes to
- * kernels.
- */
+/* The elementwise operations of cuda/elementwise/operations.h: one way for all of them, from shapes
+   to kernels. */
+#include "ops/elementwise.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/copy.h"
 #include "engine/nest.h"
-#include "ops/operation.h"
+#include "ops/docs.h"
 #include "base/pack.h"
 #include "engine/transfer.h"
 
-static gk_status infer_broadcast(gk_call *call, const gk_array *operands, gk_array *result) {
+typedef struct elementwise_operation {
+    gk_operation base;
+    bool boolean; /* the result is, whatever the operands are */
+} elementwise_operation;
+
+static gk_status refuse_shapes(gk_call *call, const gk_array *operands, int count) {
+    gk_text shapes = {""};
+    size_t used = 0;
+    for (int k = 0; k < count && used < sizeof shapes.text; k++)
+        used += (size_t)snprintf(shapes.text + used, sizeof shapes.text - used, " %s",
+                                 gk_short_shape_text(&operands[k]).text);
+    return gk_fail(&call->error, GK_VALUE_ERROR,
+                   "%s: operands could not be broadcast together with shapes%s", call->operation,
+                   shapes.text);
+}
+
+static gk_status infer_broadcast(const gk_operation *operation, gk_call *call,
+                                 const gk_array *operands, gk_array *result) {
+    int count = operation->operand_count;
     result->dtype = operands[0].dtype;
-    for (int k = 0; k < call->operand_count; k++)
+    if (((const elementwise_operation *)operation)->boolean)
+        result->dtype = GK_boolean;
+    for (int k = 0; k < count; k++)
         result->ndim = operands[k].ndim > result->ndim ? operands[k].ndim : result->ndim;
     for (int i = 1; i <= result->ndim; i++) {
         int64_t *length = &result->shape[result->ndim - i];
         *length = 1;
-        for (int k = 0; k < call->operand_count; k++) {
+        for (int k = 0; k < count; k++) {
             const gk_array *operand = &operands[k];
             int64_t its = i <= operand->ndim ? operand->shape[operand->ndim - i] : 1;
-            if (its != 1 && *length != 1 && its != *length) {
-                gk_text shapes = {""};
-                size_t used = 0;
-                for (int j = 0; j < call->operand_count && used < sizeof shapes.text; j++)
-                    used += (size_t)snprintf(shapes.text + used, sizeof shapes.text - used, " %s",
-                                             gk_short_shape_text(&operands[j]).text);
-                return gk_fail(&call->error, GK_VALUE_ERROR,
-                               "%s: operands could not be broadcast together with shapes%s",
-                               call->operation, shapes.text);
-            }
+            if (its != 1 && *length != 1 && its != *length)
+                return refuse_shapes(call, operands, count);
             *length = its != 1 ? its : *length;
         }
     }
     return GK_OK;
 }
 
-/* The operands of a launch: arrays on the device in the result's shape, and numbers of the host. */
+/* What is launched: on arrays on the device in the result's shape, and numbers of the host. */
 typedef struct work {
+    gk_op op;
+    int count; /* of operands */
+    gk_dtype dtype;
     gk_terms terms;
     gk_array views[GK_MAX_OPERANDS];
-    int64_t size; /* of an element */
 } work;
 
 static bool is_number(const gk_array *operand) {
@@ -60,58 +75,79 @@ static bool take_plainly(work *made, int k, const gk_array *operand, const gk_ar
 
 /* contiguous ----------------------------------------------------------------------------------- */
 
-static gk_status launch_plain(gk_call *call, const work *ready, void *out, gk_dtype dtype,
-                              size_t count) {
-    uintptr_t bits = (uintptr_t)out;
-    for (int k = 0; k < call->operand_count; k++)
+/* What has to be a multiple of a row's alignment: the operands' addresses, and the result's in
+   proportion, since it may have fewer bytes. */
+static uintptr_t contiguous_bits(const work *ready, const gk_array *result) {
+    size_t ratio = gk_dtype_size(ready->dtype) / gk_dtype_size(result->dtype);
+    uintptr_t bits = (uintptr_t)result->data * ratio;
+    for (int k = 0; k < ready->count; k++)
         if (!(ready->terms.repeated >> k & 1))
             bits |= (uintptr_t)ready->terms.data[k];
-    const gk_row *row;
-    gk_status status = gk_call_choose(call, dtype, bits, &row);
-    if (status != GK_OK)
-        return status;
+    return bits;
+}
+
+/* The row for contiguous arrays, or NULL: none of so weak an alignment, or none that takes numbers.
+ */
+static const gk_row *choose_contiguous(gk_call *call, const work *ready, const gk_array *result) {
+    const gk_wish wish = {.op = ready->op,
+                          .dtype = ready->dtype,
+                          .address_bits = contiguous_bits(ready, result),
+                          .limit = call->wanted};
+    const gk_row *row = gk_row_suiting(&wish, call->backend);
+    return row && row->takes == GK_TAKES_SIZES && ready->terms.repeated ? NULL : row;
+}
+
+static gk_status launch_contiguous(gk_call *call, const work *ready, const gk_row *row,
+                                   const gk_array *result) {
+    void *out = result->data;
+    size_t count = gk_count(result);
     gk_terms terms = ready->terms;
-    void *arguments[] = {&out, &terms, &count};
-    return gk_call_launch(call, row, gk_blocks(count, row->tile_columns), arguments);
+    void *with_terms[] = {&out, &terms, &count};
+    void *with_sizes[] = {&out, &terms.data[0], NULL, NULL, NULL};
+    for (int k = 1; k < ready->count; k++)
+        with_sizes[k + 1] = &terms.data[k];
+    with_sizes[ready->count + 1] = &count;
+    call->ran = row;
+    return gk_call_launch(call, row, gk_blocks(count, row->tile_columns),
+                          row->takes == GK_TAKES_TERMS ? with_terms : with_sizes);
 }
 
 /* strided -------------------------------------------------------------------------------------- */
 
-/* How many elements of the last axis may be taken at once: `most`, if every array walks it one by
-   one or stays where it is, and nothing else stands against it; or 1. */
-static int64_t vector_width(const gk_nest *nest, int64_t size, int64_t most) {
+/* What the widest vectors along the last axis are aligned to, in bytes of an operand: one element
+   where an array neither walks that axis one by one nor stays where it is. */
+static uintptr_t strided_bits(const gk_nest *nest, int64_t size) {
     int last = nest->ndim - 1;
     if (last < 0)
-        return 1;
+        return (uintptr_t)size;
     uintptr_t bits = (uintptr_t)(nest->shape[last] * size);
     for (int k = 0; k < nest->arrays; k++) {
+        uintptr_t ratio = (uintptr_t)(size / nest->size[k]);
         if (k > 0 && nest->stride[k][last] == 0)
             continue;
-        if (nest->stride[k][last] != size)
-            return 1;
-        bits |= nest->data[k];
+        if (nest->stride[k][last] != nest->size[k])
+            return (uintptr_t)size;
+        bits |= nest->data[k] * ratio;
         for (int i = 0; i < last; i++)
-            bits |= (uintptr_t)nest->stride[k][i];
+            bits |= (uintptr_t)nest->stride[k][i] * ratio;
     }
-    return bits % (uintptr_t)(most * size) == 0 ? most : 1;
+    return bits;
 }
 
-/* The row for strided arrays: the wanted one if it is such a row and its vectors fit; else the last
-   that fits of those that stand behind the plainest one. */
-static gk_status choose_strided(gk_call *call, gk_dtype dtype, const gk_nest *nest, int64_t size,
+static gk_status choose_strided(gk_call *call, const work *ready, const gk_nest *nest,
                                 const gk_row **row) {
-    const gk_row *plain = NULL;
-    gk_status status =
-        gk_row_named(call->operation, "strided", dtype, call->backend, &plain, &call->error);
-    if (status != GK_OK)
-        return status;
-    *row = plain;
-    bool narrow = call->wanted == plain;
-    for (const gk_row *next = plain + 1; next->strided && next->dtype == dtype && !narrow; next++)
-        if (vector_width(nest, size, next->alignment / size) > 1)
-            *row = next;
-    call->ran = *row;
-    return GK_OK;
+    int64_t size = (int64_t)gk_dtype_size(ready->dtype);
+    const gk_row *wanted =
+        call->wanted && call->wanted->takes == GK_TAKES_LAYOUT ? call->wanted : NULL;
+    const gk_wish wish = {.op = ready->op,
+                          .dtype = ready->dtype,
+                          .strided = true,
+                          .address_bits = strided_bits(nest, size),
+                          .limit = wanted};
+    gk_status status = gk_row_chosen(&wish, call->backend, row, &call->error);
+    if (status == GK_OK)
+        call->ran = *row;
+    return status;
 }
 
 typedef struct strided_launch {
@@ -133,13 +169,13 @@ static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layo
                           arguments);
 }
 
-static gk_status launch_strided(gk_call *call, const work *ready, gk_nest *nest, gk_dtype dtype) {
+static gk_status launch_strided(gk_call *call, const work *ready, gk_nest *nest) {
     strided_launch launch = {.terms = ready->terms};
-    gk_status status = choose_strided(call, dtype, nest, ready->size, &launch.row);
+    gk_status status = choose_strided(call, ready, nest, &launch.row);
     if (status != GK_OK)
         return status;
     int last = nest->ndim - 1;
-    int64_t width = launch.row->alignment / ready->size;
+    int64_t width = launch.row->alignment / (int64_t)gk_dtype_size(ready->dtype);
     launch.terms.repeated = 0;
     for (int k = 1; k < nest->arrays; k++)
         if (nest->data[k] == 0 || (last >= 0 && nest->stride[k][last] == 0))
@@ -154,9 +190,8 @@ static gk_status launch_strided(gk_call *call, const work *ready, gk_nest *nest,
 
 /* the choice between them ---------------------------------------------------------------------- */
 
-static void view_operands(gk_call *call, work *made, const gk_array *operands,
-                          const gk_array *result) {
-    for (int k = 0; k < call->operand_count; k++) {
+static void view_operands(work *made, const gk_array *operands, const gk_array *result) {
+    for (int k = 0; k < made->count; k++) {
         gk_broadcast_view(&operands[k], result, &made->views[k]);
         if (is_number(&operands[k])) {
             made->views[k].data = NULL;
@@ -165,57 +200,86 @@ static void view_operands(gk_call *call, work *made, const gk_array *operands,
     }
 }
 
-/* The variant that was asked for takes contiguous arrays alone: copies of those that are not. */
-static gk_status run_packed(gk_call *call, work *made, const gk_array *operands, gk_array *result) {
-    gk_array packed_result;
+/* Operand k as a contiguous array of the result's shape. */
+static gk_status pack_operand(gk_call *call, work *made, int k, const gk_array *operand) {
+    gk_array packed, number;
+    gk_copy_view(&number, &made->views[k]);
     gk_status status = GK_OK;
-    for (int k = 0; k < call->operand_count && status == GK_OK; k++) {
-        gk_array packed;
-        made->terms.repeated &= ~((uint32_t)1 << k);
-        if (take_plainly(made, k, &operands[k], result))
-            continue;
-        status = gk_stage_packed(call, &made->views[k], &packed);
-        made->terms.data[k] = packed.data;
+    if (is_number(operand)) {
+        void *there = NULL;
+        status = gk_call_temporary(call, gk_dtype_size(operand->dtype), &there);
+        if (status == GK_OK)
+            status =
+                gk_call_copy_in(call, there, &made->terms.value[k], gk_dtype_size(operand->dtype));
+        number.data = there;
     }
-    if (status != GK_OK || gk_is_contiguous(result))
-        return status != GK_OK
-                   ? status
-                   : launch_plain(call, made, result->data, result->dtype, gk_count(result));
-    gk_copy_view(&packed_result, result);
-    gk_make_contiguous(&packed_result);
-    status = gk_call_temporary(call, gk_bytes(result), &packed_result.data);
     if (status == GK_OK)
-        status = launch_plain(call, made, packed_result.data, result->dtype, gk_count(result));
-    return status == GK_OK ? gk_copy_strided(call, result, &packed_result) : status;
+        status = gk_stage_packed(call, &number, &packed);
+    made->terms.data[k] = packed.data;
+    return status;
 }
 
-static gk_status run_elementwise(gk_call *call, const gk_array *operands, gk_array *result) {
-    work made;
-    made.terms = (gk_terms){.repeated = 0};
-    made.size = (int64_t)gk_dtype_size(result->dtype);
-    bool strided = call->wanted && call->wanted->strided;
+/* The variant that was asked for takes contiguous arrays alone: copies of those that are not. Where
+   the others are not aligned for it either, strided kernels take them all as they are. */
+static gk_status run_packed(gk_call *call, work *made, const gk_array *operands, gk_array *result,
+                            gk_nest *nest) {
+    gk_array target;
+    gk_status status = GK_OK;
+    bool numbers = call->wanted->takes == GK_TAKES_TERMS;
+    for (int k = 0; k < made->count && status == GK_OK; k++) {
+        made->terms.repeated &= ~((uint32_t)1 << k);
+        bool ready = take_plainly(made, k, &operands[k], result);
+        if (ready && (numbers || !(made->terms.repeated >> k & 1)))
+            continue;
+        made->terms.repeated &= ~((uint32_t)1 << k);
+        status = pack_operand(call, made, k, &operands[k]);
+    }
+    gk_copy_view(&target, result);
+    if (status == GK_OK && !gk_is_contiguous(result)) {
+        gk_make_contiguous(&target);
+        status = gk_call_temporary(call, gk_bytes(result), &target.data);
+    }
+    const gk_row *row = status == GK_OK ? choose_contiguous(call, made, &target) : NULL;
+    if (status != GK_OK || !row)
+        return status == GK_OK ? launch_strided(call, made, nest) : status;
+    status = launch_contiguous(call, made, row, &target);
+    bool copied = status == GK_OK && target.data != result->data;
+    return copied ? gk_copy_strided(call, result, &target) : status;
+}
+
+gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, int count,
+                             gk_array *result) {
+    work made = {.op = op, .count = count, .dtype = operands[0].dtype};
+    bool strided = call->wanted && call->wanted->takes == GK_TAKES_LAYOUT;
     bool plain = gk_is_contiguous(result) && !strided;
-    for (int k = 0; k < call->operand_count; k++)
+    for (int k = 0; k < count; k++)
         plain = take_plainly(&made, k, &operands[k], result) && plain;
-    size_t count = gk_count(result);
-    if (count == 0)
+    if (gk_count(result) == 0)
         return GK_OK;
-    if (plain)
-        return launch_plain(call, &made, result->data, result->dtype, count);
+    const gk_row *row = plain ? choose_contiguous(call, &made, result) : NULL;
+    if (row)
+        return launch_contiguous(call, &made, row, result);
     const gk_array *arrays[GK_LAYOUT_ARRAYS] = {result};
     gk_nest nest;
-    view_operands(call, &made, operands, result);
-    for (int k = 0; k < call->operand_count; k++)
+    view_operands(&made, operands, result);
+    for (int k = 0; k < count; k++)
         arrays[k + 1] = &made.views[k];
-    gk_nest_make(&nest, arrays, call->operand_count + 1);
-    if (strided || (!call->wanted && !gk_nest_is_run(&nest, made.size)))
-        return launch_strided(call, &made, &nest, result->dtype);
-    if (!gk_nest_is_run(&nest, made.size))
-        return run_packed(call, &made, operands, result);
-    for (int k = 0; k < call->operand_count; k++)
+    gk_nest_make(&nest, arrays, count + 1);
+    bool run = gk_nest_is_run(&nest) && !strided;
+    for (int k = 0; k < count && run && !plain; k++)
         if (nest.ndim > 0 && nest.stride[k + 1][0] == 0)
             made.terms.repeated |= (uint32_t)1 << k;
-    return launch_plain(call, &made, result->data, result->dtype, count);
+    row = run && !plain ? choose_contiguous(call, &made, result) : NULL;
+    if (row)
+        return launch_contiguous(call, &made, row, result);
+    if (call->wanted && !strided)
+        return run_packed(call, &made, operands, result, &nest);
+    return launch_strided(call, &made, &nest);
+}
+
+static gk_status run_elementwise(const gk_operation *operation, gk_call *call,
+                                 const gk_array *operands, gk_array *result) {
+    return gk_run_elementwise(call, operation->op, operands, operation->operand_count, result);
 }
 
 /* host arrays ---------------------------------------------------------------------------------- */
@@ -223,7 +287,9 @@ static gk_status run_elementwise(gk_call *call, const gk_array *operands, gk_arr
 /* A host call cut into chunks: the numbers go to every chunk as they are. */
 typedef struct chunked {
     const gk_call *call;
+    gk_op op;
     const gk_array *operands;
+    int count;
 } chunked;
 
 /* A chunk runs as a call of its own on its lane's stream. */
@@ -236,41 +302,56 @@ static gk_status elementwise_chunk(void *context, gk_stream stream, const gk_arr
     (void)first;
     chunk.stream = stream;
     chunk.phases = NULL;
-    for (int k = 0; k < chunk.operand_count; k++) {
+    for (int k = 0; k < whole->count; k++) {
         bool number = gk_count(&whole->operands[k]) == 1;
         gk_copy_view(&all[k], number ? &whole->operands[k] : &operands[arrays++]);
     }
-    gk_status status = run_elementwise(&chunk, all, result);
+    gk_status status = gk_run_elementwise(&chunk, whole->op, all, whole->count, result);
     if (status != GK_OK)
         *error = chunk.error;
     return status;
 }
 
-static gk_status flow_elementwise(gk_call *call, const gk_array *operands, const gk_array *result) {
-    chunked whole = {call, operands};
+gk_status gk_flow_elementwise(gk_call *call, gk_op op, const gk_array *operands, int count,
+                              const gk_array *result) {
+    chunked whole = {call, op, operands, count};
     gk_flow flow = {.count = gk_count(result),
                     .work = elementwise_chunk,
                     .context = &whole,
                     .has_result = true,
                     .result = *result};
-    for (int k = 0; k < call->operand_count; k++)
+    for (int k = 0; k < count; k++)
         if (gk_count(&operands[k]) != 1)
             gk_broadcast_view(&operands[k], result, &flow.operands[flow.operand_count++]);
     return gk_call_flow(call, &flow);
 }
 
+static gk_status flow_elementwise(const gk_operation *operation, gk_call *call,
+                                  const gk_array *operands, const gk_array *result) {
+    return gk_flow_elementwise(call, operation->op, operands, operation->operand_count, result);
+}
+
 static const char *const names_1[] = {"a"};
 static const char *const names_2[] = {"a", "b"};
 static const char *const names_3[] = {"a", "x", "y"};
+static const gk_parameter parameters[] = {{"out", GK_OUT, 0}, {0}};
 
-#define GK_DEFINE(name_, operands_, ...)                                                           \
-    const gk_operation gk_op_##name_ = {.name = #name_,                                            \
-                                        .operand_count = operands_,                                \
-                                        .operands = names_##operands_,                             \
-                                        .elementwise = true,                                       \
-                                        .strided = true,                                           \
-                                        .infer = infer_broadcast,                                  \
-                                        .run = run_elementwise,                                    \
-                                        .flow = flow_elementwise,                                  \
-                                        .mapped = true};
+#define GK_IS_same    false
+#define GK_IS_boolean true
+#define GK_DEFINE(name_, operands_, dtypes, result_, expression, what)                             \
+    static const elementwise_operation name_##_operation = {                                       \
+        .base = {.name = #name_,                                                                   \
+                 .op = GK_OP_##name_,                                                              \
+                 .doc = GK_ELEMENTWISE_DOC(name_, operands_, dtypes, result_, what),               \
+                 .operand_count = operands_,                                                       \
+                 .operands = names_##operands_,                                                    \
+                 .parameters = parameters,                                                         \
+                 .elementwise = true,                                                              \
+                 .strided = true,                                                                  \
+                 .infer = infer_broadcast,                                                         \
+                 .run = run_elementwise,                                                           \
+                 .flow = flow_elementwise,                                                         \
+                 .mapped = true},                                                                  \
+        .boolean = GK_IS_##result_};                                                               \
+    const gk_operation *const gk_op_##name_ = &name_##_operation.base;
 GK_ELEMENTWISE(GK_DEFINE)

@@ -2,6 +2,7 @@
 #include "engine/pipeline.h"
 #include "engine/pool.h"
 #include "engine/transfer.h"
+#include "ops/docs.h"
 #include "ops/operation.h"
 
 /* The sizes of a product; a 1-D operand is a row on the left and a column on the right. */
@@ -13,7 +14,9 @@ static gk_gemm product_sizes(const gk_array *a, const gk_array *b) {
     };
 }
 
-static gk_status infer_matmul(gk_call *call, const gk_array *operands, gk_array *result) {
+static gk_status infer_matmul(const gk_operation *operation, gk_call *call,
+                              const gk_array *operands, gk_array *result) {
+    (void)operation;
     const gk_array *a = &operands[0], *b = &operands[1];
     for (int i = 0; i < 2; i++) {
         if (operands[i].ndim == 0)
@@ -42,24 +45,37 @@ static gk_status infer_matmul(gk_call *call, const gk_array *operands, gk_array 
     return GK_OK;
 }
 
-static gk_status run_matmul(gk_call *call, const gk_array *operands, gk_array *result) {
-    gk_gemm gemm = product_sizes(&operands[0], &operands[1]);
-    const gk_row *row;
-    if (gemm.k == 0)
-        return gk_call_zero(call, result->data, gk_bytes(result));
-    gk_status status = gk_call_choose(call, result->dtype, 0, &row);
-    if (status != GK_OK || gk_count(result) == 0)
-        return status;
-    gemm.dtype = (int)result->dtype;
-    gemm.a = operands[0].data;
-    gemm.b = operands[1].data;
-    gemm.c = result->data;
-    if (!row->symbol)
-        return gk_call_gemm(call, row, gemm);
+/* What a row's alignment is asked of: the addresses, and the steps from row to row. */
+static uintptr_t product_bits(const gk_gemm *gemm) {
+    size_t size = gk_dtype_size((gk_dtype)gemm->dtype);
+    return (uintptr_t)gemm->a | (uintptr_t)gemm->b | (uintptr_t)gemm->c |
+           (uintptr_t)gemm->k * size | (uintptr_t)gemm->n * size;
+}
+
+static gk_status launch_product(gk_call *call, const gk_row *row, gk_gemm gemm) {
     size_t m = (size_t)gemm.m, n = (size_t)gemm.n, k = (size_t)gemm.k;
     void *arguments[] = {&gemm.c, &gemm.a, &gemm.b, &m, &n, &k};
     size_t tiles = gk_blocks(m, row->tile_rows) * gk_blocks(n, row->tile_columns);
     return gk_call_launch(call, row, tiles, arguments);
+}
+
+static gk_status run_matmul(const gk_operation *operation, gk_call *call, const gk_array *operands,
+                            gk_array *result) {
+    gk_gemm gemm = product_sizes(&operands[0], &operands[1]);
+    const gk_row *row;
+    if (gemm.k == 0)
+        return gk_call_zero(call, result->data, gk_bytes(result));
+    gemm.dtype = (int)result->dtype;
+    gemm.a = operands[0].data;
+    gemm.b = operands[1].data;
+    gemm.c = result->data;
+    gk_status status =
+        gk_call_choose(call, operation->op, result->dtype, product_bits(&gemm), &row);
+    if (status != GK_OK || gk_count(result) == 0)
+        return status;
+    if (!row->symbol)
+        return gk_call_gemm(call, row, gemm);
+    return row->prepare ? gk_call_prepared(call, row, &gemm) : launch_product(call, row, gemm);
 }
 
 /* by panels ------------------------------------------------------------------------------------ */
@@ -194,7 +210,7 @@ static gk_status compute(product *of, panel *on, const gk_array *a, const gk_arr
     if (status == GK_OK)
         status = backend->wait_event(backend, call.stream, on->sent, &call.error);
     if (status == GK_OK)
-        status = run_matmul(&call, operands, c);
+        status = run_matmul(gk_op_matmul, &call, operands, c);
     if (status == GK_OK)
         status = backend->record(backend, on->used, call.stream, &call.error);
     if (status != GK_OK)
@@ -254,7 +270,9 @@ static gk_status multiply(product *of) {
     return status;
 }
 
-static gk_status flow_matmul(gk_call *call, const gk_array *operands, const gk_array *result) {
+static gk_status flow_matmul(const gk_operation *operation, gk_call *call, const gk_array *operands,
+                             const gk_array *result) {
+    (void)operation;
     product of = {.call = call,
                   .a = as_matrix(&operands[0], true),
                   .b = as_matrix(&operands[1], false),
@@ -291,11 +309,23 @@ static gk_status flow_matmul(gk_call *call, const gk_array *operands, const gk_a
 }
 
 static const char *const names[] = {"a", "b"};
+static const gk_parameter parameters[] = {{"out", GK_OUT, 0}, {0}};
 
-const gk_operation gk_op_matmul = {.name = "matmul",
-                                   .operand_count = 2,
-                                   .operands = names,
-                                   .infer = infer_matmul,
-                                   .run = run_matmul,
-                                   .flow = flow_matmul,
-                                   .flow_bytes = FLOW_BYTES};
+static const gk_operation operation_matmul = {
+    .name = "matmul",
+    .op = GK_OP_matmul,
+    .doc = "matmul($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
+           "The matrix product of 1-D and 2-D arrays, with numpy.matmul's shapes.\n\n"
+           "a, b: " GK_OPERANDS_DOC ";\n"
+           "    both float32, float64, float16 or bfloat16.\n" GK_OPTIONS_DOC
+           "float16 and bfloat16 are accumulated in float32 and rounded once; float32 never uses\n"
+           "tf32. An inner length of 0 gives zeros.\n" GK_RAISES_DOC,
+    .operand_count = 2,
+    .operands = names,
+    .parameters = parameters,
+    .infer = infer_matmul,
+    .run = run_matmul,
+    .flow = flow_matmul,
+    .flow_bytes = FLOW_BYTES,
+};
+const gk_operation *const gk_op_matmul = &operation_matmul;

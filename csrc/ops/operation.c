@@ -10,10 +10,15 @@ size_t gk_blocks(size_t count, int a_block) {
     return (count + (size_t)a_block - 1) / (size_t)a_block;
 }
 
+gk_wish gk_operation_wish(const gk_operation *operation, gk_dtype dtype) {
+    return (gk_wish){.op = operation->op,
+                     .dtype = dtype,
+                     .strided = operation->strided && !operation->elementwise};
+}
+
 gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const gk_array *operands,
                              gk_array *result) {
     gk_clear_view(result);
-    call->operand_count = operation->operand_count;
     for (int i = 1; i < operation->operand_count; i++)
         if (operands[i].dtype != operands[0].dtype)
             return gk_fail(
@@ -21,7 +26,7 @@ gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const
                 "%s: operands of different dtypes, %s and %s; convert one with .astype(...)",
                 operation->name, gk_dtype_name(operands[0].dtype),
                 gk_dtype_name(operands[i].dtype));
-    gk_status status = operation->infer(call, operands, result);
+    gk_status status = operation->infer(operation, call, operands, result);
     if (status != GK_OK)
         return status;
     if (!gk_is_addressable(result))
@@ -31,13 +36,13 @@ gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const
             operation->name, gk_shape_text(result).text, gk_dtype_name(result->dtype));
     gk_make_contiguous(result);
     if (call->variant) {
-        status = gk_row_named(operation->name, call->variant, operands[0].dtype, call->backend,
+        status = gk_row_named(operation->op, call->variant, operands[0].dtype, call->backend,
                               &call->wanted, &call->error);
         call->ran = call->wanted; /* unless a pointer turns out not to be aligned for it */
         return status;
     }
-    const gk_row *row;
-    return gk_call_choose(call, operands[0].dtype, 0, &row);
+    const gk_wish wish = gk_operation_wish(operation, operands[0].dtype);
+    return gk_row_chosen(&wish, call->backend, &call->ran, &call->error);
 }
 
 /* A number of the host's that its kernel takes by value. */
@@ -67,7 +72,7 @@ static gk_status run_mapped(gk_call *call, const gk_operation *operation, const 
         free_memory = gk_mapped_view(&mapped[i], free_memory);
     }
     (void)gk_mapped_view(&mapped_result, free_memory);
-    gk_status status = operation->run(call, mapped, &mapped_result);
+    gk_status status = operation->run(operation, call, mapped, &mapped_result);
     gk_error ignored;
     gk_status ended =
         backend->synchronize(backend, box->stream, status == GK_OK ? &call->error : &ignored);
@@ -100,7 +105,7 @@ static gk_status stage_and_run(gk_call *call, const gk_operation *operation,
         status = gk_stage_result(call, result, staged, operation->operand_count,
                                  operation->elementwise, operation->strided, &staged_result);
     if (status == GK_OK)
-        status = operation->run(call, staged, &staged_result);
+        status = operation->run(operation, call, staged, &staged_result);
     if (status == GK_OK)
         status = gk_deliver_result(call, &staged_result, result);
     return status;
@@ -136,7 +141,8 @@ gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const g
     size_t bytes = gk_bytes(result);
     for (int i = 0; i < operation->operand_count; i++) {
         on_host = on_host && operands[i].place == GK_HOST && gk_count(&operands[i]) > 0;
-        bytes += gk_bytes(operation->elementwise ? result : &operands[i]);
+        bytes += operation->elementwise ? gk_count(result) * gk_dtype_size(operands[i].dtype)
+                                        : gk_bytes(&operands[i]);
     }
     if (on_host && operation->mapped && bytes <= atomic_load(&call->engine->mapped_limit)) {
         bool done = false;
@@ -144,7 +150,7 @@ gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const g
         if (done)
             return status;
     } else if (on_host && operation->flow && bytes >= operation->flow_bytes) {
-        gk_status status = operation->flow(call, operands, result);
+        gk_status status = operation->flow(operation, call, operands, result);
         if (status != GK_MEMORY_ERROR)
             return status;
         gk_call_end(call); /* what it had taken, before the plain way asks for its own */

@@ -1,54 +1,57 @@
 /* The reductions, over all elements or some axes: on the device in one launch; from the host chunk
    by chunk as it comes in, or by panels where it does not fit in device memory. */
-#include "ops/reduce.h"
-
+#include <stddef.h>
 #include <string.h>
 
 #include "engine/copy.h"
-#include "ops/reduce_shape.h"
 #include "engine/transfer.h"
+#include "ops/operation.h"
+#include "ops/reduce_docs.h"
+#include "ops/reduce_shape.h"
 
 /* what each one is ------------------------------------------------------------------------------
  */
 
-/* Where a reduction's kernels stand in the table. */
-typedef struct kernels {
-    const char *whole, *short_rows, *columns;
-} kernels;
-#define KERNELS(name)                                                                              \
-    { #name, #name "_short", #name "_columns" }
-
 typedef enum result_rule { OF_SUM, OF_MEAN, OF_PRODUCT, AS_OPERAND, REAL, INDEX } result_rule;
 
-typedef struct gk_reduction_kind {
-    kernels rows;
+typedef struct reduction_operation {
+    gk_operation base;
     result_rule result;
     gk_reduce_last last;
     bool flip;
     bool zero_of_nothing;    /* else what the kernel makes of no elements */
     const char *no_elements; /* why there has to be one, in NumPy's words; NULL: there need not */
-} gk_reduction_kind;
+} reduction_operation;
 
-bool gk_takes_one_axis(const gk_reduction_kind *kind) {
-    return kind->result == INDEX;
+/* What a caller asks for. */
+typedef struct request {
+    uint64_t axes; /* bit i: axis i is reduced */
+    gk_wanted_dtype dtype;
+    bool keepdims;
+} request;
+
+static const reduction_operation *reduction_of(const gk_operation *operation) {
+    return (const reduction_operation *)operation;
 }
 
-static const kernels wide = KERNELS(sum_wide);
+/* All of them where there is nothing to ask for: dot. */
+static uint64_t axes_of(const gk_call *call) {
+    const request *asked = call->parameters;
+    return asked ? asked->axes : ~(uint64_t)0;
+}
 
 static bool is_half(gk_dtype dtype) {
-    return dtype == GK_float16 || dtype == GK_bfloat16;
-}
-
-static bool is_real(gk_dtype dtype) {
-    return is_half(dtype) || dtype == GK_float32 || dtype == GK_float64;
+    return gk_dtype_kind(dtype) == GK_HALF;
 }
 
 static gk_dtype default_result(result_rule rule, gk_dtype dtype) {
     if (rule == INDEX)
         return GK_int64;
-    if (rule == AS_OPERAND || is_real(dtype))
+    if (rule == AS_OPERAND || gk_is_float(dtype))
         return dtype;
-    return rule == OF_MEAN || rule == REAL ? GK_float64 : GK_int64;
+    if (rule == OF_MEAN || rule == REAL)
+        return GK_float64;
+    return dtype == GK_uint64 ? GK_uint64 : GK_int64;
 }
 
 /* Whether a sum in `dtype` is what the kernels can carry it in; never narrower than the elements.
@@ -59,54 +62,47 @@ static bool is_offered(result_rule rule, gk_dtype of, gk_dtype dtype) {
     if (is_half(of) && dtype == GK_float32)
         return true;
     if (dtype == GK_float64)
-        return rule == OF_SUM || (rule == OF_MEAN && is_real(of));
-    return rule != OF_MEAN && !is_real(of) && !is_real(dtype);
+        return rule == OF_SUM || (rule == OF_MEAN && gk_is_float(of));
+    return rule != OF_MEAN && !gk_is_float(of) && !gk_is_float(dtype) && dtype != GK_boolean;
 }
 
 /* A sum in float64 of what does not add up exactly in the accumulator that it has otherwise. */
-static bool is_wide(const gk_reduction_kind *kind, gk_dtype of, gk_dtype result) {
+static bool is_wide(const reduction_operation *kind, gk_dtype of, gk_dtype result) {
     return kind->result <= OF_MEAN && result == GK_float64 &&
-           (of == GK_int64 || (is_real(of) && of != GK_float64));
+           (of == GK_int64 || of == GK_uint64 || (gk_is_float(of) && of != GK_float64));
 }
 
-static gk_status refuse_dtype(gk_call *call, result_rule rule, gk_dtype of) {
-    char offered[256] = "";
+static gk_status refuse_dtype(gk_call *call, result_rule rule, gk_dtype of, gk_dtype wanted) {
+    gk_list offered = {.text = ""};
     for (int i = 0; i < GK_DTYPE_COUNT; i++)
-        if (is_offered(rule, of, (gk_dtype)i)) {
-            strcat(offered, offered[0] ? ", " : "");
-            strcat(offered, gk_dtype_name((gk_dtype)i));
-        }
+        if (is_offered(rule, of, (gk_dtype)i))
+            gk_list_add(&offered, gk_dtype_name((gk_dtype)i));
     return gk_fail(&call->error, GK_TYPE_ERROR,
                    "%s: dtype %s is not offered for an array of %s, but %s; convert the array",
-                   call->operation, gk_dtype_name(call->reduction.dtype), gk_dtype_name(of),
-                   offered);
+                   call->operation, gk_dtype_name(wanted), gk_dtype_name(of), offered.text);
 }
-
-_Static_assert((int)GK_STORED_FLOAT32 == (int)GK_float32 &&
-                   (int)GK_STORED_BFLOAT16 == (int)GK_bfloat16 &&
-                   (int)GK_STORED_INT32 == (int)GK_int32 && (int)GK_STORED_UINT8 == (int)GK_uint8,
-               "a kernel is told the dtype of its result by gk_dtype's number");
 
 /* shapes ----------------------------------------------------------------------------------------
  */
 
-static void result_shape(const gk_call *call, const gk_array *a, gk_array *result) {
+static void result_shape(const request *asked, const gk_array *a, gk_array *result) {
     for (int i = 0; i < a->ndim; i++) {
-        bool reduced = gk_is_reduced(call->reduction.axes, i);
-        if (!reduced || call->reduction.keepdims)
+        bool reduced = gk_is_reduced(asked->axes, i);
+        if (!reduced || asked->keepdims)
             result->shape[result->ndim++] = reduced ? 1 : a->shape[i];
     }
 }
 
 /* A variant that adds up whole arrays only, where that is not all there is to do. */
-static gk_status check_variant(gk_call *call, const gk_array *a, const gk_array *result) {
+static gk_status check_variant(const gk_operation *operation, gk_call *call, const gk_array *a,
+                               const gk_array *result) {
     const gk_row *row;
     if (!call->variant)
         return GK_OK;
     gk_status status =
-        gk_row_named(call->operation, call->variant, a->dtype, call->backend, &row, &call->error);
+        gk_row_named(operation->op, call->variant, a->dtype, call->backend, &row, &call->error);
     bool plain = gk_count(result) == 1 && result->dtype == default_result(OF_SUM, a->dtype);
-    if (status == GK_OK && !row->reduces && !plain)
+    if (status == GK_OK && row->takes != GK_TAKES_REDUCTION && !plain)
         return gk_fail(&call->error, GK_VALUE_ERROR,
                        "%s: variant '%s' adds up all elements of an array, in its own dtype; leave "
                        "out variant for another axis or dtype",
@@ -114,23 +110,28 @@ static gk_status check_variant(gk_call *call, const gk_array *a, const gk_array 
     return status;
 }
 
-static gk_status infer_reduction(gk_call *call, const gk_array *operands, gk_array *result) {
+static gk_status infer_reduction(const gk_operation *operation, gk_call *call,
+                                 const gk_array *operands, gk_array *result) {
     const gk_array *a = &operands[0];
-    const gk_reduction_kind *kind = call->reduction.kind;
+    const request *asked = call->parameters;
+    const reduction_operation *kind = reduction_of(operation);
     result->dtype = default_result(kind->result, a->dtype);
-    if (call->reduction.has_dtype) {
-        if (!is_offered(kind->result, a->dtype, call->reduction.dtype))
-            return refuse_dtype(call, kind->result, a->dtype);
-        result->dtype = call->reduction.dtype;
+    if (asked->dtype.given) {
+        if (!is_offered(kind->result, a->dtype, asked->dtype.dtype))
+            return refuse_dtype(call, kind->result, a->dtype, asked->dtype.dtype);
+        result->dtype = asked->dtype.dtype;
     }
-    result_shape(call, a, result);
+    result_shape(asked, a, result);
     if (kind->no_elements && gk_count(a) == 0 && gk_count(result) > 0)
         return gk_fail(&call->error, GK_VALUE_ERROR, "%s: %s", call->operation, kind->no_elements);
-    return check_variant(call, a, result);
+    return check_variant(operation, call, a, result);
 }
 
-static gk_status infer_dot(gk_call *call, const gk_array *operands, gk_array *result) {
+/* A dot has no axes to choose from: it is over the only one. */
+static gk_status infer_dot(const gk_operation *operation, gk_call *call, const gk_array *operands,
+                           gk_array *result) {
     const gk_array *a = &operands[0], *b = &operands[1];
+    (void)operation;
     if (a->ndim != 1 || b->ndim != 1)
         return gk_fail(&call->error, GK_VALUE_ERROR,
                        "dot: the operands have shapes %s and %s; it takes two vectors, and matmul "
@@ -141,7 +142,8 @@ static gk_status infer_dot(gk_call *call, const gk_array *operands, gk_array *re
                        "dot: shapes %s and %s not aligned: %lld (dim 0) != %lld (dim 0)",
                        gk_short_shape_text(a).text, gk_short_shape_text(b).text,
                        (long long)a->shape[0], (long long)b->shape[0]);
-    return infer_reduction(call, operands, result);
+    result->dtype = a->dtype;
+    return GK_OK;
 }
 
 /* on the device ---------------------------------------------------------------------------------
@@ -150,21 +152,27 @@ static gk_status infer_dot(gk_call *call, const gk_array *operands, gk_array *re
 /* A reduction under way. */
 typedef struct reduction {
     gk_call *call;
+    const reduction_operation *kind;
     const gk_row *row;
     gk_reduce_plan plan;
 } reduction;
 
-static gk_status choose(gk_call *call, const gk_array *a, gk_dtype result, uintptr_t address,
-                        reduction *made) {
-    const gk_reduction_kind *kind = call->reduction.kind;
-    const kernels *from = is_wide(kind, a->dtype, result) ? &wide : &kind->rows;
-    const char *const names[] = {from->whole, from->short_rows, from->columns};
-    const char *op = names[made->plan.walk];
-    if (op == kind->rows.whole)
-        return gk_call_choose(call, a->dtype, address, &made->row);
-    if (call->variant)
-        return gk_row_named(op, call->variant, a->dtype, call->backend, &made->row, &call->error);
-    return gk_row_chosen(op, a->dtype, call->backend, address, NULL, &made->row, &call->error);
+static gk_status choose(reduction *made, const gk_array *a, gk_dtype result) {
+    gk_call *call = made->call;
+    bool wide = is_wide(made->kind, a->dtype, result);
+    gk_op op = (wide ? GK_OP_sum_wide : made->kind->base.op) + made->plan.walk;
+    if (op == made->kind->base.op)
+        return gk_call_choose(call, op, a->dtype, 0, &made->row);
+    const gk_wish wish = {.op = op, .dtype = a->dtype};
+    if (!call->variant)
+        return gk_row_chosen(&wish, call->backend, &made->row, &call->error);
+    gk_status status =
+        gk_row_named(op, call->variant, a->dtype, call->backend, &made->row, &call->error);
+    if (status != GK_OK && wide)
+        return gk_fail(&call->error, status,
+                       "%s: variant '%s' does not add up in float64; leave out variant or dtype",
+                       call->operation, call->variant);
+    return status;
 }
 
 /* Counters for blocks to arrive at: the stream's, or memory that has to be zeroed for the launch.
@@ -182,14 +190,18 @@ static gk_status take_counters(gk_call *call, size_t count, unsigned **counters)
     return status == GK_OK ? gk_call_zero(call, memory, count * sizeof **counters) : status;
 }
 
-/* What the kernel needs beside the shape, memory for partial results included. */
+/* What the kernel has to know beside the shape. */
+static void describe(reduction *whole, gk_dtype result) {
+    whole->plan.how.stored = (int32_t)result;
+    whole->plan.how.last = (int32_t)whole->kind->last;
+    whole->plan.how.flip = whole->kind->flip;
+}
+
+/* And what it needs: memory for partial results, and counters. */
 static gk_status prepare(reduction *whole, const gk_array *a, gk_dtype result) {
     gk_call *call = whole->call;
     gk_reduction *how = &whole->plan.how;
-    const gk_reduction_kind *kind = call->reduction.kind;
-    how->stored = (int32_t)result;
-    how->last = (int32_t)kind->last;
-    how->flip = kind->flip;
+    describe(whole, result);
     size_t partials = gk_plan_partials(&whole->plan);
     if (partials == 0)
         return GK_OK;
@@ -199,30 +211,30 @@ static gk_status prepare(reduction *whole, const gk_array *a, gk_dtype result) {
     return take_counters(call, gk_plan_arrivals(&whole->plan, a->dtype), &how->arrivals);
 }
 
-static gk_status launch(const gk_row *row, gk_call *call, const gk_reduction *how, size_t blocks,
-                        const gk_array *operands) {
+static gk_status launch(const reduction *whole, gk_call *call, const gk_reduction *how,
+                        size_t blocks, const gk_array *operands) {
     gk_reduction copy = *how;
-    void *a = operands[0].data, *b = call->reduction.operands == 2 ? operands[1].data : a;
+    void *a = operands[0].data, *b = whole->kind->base.operand_count == 2 ? operands[1].data : a;
     void *arguments[] = {&copy, &a, &b};
-    return gk_call_launch(call, row, blocks, arguments);
+    return gk_call_launch(call, whole->row, blocks, arguments);
 }
 
 /* Move the kept axes in front, where they alternate with the reduced ones. */
 static gk_status pack(gk_call *call, const gk_array *a, gk_array *packed) {
-    gk_array moved = gk_reduced_last(a, call->reduction.axes);
+    gk_array moved = gk_reduced_last(a, axes_of(call));
     *packed = moved;
     gk_make_contiguous(packed);
     gk_status status = gk_call_temporary(call, gk_bytes(packed), &packed->data);
     return status == GK_OK ? gk_copy_strided(call, packed, &moved) : status;
 }
 
-static gk_status run_planned(gk_call *call, gk_reduce_plan plan, const gk_array *operands,
-                             gk_array *result) {
+static gk_status run_planned(const reduction_operation *kind, gk_call *call, gk_reduce_plan plan,
+                             const gk_array *operands, gk_array *result) {
     gk_array taken[GK_MAX_OPERANDS] = {operands[0]};
-    reduction whole = {.call = call, .plan = plan};
-    if (call->reduction.operands == 2)
+    reduction whole = {.call = call, .kind = kind, .plan = plan};
+    if (kind->base.operand_count == 2)
         taken[1] = operands[1];
-    gk_status status = choose(call, &taken[0], result->dtype, 0, &whole);
+    gk_status status = choose(&whole, &taken[0], result->dtype);
     if (status == GK_OK && plan.packed && gk_count(&operands[0]) > 0)
         status = pack(call, &operands[0], &taken[0]);
     if (status == GK_OK)
@@ -231,7 +243,7 @@ static gk_status run_planned(gk_call *call, gk_reduce_plan plan, const gk_array 
         return status;
     whole.plan.how.result = result->data;
     size_t blocks = gk_plan_blocks(&whole.plan, taken[0].dtype);
-    return launch(whole.row, call, &whole.plan.how, blocks, taken);
+    return launch(&whole, call, &whole.plan.how, blocks, taken);
 }
 
 /* the ladder: partial sums a block, and a second launch that adds them ----------------------------
@@ -248,8 +260,8 @@ static gk_status begin_ladder(gk_call *call, const gk_row *row, size_t count, la
     void *partials = NULL;
     *made = (ladder){.call = call, .row = row};
     made->partial_count = row->accumulates ? 1 : gk_blocks(count, row->tile_columns);
-    gk_status status = gk_row_chosen("sum_finish", row->dtype, call->backend, 0, NULL,
-                                     &made->finish, &call->error);
+    const gk_wish last = {.op = GK_OP_sum_finish, .dtype = row->dtype};
+    gk_status status = gk_row_chosen(&last, call->backend, &made->finish, &call->error);
     size_t bytes = made->partial_count * sizeof *made->partials;
     if (status == GK_OK)
         status = gk_call_temporary(call, bytes, &partials);
@@ -279,18 +291,24 @@ static gk_status run_ladder(gk_call *call, const gk_row *row, const gk_array *a,
     return status == GK_OK ? end_ladder(&whole, result->data) : status;
 }
 
-static gk_status run_reduction(gk_call *call, const gk_array *operands, gk_array *result) {
+static bool is_ladder(const gk_row *wanted) {
+    return wanted && wanted->takes != GK_TAKES_REDUCTION;
+}
+
+static gk_status run_reduction(const gk_operation *operation, gk_call *call,
+                               const gk_array *operands, gk_array *result) {
     const gk_array *a = &operands[0];
-    if (gk_count(a) == 0 && call->reduction.kind->zero_of_nothing)
+    const reduction_operation *kind = reduction_of(operation);
+    if (gk_count(a) == 0 && kind->zero_of_nothing)
         return gk_call_zero(call, result->data, gk_bytes(result));
     if (gk_count(result) == 0)
         return GK_OK;
-    if (call->wanted && !call->wanted->reduces) {
+    if (is_ladder(call->wanted)) {
         const gk_row *row;
-        gk_status status = gk_call_choose(call, a->dtype, (uintptr_t)a->data, &row);
+        gk_status status = gk_call_choose(call, operation->op, a->dtype, (uintptr_t)a->data, &row);
         return status == GK_OK ? run_ladder(call, row, a, result) : status;
     }
-    return run_planned(call, gk_plan_reduction(a, call->reduction.axes), operands, result);
+    return run_planned(kind, call, gk_plan_reduction(a, axes_of(call)), operands, result);
 }
 
 /* from the host, chunk by chunk ------------------------------------------------------------------
@@ -322,26 +340,24 @@ static gk_status reduction_chunk(void *context, gk_stream stream, const gk_array
     how.length = gk_count(&operands[0]);
     how.segments = (how.length + how.segment - 1) / how.segment;
     how.stage = GK_REDUCE_PARTIAL;
-    gk_status status = launch(whole->row, &chunk, &how, how.segments, operands);
+    gk_status status = launch(whole, &chunk, &how, how.segments, operands);
     if (status != GK_OK)
         *error = chunk.error;
     return status;
 }
 
-static gk_flow flow_of(const gk_call *call, const gk_array *operands) {
-    gk_flow flow = {.count = gk_count(&operands[0]),
-                    .operand_count = call->reduction.operands,
-                    .operands = {operands[0]}};
-    if (call->reduction.operands == 2)
-        flow.operands[1] = operands[1];
+static gk_flow flow_of(const gk_operation *operation, const gk_array *operands) {
+    gk_flow flow = {.count = gk_count(&operands[0]), .operand_count = operation->operand_count};
+    for (int i = 0; i < operation->operand_count; i++)
+        flow.operands[i] = operands[i];
     return flow;
 }
 
-static gk_status flow_ladder(gk_call *call, const gk_row *row, const gk_array *operands,
+static gk_status flow_ladder(const gk_operation *operation, gk_call *call, const gk_array *operands,
                              void *total) {
     ladder whole;
-    gk_flow flow = flow_of(call, operands);
-    gk_status status = begin_ladder(call, row, flow.count, &whole);
+    gk_flow flow = flow_of(operation, operands);
+    gk_status status = begin_ladder(call, call->wanted, flow.count, &whole);
     flow.work = ladder_chunk;
     flow.context = &whole;
     if (status == GK_OK)
@@ -349,18 +365,18 @@ static gk_status flow_ladder(gk_call *call, const gk_row *row, const gk_array *o
     return status == GK_OK ? end_ladder(&whole, total) : status;
 }
 
-static gk_status flow_planned(gk_call *call, const gk_array *operands, gk_dtype result,
-                              void *total) {
-    gk_flow flow = flow_of(call, operands);
-    reduction whole = {.call = call, .plan = gk_plan_reduction(&operands[0], call->reduction.axes)};
+static gk_status flow_planned(const reduction_operation *kind, gk_call *call,
+                              const gk_array *operands, gk_dtype result, void *total) {
+    gk_flow flow = flow_of(&kind->base, operands);
+    reduction whole = {
+        .call = call, .kind = kind, .plan = gk_plan_reduction(&operands[0], axes_of(call))};
     gk_reduction *how = &whole.plan.how;
-    gk_status status = choose(call, &operands[0], result, 0, &whole);
-    /* Also of a single segment: the launch that finishes it is one and the same. */
-    size_t bytes = how->segments * GK_REDUCE_PARTIAL_BYTES;
+    gk_status status = choose(&whole, &operands[0], result);
+    describe(&whole, result);
+    /* Also of a single segment: the launch that finishes it is one and the same, and needs no
+       counters. */
     if (status == GK_OK)
-        status = prepare(&whole, &operands[0], result);
-    if (status == GK_OK && !how->partials)
-        status = gk_call_temporary(call, bytes, &how->partials);
+        status = gk_call_temporary(call, how->segments * GK_REDUCE_PARTIAL_BYTES, &how->partials);
     flow.multiple = how->segment;
     flow.work = reduction_chunk;
     flow.context = &whole;
@@ -368,17 +384,17 @@ static gk_status flow_planned(gk_call *call, const gk_array *operands, gk_dtype 
         status = gk_call_flow(call, &flow);
     how->stage = GK_REDUCE_FINISH;
     how->result = total;
-    return status == GK_OK ? launch(whole.row, call, how, 1, operands) : status;
+    return status == GK_OK ? launch(&whole, call, how, 1, operands) : status;
 }
 
-static gk_status flow_whole(gk_call *call, const gk_array *operands, const gk_array *result) {
-    const gk_row *wanted = call->wanted;
+static gk_status flow_whole(const gk_operation *operation, gk_call *call, const gk_array *operands,
+                            const gk_array *result) {
     void *total = NULL;
     gk_status status = gk_call_temporary(call, gk_bytes(result), &total);
-    if (status == GK_OK && wanted && !wanted->reduces)
-        status = flow_ladder(call, wanted, operands, total);
+    if (status == GK_OK && is_ladder(call->wanted))
+        status = flow_ladder(operation, call, operands, total);
     else if (status == GK_OK)
-        status = flow_planned(call, operands, result->dtype, total);
+        status = flow_planned(reduction_of(operation), call, operands, result->dtype, total);
     return status == GK_OK ? gk_call_copy_out(call, result->data, total, gk_bytes(result)) : status;
 }
 
@@ -387,6 +403,7 @@ static gk_status flow_whole(gk_call *call, const gk_array *operands, const gk_ar
 
 typedef struct panels {
     gk_call *call;
+    const reduction_operation *kind;
     gk_reduce_plan plan; /* of the whole array: a panel's results have the same bits */
     size_t limit;        /* bytes of a panel */
     gk_dtype result;
@@ -408,7 +425,7 @@ static gk_status run_panel(panels *of, const gk_array *part, uint64_t reduced) {
     if (status == GK_OK)
         status = gk_upload(&call, part, there.data);
     if (status == GK_OK)
-        status = run_planned(&call, plan, &there, &result);
+        status = run_planned(of->kind, &call, plan, &there, &result);
     gk_call_end(&call);
     if (status != GK_OK)
         of->call->error = call.error;
@@ -418,7 +435,7 @@ static gk_status run_panel(panels *of, const gk_array *part, uint64_t reduced) {
 
 /* Halves along the first kept axis that is longer than 1, so that results follow one another. */
 static gk_status run_panels(panels *of, const gk_array *part) {
-    uint64_t reduced = of->call->reduction.axes;
+    uint64_t reduced = axes_of(of->call);
     int axis = 0;
     while (axis < part->ndim && (gk_is_reduced(reduced, axis) || part->shape[axis] == 1))
         axis++;
@@ -432,14 +449,16 @@ static gk_status run_panels(panels *of, const gk_array *part) {
     return status == GK_OK ? run_panels(of, &half) : status;
 }
 
-static gk_status flow_reduction(gk_call *call, const gk_array *operands, const gk_array *result) {
+static gk_status flow_reduction(const gk_operation *operation, gk_call *call,
+                                const gk_array *operands, const gk_array *result) {
     size_t limit = atomic_load(&call->engine->device_limit);
     if (gk_count(result) == 1)
-        return flow_whole(call, operands, result);
+        return flow_whole(operation, call, operands, result);
     if (limit == 0 || gk_bytes(&operands[0]) <= limit)
         return GK_MEMORY_ERROR; /* it fits: the plain way copies it in at once */
     panels of = {.call = call,
-                 .plan = gk_plan_reduction(&operands[0], call->reduction.axes),
+                 .kind = reduction_of(operation),
+                 .plan = gk_plan_reduction(&operands[0], axes_of(call)),
                  .limit = limit,
                  .result = result->dtype};
     void *results = NULL;
@@ -457,26 +476,47 @@ static gk_status flow_reduction(gk_call *call, const gk_array *operands, const g
 #define NO_INDEX(name)   "attempt to get " #name " of an empty sequence"
 
 static const char *const names[] = {"a", "b"};
+static const gk_parameter of_sums[] = {{"axis", GK_AXES, offsetof(request, axes)},
+                                       {"dtype", GK_DTYPE, offsetof(request, dtype)},
+                                       {"out", GK_OUT, 0},
+                                       {"keepdims", GK_FLAG, offsetof(request, keepdims)},
+                                       {0}};
+static const gk_parameter of_extremes[] = {{"axis", GK_AXES, offsetof(request, axes)},
+                                           {"out", GK_OUT, 0},
+                                           {"keepdims", GK_FLAG, offsetof(request, keepdims)},
+                                           {0}};
+static const gk_parameter of_indices[] = {{"axis", GK_AXIS, offsetof(request, axes)},
+                                          {"out", GK_OUT, 0},
+                                          {"keepdims", GK_FLAG, offsetof(request, keepdims)},
+                                          {0}};
+static const gk_parameter of_dot[] = {{"out", GK_OUT, 0}, {0}};
 
-#define GK_REDUCTION_OP(name_, count, infer_, result_, ...)                                        \
-    static const gk_reduction_kind name_##_kind = {                                                \
-        .rows = KERNELS(name_), .result = result_, __VA_ARGS__};                                   \
-    const gk_operation gk_op_##name_ = {.name = #name_,                                            \
-                                        .operand_count = count,                                    \
-                                        .operands = names,                                         \
-                                        .reduction = &name_##_kind,                                \
-                                        .infer = infer_,                                           \
-                                        .run = run_reduction,                                      \
-                                        .flow = flow_reduction,                                    \
-                                        .mapped = true};
+#define GK_REDUCTION_OP(name_, count, infer_, parameters_, bytes_, doc_, result_, ...)             \
+    static const reduction_operation name_##_operation = {.base = {.name = #name_,                 \
+                                                                   .op = GK_OP_##name_,            \
+                                                                   .doc = #name_ doc_,             \
+                                                                   .operand_count = count,         \
+                                                                   .operands = names,              \
+                                                                   .parameters = parameters_,      \
+                                                                   .parameter_bytes = bytes_,      \
+                                                                   .infer = infer_,                \
+                                                                   .run = run_reduction,           \
+                                                                   .flow = flow_reduction,         \
+                                                                   .mapped = true},                \
+                                                          .result = result_,                       \
+                                                          __VA_ARGS__};                            \
+    const gk_operation *const gk_op_##name_ = &name_##_operation.base;
+#define GK_OVER_AXES(name, parameters, doc, result, ...)                                           \
+    GK_REDUCTION_OP(name, 1, infer_reduction, parameters, sizeof(request), doc, result, __VA_ARGS__)
 
-GK_REDUCTION_OP(sum, 1, infer_reduction, OF_SUM, .zero_of_nothing = true)
-GK_REDUCTION_OP(mean, 1, infer_reduction, OF_MEAN, .last = GK_DIVIDED)
-GK_REDUCTION_OP(prod, 1, infer_reduction, OF_PRODUCT, .last = GK_AS_IT_IS)
-GK_REDUCTION_OP(max, 1, infer_reduction, AS_OPERAND, .no_elements = NO_EXTREME(maximum))
-GK_REDUCTION_OP(min, 1, infer_reduction, AS_OPERAND, .no_elements = NO_EXTREME(minimum),
-                .flip = true)
-GK_REDUCTION_OP(norm, 1, infer_reduction, REAL, .last = GK_SQUARE_ROOT, .zero_of_nothing = true)
-GK_REDUCTION_OP(argmax, 1, infer_reduction, INDEX, .no_elements = NO_INDEX(argmax))
-GK_REDUCTION_OP(argmin, 1, infer_reduction, INDEX, .no_elements = NO_INDEX(argmin), .flip = true)
-GK_REDUCTION_OP(dot, 2, infer_dot, AS_OPERAND, .zero_of_nothing = true)
+GK_OVER_AXES(sum, of_sums, GK_SUM_DOC, OF_SUM, .zero_of_nothing = true)
+GK_OVER_AXES(mean, of_sums, GK_MEAN_DOC, OF_MEAN, .last = GK_DIVIDED)
+GK_OVER_AXES(prod, of_sums, GK_PROD_DOC, OF_PRODUCT, .last = GK_AS_IT_IS)
+GK_OVER_AXES(max, of_extremes, GK_MAX_DOC, AS_OPERAND, .no_elements = NO_EXTREME(maximum))
+GK_OVER_AXES(min, of_extremes, GK_MIN_DOC, AS_OPERAND, .no_elements = NO_EXTREME(minimum),
+             .flip = true)
+GK_OVER_AXES(norm, of_extremes, GK_NORM_DOC, REAL, .last = GK_SQUARE_ROOT, .zero_of_nothing = true)
+GK_OVER_AXES(argmax, of_indices, GK_ARGMAX_DOC, INDEX, .no_elements = NO_INDEX(argmax))
+GK_OVER_AXES(argmin, of_indices, GK_ARGMIN_DOC, INDEX, .no_elements = NO_INDEX(argmin),
+             .flip = true)
+GK_REDUCTION_OP(dot, 2, infer_dot, of_dot, 0, GK_DOT_DOC, AS_OPERAND, .zero_of_nothing = true)

@@ -3,9 +3,8 @@
 #define GK_REDUCE_SHAPE_H
 
 #include "base/array.h"
-#include "reduction.h"
-
-typedef enum gk_walk { GK_WALK_ROWS, GK_WALK_SHORT, GK_WALK_COLUMNS } gk_walk;
+#include "device/operations.h"
+#include "reduce/reduction.h"
 
 /* It depends on the shape, the axes and the dtype alone, and so does the order of the additions. */
 typedef struct gk_reduce_plan {

@@ -29,18 +29,7 @@ template <typename... P, void (*kernel)(P...)> struct gk_sim_call<kernel> {
 // The rows once more, this time as entries of the table.
 #define GK_ROWS_ONLY
 #undef GK_ROW
-#undef GK_STRIDED
-#undef GK_TILE
-#undef GK_ACCUMULATE
-#undef GK_REDUCE
-#undef GK_LIBRARY
-#define GK_BODY(symbol)                                {#symbol, gk_sim_call<&GK_NAMESPACE::symbol>::run},
-#define GK_ROW(op, variant, dtype, symbol, ...)        GK_BODY(symbol)
-#define GK_STRIDED(op, variant, dtype, symbol, ...)    GK_BODY(symbol)
-#define GK_ACCUMULATE(op, variant, dtype, symbol, ...) GK_BODY(symbol)
-#define GK_TILE(op, variant, dtype, symbol, ...)       GK_BODY(symbol)
-#define GK_REDUCE(op, variant, dtype, symbol, ...)     GK_BODY(symbol)
-#define GK_LIBRARY(...)
+#define GK_ROW(op, variant, dtype, symbol, ...) {#symbol, gk_sim_call<&GK_NAMESPACE::symbol>::run},
 
 extern "C" {
 extern const gk_sim_body GK_BODIES[] __attribute__((visibility("hidden")));

@@ -14,6 +14,46 @@ _Axes: TypeAlias = int | tuple[int, ...] | None
 
 _Index: TypeAlias = SupportsIndex | slice | EllipsisType | None
 
+__all__ = [
+    "CudaError",
+    "DeviceArray",
+    "DeviceLostError",
+    "Event",
+    "SimulatorWarning",
+    "abs",
+    "add",
+    "argmax",
+    "argmin",
+    "clip",
+    "divide",
+    "dot",
+    "empty",
+    "exp",
+    "from_dlpack",
+    "less",
+    "matmul",
+    "matrix_transpose",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "multiply",
+    "negative",
+    "norm",
+    "prod",
+    "release_memory",
+    "scale_add",
+    "sqrt",
+    "subtract",
+    "sum",
+    "synchronize",
+    "to_device",
+    "transpose",
+]
+
+DTYPES: dict[str, int]
+
 class CudaError(RuntimeError): ...
 class DeviceLostError(CudaError): ...
 class SimulatorWarning(UserWarning): ...
@@ -127,11 +167,30 @@ def minimum(
     variant: str | None = None,
     stream: _Stream = None,
 ) -> Any: ...
+def less(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
 def scale_add(
     a: _Operand,
     x: _Operand,
     y: _Operand,
     /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def clip(
+    a: _Operand,
+    /,
+    min: float | None = None,
+    max: float | None = None,
     out: Any = None,
     *,
     variant: str | None = None,

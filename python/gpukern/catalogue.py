@@ -11,16 +11,13 @@ from gpukern import _core
 # Steps that other operations are made of; nobody calls them by name.
 _INTERNAL = ("copy", "_finish", "_wide", "_short", "_columns")
 
+DTYPES = tuple(_core.DTYPES)
+
 # A kernel that only moves bits serves every dtype of that size.
 _BITS = {
-    "bits8": ("int8", "uint8"),
-    "bits16": ("float16", "bfloat16"),
-    "bits32": ("float32", "int32"),
-    "bits64": ("float64", "int64"),
-    "bits128": (),
+    f"bits{8 * size}": tuple(name for name, bytes_ in _core.DTYPES.items() if bytes_ == size)
+    for size in (1, 2, 4, 8, 16)
 }
-
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8")
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from gpukern.caselists import CaseList
-    from gpukern.comparison import Comparison, Progress
-    from gpukern.plans import Size
+    from gpukern.bench.cases.lists import CaseList
+    from gpukern.bench.cases.plans import Size
+    from gpukern.bench.comparison import Comparison
+    from gpukern.bench.filling import Progress
 
 _INTERRUPTED = 130
 
@@ -29,11 +30,12 @@ def main() -> None:
 @main.command()
 def info() -> None:
     """Show the devices, the driver, the libraries that are found and where, and versions."""
-    from gpukern.information import renderables
-    from gpukern.render import print_all
+    from gpukern.bench.contenders.registry import missing
+    from gpukern.machine.information import renderables
+    from gpukern.text.render import print_all
 
     with _quiet_simulator():
-        print_all(renderables())
+        print_all(renderables(missing()))
 
 
 @main.command()
@@ -44,10 +46,10 @@ def doctor(context: click.Context) -> None:
     Exit status 0 if it can and nothing is broken, otherwise 1; also 1 where there is no GPU at all
     and the simulator works.
     """
-    from gpukern import doctor as checks
-    from gpukern.evidence import collect
-    from gpukern.information import findings_table
-    from gpukern.render import print_all
+    from gpukern.machine import doctor as checks
+    from gpukern.machine.evidence import collect
+    from gpukern.machine.information import findings_table
+    from gpukern.text.render import print_all
 
     seen = collect()
     findings = checks.examine(seen)
@@ -187,18 +189,19 @@ def bench(context: click.Context, /, name: str, **options: Any) -> None:
 
 
 def _case_list(name: str) -> "CaseList":
-    from gpukern import caselists
+    from gpukern.bench.cases import lists
 
     try:
-        return caselists.read(name)
+        return lists.read(name)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
 
 def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str, Any]) -> None:
     """Measure the cases into one comparison, show it, and set the exit status."""
-    from gpukern import comparison as measuring
-    from gpukern.conditions import describe_machine
+    from gpukern.bench.comparison import Comparison
+    from gpukern.bench.filling import fill
+    from gpukern.machine.conditions import describe_machine
 
     seed, rounds, simulated = (options.pop(name) for name in ("seed", "rounds", "simulated"))
     baseline = options.pop("baseline", None)
@@ -207,7 +210,7 @@ def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str,
         earlier = _earlier(outputs.against)
         steps = [_step(case, rounds, simulated) for case in cases]
         modes, protocols = ({case.get(key) for case in cases} for key in ("mode", "protocol"))
-        result = measuring.Comparison(
+        result = Comparison(
             secrets.randbelow(2**32) if seed is None else seed,
             describe_machine(),
             mode=(modes.pop() or "both") if len(modes) == 1 else "both",
@@ -217,7 +220,7 @@ def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str,
         try:
             with _progress() as report:
                 for plan, entrants, settings in steps:
-                    measuring.fill(result, plan, entrants, settings, report)
+                    fill(result, plan, entrants, settings, report)
         except KeyboardInterrupt:
             result.interrupted = True
         _finish(result, outputs, earlier)
@@ -227,20 +230,21 @@ def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str,
 
 
 def _step(case: dict[str, Any], rounds: int | None, simulated: bool) -> Any:
-    from gpukern import comparison as measuring
+    from gpukern.bench.comparison import prepare
+    from gpukern.bench.model.settings import make_settings
 
     asked = dict(case)
     mode, protocol = asked.pop("mode", "both"), asked.pop("protocol", "default")
     names = ("op", "sizes", "dtype", "contenders")
     try:
-        plan, entrants = measuring.prepare(*(asked.get(name) for name in names))
-        return plan, entrants, measuring.make_settings(mode, protocol, rounds, simulated)
+        plan, entrants = prepare(*(asked.get(name) for name in names))
+        return plan, entrants, make_settings(mode, protocol, rounds, simulated)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
 
 def _earlier(path: str | None) -> "Comparison | None":
-    from gpukern.comparison import Comparison
+    from gpukern.bench.comparison import Comparison
 
     if path is None:
         return None
@@ -251,12 +255,12 @@ def _earlier(path: str | None) -> "Comparison | None":
 
 
 def _finish(result: "Comparison", outputs: _Outputs, earlier: "Comparison | None") -> None:
-    from gpukern import regression
-    from gpukern.render import print_all
+    from gpukern.bench.showing import changes
+    from gpukern.text.render import print_all
 
     print_all(result.renderables())
     if earlier is not None:
-        print_all(regression.report(earlier, result))
+        print_all(changes.report(earlier, result))
     if result.interrupted:
         click.echo("interrupted: this is what was done until then", err=True)
     for path in _write(result, outputs):
@@ -275,7 +279,7 @@ def _write(result: "Comparison", outputs: _Outputs) -> Iterator[str]:
         _put_into(Path(outputs.into), result.to_markdown())
         yield outputs.into
     if outputs.plot is not None:
-        from gpukern import plots
+        from gpukern.bench.showing import plots
 
         try:
             yield from map(str, plots.save(result, outputs.plot))
@@ -295,7 +299,7 @@ def _put_into(path: Path, tables: str) -> None:
 @contextmanager
 def _quiet_simulator() -> Iterator[None]:
     """The commands say themselves that the simulator is at work."""
-    from gpukern import SimulatorWarning
+    from gpukern._core import SimulatorWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SimulatorWarning)
@@ -316,7 +320,7 @@ def _progress() -> Iterator["Progress | None"]:
         TimeRemainingColumn,
     )
 
-    from gpukern.render import console
+    from gpukern.text.render import console
 
     columns = (
         BarColumn(),

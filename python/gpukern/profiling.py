@@ -1,5 +1,6 @@
-"""Where the time of a call goes, and calls that report a fault at once."""
+"""Where the time of a call goes, what a block takes, and calls that report a fault at once."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from gpukern import _core
-from gpukern.units import bandwidth, seconds, size
+from gpukern.text.render import as_text
+from gpukern.text.units import bandwidth, seconds, size
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -102,8 +104,6 @@ class Profile:
         return table
 
     def __str__(self) -> str:
-        from gpukern.render import as_text
-
         return as_text(self.table())
 
     def __repr__(self) -> str:
@@ -169,6 +169,44 @@ def profile() -> Iterator[Profile]:
             taken.calls = [_call(fields) for fields in _core.profile_stop()]
     finally:
         _taking.release()
+
+
+class Timer:
+    """Print what a block takes: ``with gpukern.Timer("Sum by GPU"): ...``.
+
+    Wall-clock time until the device has finished what the block started, CPU time of the process,
+    and the time between two events on the device around the block, idle gaps included. Afterwards
+    they are in ``wall``, ``cpu`` and ``device``, in seconds.
+    """
+
+    def __init__(self, name: str = "block", quiet: bool = False) -> None:
+        self.name = name
+        self.quiet = quiet
+        self.wall = self.cpu = self.device = 0.0
+
+    def __enter__(self) -> "Timer":
+        self._before, self._after = _core.Event(), _core.Event()
+        # What was started earlier is not this block's.
+        _core.synchronize()
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self._before.record()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._after.record()
+        _core.synchronize()
+        self.wall = time.perf_counter() - self._wall
+        self.cpu = time.process_time() - self._cpu
+        self.device = self._after.seconds_since(self._before)
+        if not self.quiet:
+            print(self)
+
+    def __str__(self) -> str:
+        where = "simulated device" if _core.backend() == "sim" else "device"
+        return (
+            f"{self.name}: wall {seconds(self.wall)}, CPU {seconds(self.cpu)}, "
+            f"{where} {seconds(self.device)}"
+        )
 
 
 @contextmanager

@@ -3,21 +3,18 @@
 
 #include "binding/values.h"
 
-static const struct {
-    const char *typestr;
-    gk_dtype dtype;
-} typestrs[] = {
-    {"<f4", GK_float32}, {"<f8", GK_float64}, {"<f2", GK_float16}, {"<V2", GK_bfloat16},
-    {"<i4", GK_int32},   {"<i8", GK_int64},   {"|i1", GK_int8},    {"|u1", GK_uint8},
-};
+typedef struct typestr {
+    char text[4]; /* "<f4"; of one byte "|i1" */
+} typestr;
 
-enum { TYPESTRS = sizeof typestrs / sizeof typestrs[0] };
+/* bfloat16, which NumPy does not have, goes as two bytes of no meaning. */
+static typestr typestr_of(gk_dtype dtype) {
+    size_t size = gk_dtype_size(dtype);
+    char kind = dtype == GK_bfloat16 ? 'V' : gk_dtype_letter(dtype);
+    return (typestr){{size == 1 ? '|' : '<', kind, (char)('0' + size), '\0'}};
+}
 
 PyObject *gk_cuda_interface(const gk_array *array, gk_stream stream) {
-    const char *typestr = "";
-    for (int i = 0; i < TYPESTRS; i++)
-        if (typestrs[i].dtype == array->dtype)
-            typestr = typestrs[i].typestr;
     PyObject *shape = gk_shape_tuple(array);
     PyObject *strides = gk_is_contiguous(array) ? Py_NewRef(Py_None)
                                                 : gk_lengths_tuple(array->strides, array->ndim);
@@ -27,8 +24,8 @@ PyObject *gk_cuda_interface(const gk_array *array, gk_stream stream) {
         return NULL;
     }
     /* A stream of 0 is not allowed there; 1 names the legacy default stream. */
-    return Py_BuildValue("{s:N,s:s,s:(K,O),s:N,s:i,s:K}", "shape", shape, "typestr", typestr,
-                         "data",
+    return Py_BuildValue("{s:N,s:s,s:(K,O),s:N,s:i,s:K}", "shape", shape, "typestr",
+                         typestr_of(array->dtype).text, "data",
                          (unsigned long long)(uintptr_t)(gk_count(array) ? array->data : NULL),
                          array->readonly ? Py_True : Py_False, "strides", strides, "version", 3,
                          "stream", (unsigned long long)(stream ? stream : 1));
@@ -60,16 +57,14 @@ static int read_lengths(PyObject *tuple, int expected, int64_t *lengths) {
     return count;
 }
 
-static int read_typestr(const gk_call *call, const char *name, PyObject *typestr, gk_dtype *dtype) {
-    for (int i = 0; i < TYPESTRS && typestr && PyUnicode_Check(typestr); i++) {
-        if (PyUnicode_CompareWithASCIIString(typestr, typestrs[i].typestr) == 0) {
-            *dtype = typestrs[i].dtype;
+static int read_typestr(const gk_call *call, const char *name, PyObject *text, gk_dtype *dtype) {
+    for (int i = 0; i < GK_DTYPE_COUNT && text && PyUnicode_Check(text); i++) {
+        *dtype = (gk_dtype)i;
+        if (PyUnicode_CompareWithASCIIString(text, typestr_of(*dtype).text) == 0)
             return 0;
-        }
     }
-    PyErr_Format(PyExc_TypeError,
-                 "%s: %s has the typestr %R, which is not supported; use " GK_DTYPE_LIST,
-                 call->operation, name, typestr ? typestr : Py_None);
+    PyErr_Format(PyExc_TypeError, "%s: %s has the typestr %R, which is not supported; use %s",
+                 call->operation, name, text ? text : Py_None, gk_dtype_list().text);
     return -1;
 }
 

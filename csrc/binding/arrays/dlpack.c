@@ -5,15 +5,18 @@
 
 #include "binding/values.h"
 
-/* One line a dtype. */
-static const struct {
-    uint8_t code, bits;
-} dtypes[GK_DTYPE_COUNT] = {
-    [GK_float32] = {GK_DL_FLOAT, 32}, [GK_float64] = {GK_DL_FLOAT, 64},
-    [GK_float16] = {GK_DL_FLOAT, 16}, [GK_bfloat16] = {GK_DL_BFLOAT, 16},
-    [GK_int32] = {GK_DL_INT, 32},     [GK_int64] = {GK_DL_INT, 64},
-    [GK_int8] = {GK_DL_INT, 8},       [GK_uint8] = {GK_DL_UINT, 8},
-};
+static uint8_t code_of(gk_dtype dtype) {
+    static const uint8_t codes[] = {[GK_REAL] = GK_DL_FLOAT,
+                                    [GK_HALF] = GK_DL_FLOAT,
+                                    [GK_SIGNED] = GK_DL_INT,
+                                    [GK_UNSIGNED] = GK_DL_UINT,
+                                    [GK_BOOLEAN] = GK_DL_BOOL};
+    return dtype == GK_bfloat16 ? GK_DL_BFLOAT : codes[gk_dtype_kind(dtype)];
+}
+
+static uint8_t bits_of(gk_dtype dtype) {
+    return (uint8_t)(8 * gk_dtype_size(dtype));
+}
 
 /* The simulator's memory is the host's. */
 gk_dl_device gk_dlpack_device(const gk_backend *backend) {
@@ -52,7 +55,7 @@ static int check_device(const gk_call *call, const char *name, gk_dl_device its)
 static int read_dtype(const gk_call *call, const char *name, const gk_dl_tensor *tensor,
                       gk_dtype *dtype) {
     for (int i = 0; i < GK_DTYPE_COUNT; i++) {
-        if (dtypes[i].code == tensor->code && dtypes[i].bits == tensor->bits &&
+        if (code_of((gk_dtype)i) == tensor->code && bits_of((gk_dtype)i) == tensor->bits &&
             tensor->lanes == 1) {
             *dtype = (gk_dtype)i;
             return 0;
@@ -60,8 +63,9 @@ static int read_dtype(const gk_call *call, const char *name, const gk_dl_tensor 
     }
     PyErr_Format(PyExc_TypeError,
                  "%s: %s has a DLPack dtype of code %d, %d bits and %d lanes, which is not "
-                 "supported; use " GK_DTYPE_LIST,
-                 call->operation, name, tensor->code, tensor->bits, tensor->lanes);
+                 "supported; use %s",
+                 call->operation, name, tensor->code, tensor->bits, tensor->lanes,
+                 gk_dtype_list().text);
     return -1;
 }
 
@@ -322,8 +326,8 @@ static gk_dl_tensor describe(const gk_array *array, gk_dl_device device, int64_t
         .data = gk_count(array) ? array->data : NULL,
         .device = device,
         .ndim = array->ndim,
-        .code = dtypes[array->dtype].code,
-        .bits = dtypes[array->dtype].bits,
+        .code = code_of(array->dtype),
+        .bits = bits_of(array->dtype),
         .lanes = 1,
         .shape = lengths,
         .strides = lengths + array->ndim,

@@ -9,7 +9,7 @@ enum { GK_DL_MAJOR = 1, GK_DL_MINOR = 0 };
 
 enum { GK_DL_CPU = 1, GK_DL_CUDA = 2, GK_DL_CUDA_MANAGED = 13 };
 
-enum { GK_DL_INT = 0, GK_DL_UINT = 1, GK_DL_FLOAT = 2, GK_DL_BFLOAT = 4 };
+enum { GK_DL_INT = 0, GK_DL_UINT = 1, GK_DL_FLOAT = 2, GK_DL_BFLOAT = 4, GK_DL_BOOL = 6 };
 
 enum { GK_DL_READ_ONLY = 1, GK_DL_IS_COPIED = 2 }; /* flags */
 

@@ -2,6 +2,7 @@
 
 #include <numpy/arrayobject.h>
 
+#include "base/pack.h"
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/foreign.h"
 #include "binding/values.h"
@@ -30,32 +31,17 @@ static bool is_bfloat16(PyArray_Descr *descr) {
     return same;
 }
 
+/* By kind and size: C has several integer types of one size, and NumPy a number for each. */
 static bool dtype_of(PyArray_Descr *descr, gk_dtype *dtype) {
-    switch (descr->type_num) {
-    case NPY_FLOAT:
-        *dtype = GK_float32;
-        return true;
-    case NPY_DOUBLE:
-        *dtype = GK_float64;
-        return true;
-    case NPY_HALF:
-        *dtype = GK_float16;
-        return true;
-    case NPY_BYTE:
-        *dtype = GK_int8;
-        return true;
-    case NPY_UBYTE:
-        *dtype = GK_uint8;
-        return true;
-    case NPY_INT:
-    case NPY_LONG:
-    case NPY_LONGLONG:
-        *dtype = PyDataType_ELSIZE(descr) == 4 ? GK_int32 : GK_int64;
-        return true;
-    default:
-        *dtype = GK_bfloat16;
-        return is_bfloat16(descr);
+    size_t size = (size_t)PyDataType_ELSIZE(descr);
+    for (int i = 0; i < GK_DTYPE_COUNT && descr->type_num < NPY_USERDEF; i++) {
+        *dtype = (gk_dtype)i;
+        if (i != GK_bfloat16 && gk_dtype_letter(*dtype) == descr->kind &&
+            gk_dtype_size(*dtype) == size)
+            return true;
     }
+    *dtype = GK_bfloat16;
+    return is_bfloat16(descr);
 }
 
 /* ml_dtypes is imported when a bfloat16 array has to be made, not before. */
@@ -74,9 +60,9 @@ static PyArray_Descr *bfloat16_descr(gk_state *state) {
 
 static PyArray_Descr *new_descr(gk_state *state, gk_dtype dtype) {
     static const int numbers[GK_DTYPE_COUNT] = {
-        [GK_float32] = NPY_FLOAT32, [GK_float64] = NPY_FLOAT64, [GK_float16] = NPY_FLOAT16,
-        [GK_int32] = NPY_INT32,     [GK_int64] = NPY_INT64,     [GK_int8] = NPY_INT8,
-        [GK_uint8] = NPY_UINT8,
+#define GK_NUMBER(name, short_name, type, bytes, text, number, ...) [GK_##name] = number,
+        GK_DTYPES(GK_NUMBER, )
+#undef GK_NUMBER
     };
     return dtype == GK_bfloat16 ? bfloat16_descr(state) : PyArray_DescrFromType(numbers[dtype]);
 }
@@ -97,8 +83,8 @@ int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object
         return -1;
     bool known = dtype_of(descr, dtype) && PyArray_ISNBO(descr->byteorder);
     if (!known)
-        PyErr_Format(PyExc_TypeError, "%s: dtype %R is not supported; use " GK_DTYPE_LIST, function,
-                     (PyObject *)descr);
+        PyErr_Format(PyExc_TypeError, "%s: dtype %R is not supported; use %s", function,
+                     (PyObject *)descr, gk_dtype_list().text);
     Py_DECREF(descr);
     return known ? 0 : -1;
 }
@@ -227,9 +213,10 @@ static int take_host(gk_call *call, const char *name, PyObject *object, gk_array
         return -1;
     if (!dtype_of(PyArray_DESCR(source), &dtype)) {
         PyErr_Format(PyExc_TypeError,
-                     "%s: %s has dtype %S, which is not supported; use " GK_DTYPE_LIST
-                     ", for instance with .astype(...)",
-                     call->operation, name, (PyObject *)PyArray_DESCR(source));
+                     "%s: %s has dtype %S, which is not supported; use %s, for instance with "
+                     ".astype(...)",
+                     call->operation, name, (PyObject *)PyArray_DESCR(source),
+                     gk_dtype_list().text);
         return -1;
     }
     *keeper = Py_NewRef(object);
@@ -296,14 +283,10 @@ static int take_array(gk_state *state, gk_call *call, const char *name, PyObject
     return refuse(call, name, object);
 }
 
-static bool is_float(gk_dtype dtype) {
-    return dtype <= GK_bfloat16;
-}
-
 /* A Python scalar takes the dtype of the array beside it, where that loses nothing of its kind. */
 static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObject *object,
                        gk_dtype dtype, gk_array *array, PyObject **keeper) {
-    if (PyComplex_Check(object) || (PyFloat_Check(object) && !is_float(dtype))) {
+    if (PyComplex_Check(object) || (PyFloat_Check(object) && !gk_is_float(dtype))) {
         PyErr_Format(PyExc_TypeError, "%s: %s is the %S %R beside an array of %s; convert one",
                      call->operation, name, (PyObject *)Py_TYPE(object), object,
                      gk_dtype_name(dtype));
@@ -317,6 +300,65 @@ static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObjec
         return gk_name_failure(call->operation);
     view_host((PyArrayObject *)*keeper, dtype, array);
     return 0;
+}
+
+/* A Python integer beside integers: where it lies, and its bits where the dtype holds it. */
+static int take_whole_bound(PyObject *number, gk_dtype dtype, gk_bound *bound) {
+    int overflow, width = 8 * (int)gk_dtype_size(dtype);
+    bool is_signed = gk_dtype_kind(dtype) == GK_SIGNED;
+    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (value == -1 && PyErr_Occurred())
+        return -1;
+    bound->is = GK_BOUNDED;
+    bound->value = (uint64_t)value;
+    if (overflow > 0 && !is_signed && width == 64) { /* it may still be below 2^64 */
+        bound->value = PyLong_AsUnsignedLongLong(number);
+        overflow = PyErr_Occurred() ? 1 : 0;
+        PyErr_Clear();
+        bound->is = overflow ? GK_ABOVE_ALL : GK_BOUNDED;
+        return 0;
+    }
+    long long least = is_signed ? (long long)(INT64_MIN >> (64 - width)) : 0;
+    uint64_t greatest = (is_signed ? INT64_MAX : UINT64_MAX) >> (64 - width);
+    if (overflow < 0 || (!overflow && value < least))
+        bound->is = GK_BELOW_ALL;
+    else if (overflow > 0 || (value > 0 && (uint64_t)value > greatest))
+        bound->is = GK_ABOVE_ALL;
+    return 0;
+}
+
+int gk_take_bound(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                  gk_dtype dtype, gk_bound *bound) {
+    gk_array number;
+    PyObject *keeper = NULL;
+    *bound = (gk_bound){.is = GK_UNBOUNDED};
+    if (!object || Py_IsNone(object))
+        return 0;
+    if (is_python_scalar(object) && PyLong_Check(object) && !gk_is_float(dtype))
+        return take_whole_bound(object, dtype, bound);
+    if (is_python_scalar(object)) {
+        if (take_scalar(state, call, name, object, dtype, &number, &keeper) < 0)
+            return -1;
+    } else if (PyArray_IsScalar(object, Generic)) {
+        if (take_array(state, call, name, object, &number, &keeper) < 0)
+            return -1;
+    } else {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: %s has to be a number or None, not %S; for bounds that are arrays use "
+                     "gpukern.minimum(gpukern.maximum(a, low), high)",
+                     call->operation, name, (PyObject *)Py_TYPE(object));
+        return -1;
+    }
+    bool same = number.dtype == dtype;
+    if (same) {
+        bound->is = GK_BOUNDED;
+        gk_pack(&bound->value, &number, 0, 1);
+    } else {
+        PyErr_Format(PyExc_TypeError, "%s: %s is of dtype %s, and a of %s; convert one",
+                     call->operation, name, gk_dtype_name(number.dtype), gk_dtype_name(dtype));
+    }
+    Py_DECREF(keeper);
+    return same ? 0 : -1;
 }
 
 int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,

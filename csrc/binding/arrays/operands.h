@@ -14,6 +14,10 @@ int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,
                      PyObject *const *objects, int count, gk_array *arrays, PyObject **keepers);
 void gk_drop_operands(PyObject **keepers, int count);
 
+/* A number for an array of `dtype`, or None. -1: raised, blaming argument `name`. */
+int gk_take_bound(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                  gk_dtype dtype, gk_bound *bound);
+
 /* Whether the object is something that an operation takes. */
 bool gk_is_operand(gk_state *state, PyObject *object);
 

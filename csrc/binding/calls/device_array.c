@@ -124,12 +124,12 @@ static PyObject *operate(const gk_operation *operation, PyObject *left, PyObject
 
 #define GK_BINARY(name)                                                                            \
     static PyObject *operator_##name(PyObject *left, PyObject *right) {                            \
-        return operate(&gk_op_##name, left, right);                                                \
+        return operate(gk_op_##name, left, right);                                                 \
     }
 #define GK_UNARY(name)                                                                             \
     static PyObject *operator_##name(PyObject *self) {                                             \
         static const gk_options defaults = {0};                                                    \
-        return gk_invoke(((gk_device_array *)self)->state, &gk_op_##name, &self, &defaults);       \
+        return gk_invoke(((gk_device_array *)self)->state, gk_op_##name, &self, &defaults);        \
     }
 GK_BINARY(add)
 GK_BINARY(subtract)

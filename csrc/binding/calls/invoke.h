@@ -9,11 +9,7 @@ typedef struct gk_options {
     PyObject *out; /* each may be NULL or None */
     PyObject *variant;
     PyObject *stream;
-    PyObject *dtype; /* of the result */
-    PyObject *axis;  /* of a reduction */
-    PyObject *axes;  /* of a transpose: their new order */
-    bool matrices;   /* of a transpose: the last two axes change places */
-    bool keepdims;
+    PyObject *const *parameters; /* in the operation's order; NULL: none was given */
 } gk_options;
 
 PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *const *operands,

@@ -5,21 +5,8 @@
 #include <string.h>
 
 #include "device/cuda/device.h"
+#include "device/cuda/images.h"
 #include "device/registry.h"
-
-/* The compiled kernels, one fatbin a .cu file, embedded by the build. */
-#define GK_FAMILY(name) extern const unsigned char gk_fatbin_##name[];
-#include "gk_families.h"
-#undef GK_FAMILY
-
-static const struct {
-    const char *name;
-    const unsigned char *image;
-} families[] = {
-#define GK_FAMILY(name) {#name, gk_fatbin_##name},
-#include "gk_families.h"
-#undef GK_FAMILY
-};
 
 struct gk_event {
     CUevent handle;
@@ -43,50 +30,10 @@ static void cuda_stream_free(gk_backend *base, gk_stream stream) {
     (void)result; /* fails only after a fault, which the next call reports */
 }
 
-static int family_of(const gk_row *row) {
-    int family = 0;
-    while (strcmp(families[family].name, row->family) != 0)
-        family++; /* every row stands in a family's file, so there is one */
-    return family;
-}
-
-/* Load the row's file and look the kernel up: once a process, then it is an array access. */
-static gk_status find_function(gk_cuda *cuda, const gk_row *row, CUfunction *function,
-                               gk_error *error) {
-    size_t count;
-    _Atomic(CUfunction) *slot = &cuda->functions[row - gk_rows(&count)];
-    *function = atomic_load_explicit(slot, memory_order_acquire);
-    if (*function)
-        return GK_OK;
-    CUresult result = CUDA_SUCCESS;
-    int family = family_of(row);
-    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
-    pthread_mutex_lock(&cuda->lock);
-    if (!cuda->modules[family])
-        GK_IN_CONTEXT(
-            cuda, result,
-            cuda->driver.cuModuleLoadData(&cuda->modules[family], families[family].image));
-    if (result == CUDA_SUCCESS)
-        result = cuda->driver.cuModuleGetFunction(function, cuda->modules[family], row->symbol);
-    if (result == CUDA_SUCCESS) /* now, for a first launch may be one that is captured */
-        GK_IN_CONTEXT(cuda, result, cuda->driver.cuFuncLoad(*function));
-    if (result == CUDA_SUCCESS)
-        atomic_store_explicit(slot, *function, memory_order_release);
-    pthread_mutex_unlock(&cuda->lock);
-    gk_restrict(&cuda->driver, mode);
-    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
-        return gk_fail(error, GK_CUDA_ERROR,
-                       "this build of gpukern has no kernels for compute capability %d.%d; build "
-                       "it with GPUKERN_ARCHS=%d",
-                       cuda->base.capability / 10, cuda->base.capability % 10,
-                       cuda->base.capability);
-    return gk_cuda_check(cuda, result, "loading the kernel", error);
-}
-
 static gk_status cuda_launch(gk_backend *base, const gk_launch *launch, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
     CUfunction function;
-    gk_status status = find_function(cuda, launch->row, &function, error);
+    gk_status status = gk_cuda_function(cuda, launch->row, &function, error);
     if (status != GK_OK)
         return status;
     CUresult result;
@@ -267,8 +214,19 @@ static gk_status cuda_synchronize(gk_backend *base, gk_stream stream, gk_error *
     return gk_cuda_check(cuda, result, "synchronizing", error);
 }
 
+/* Code compiled for an older GPU than the row needs has no more than the kernel's name. Code for no
+   GPU like this one at all is an error of the launch. */
 static gk_status cuda_holds(gk_backend *base, const gk_row *row, gk_error *error) {
-    return row->symbol ? GK_OK : need_cublas((gk_cuda *)base, error);
+    if (!row->symbol)
+        return need_cublas((gk_cuda *)base, error);
+    int compiled_for = gk_compiled_for(row->family, base->capability);
+    if (!compiled_for || compiled_for >= gk_row_capability(row))
+        return GK_OK;
+    return gk_fail(error, GK_VALUE_ERROR,
+                   "needs code for compute capability %d.%d, and this build has that of %d.%d; "
+                   "build it with GPUKERN_ARCHS=%d",
+                   gk_row_capability(row) / 10, gk_row_capability(row) % 10, compiled_for / 10,
+                   compiled_for % 10, base->capability);
 }
 
 static void cuda_close(gk_backend *base) {
@@ -279,9 +237,7 @@ static void cuda_close(gk_backend *base) {
      */
     if (cuda->context && gk_cuda_enter(cuda, &pushed) == CUDA_SUCCESS) {
         gk_cublas_close(cuda->cublas);
-        for (int i = 0; i < GK_FAMILIES; i++)
-            if (cuda->modules[i])
-                (void)driver->cuModuleUnload(cuda->modules[i]);
+        gk_cuda_unload(cuda);
         if (cuda->joint)
             (void)driver->cuEventDestroy(cuda->joint);
         if (cuda->counters.memory)
@@ -297,7 +253,7 @@ static void cuda_close(gk_backend *base) {
     gk_captures_free(cuda->captures);
     pthread_mutex_destroy(&cuda->lock);
     pthread_mutex_destroy(&cuda->cublas_lock);
-    free(cuda->functions);
+    gk_modules_close(&cuda->modules);
     free(cuda);
 }
 
@@ -317,11 +273,8 @@ static CUresult make_pool(gk_cuda *cuda) {
 }
 
 static gk_status start(gk_cuda *cuda, gk_error *error) {
-    size_t rows;
-    gk_rows(&rows);
-    cuda->functions = calloc(rows, sizeof *cuda->functions);
     cuda->captures = gk_captures_new();
-    if (!cuda->functions || !cuda->captures)
+    if (!gk_modules_open(&cuda->modules) || !cuda->captures)
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
     gk_status status = gk_driver_open(&cuda->driver, error);
     if (status == GK_OK)
@@ -350,6 +303,7 @@ static const gk_backend functions = {
     .copy_within = gk_cuda_copy_within,
     .launch = cuda_launch,
     .gemm = cuda_gemm,
+    .describe_box = gk_cuda_describe_box,
     .stream_new = cuda_stream_new,
     .stream_free = cuda_stream_free,
     .start_copy_in = gk_cuda_start_copy_in,

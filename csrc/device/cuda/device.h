@@ -9,14 +9,7 @@
 #include "device/cuda/capture.h"
 #include "device/cuda/cublas.h"
 #include "device/cuda/driver.h"
-
-/* One fatbin a .cu file. */
-enum {
-#define GK_FAMILY(name) GK_FAMILY_##name,
-#include "gk_families.h"
-#undef GK_FAMILY
-    GK_FAMILIES,
-};
+#include "device/cuda/modules.h"
 
 enum { GK_COUNTED_STREAMS = 64 };
 
@@ -35,8 +28,7 @@ typedef struct gk_cuda {
     CUmemoryPool pool;
     pthread_mutex_t lock; /* guards what is loaded or made at first use: modules, functions, the
                              event, the stream and the counters */
-    CUmodule modules[GK_FAMILIES];
-    _Atomic(CUfunction) *functions; /* one a row of the registry; NULL until first launched */
+    gk_modules modules;
     _Atomic(const gk_row *) last_launch;
     atomic_bool is_lost;
     gk_error lost;  /* what every call says after a fault that took the context */
@@ -67,6 +59,10 @@ void gk_cuda_leave(const gk_cuda *cuda, bool pushed);
             result = (expression);                                                                 \
         gk_cuda_leave(cuda, gk_pushed);                                                            \
     } while (0)
+
+/* Of struct gk_backend: tensor_map.c. */
+gk_status gk_cuda_describe_box(gk_backend *base, const gk_tensor_box *box, gk_tensor_map *map,
+                               gk_error *error);
 
 /* Of struct gk_backend: memory.c. */
 gk_status gk_cuda_captured(gk_backend *base, gk_stream stream, bool *captured, gk_error *error);

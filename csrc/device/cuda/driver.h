@@ -5,10 +5,10 @@
 #include <cuda.h>
 
 #include "base/error.h"
+#include "device/backend.h"
 #include "device/cuda/driver_functions.h"
 
-#define GK_LEAST_CAPABILITY 75
-#define GK_DRIVER_NEEDED    13000 /* the CUDA version of the fatbins: the driver has to know it */
+#define GK_DRIVER_NEEDED 13000 /* the CUDA version of the fatbins: the driver has to know it */
 
 typedef struct gk_driver {
     void *library;

@@ -32,6 +32,8 @@
     X(cuModuleUnload) \
     X(cuModuleGetFunction) \
     X(cuLaunchKernel) \
+    X(cuFuncSetAttribute) \
+    X(cuTensorMapEncodeTiled) \
     X(cuMemGetInfo) \
     X(cuMemPoolCreate) \
     X(cuMemPoolDestroy) \

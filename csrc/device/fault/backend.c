@@ -43,6 +43,9 @@ GK_FORWARD(copy_within, GK_CUDA_ERROR,
 GK_FORWARD(launch, GK_CUDA_ERROR, (gk_backend * base, const gk_launch *launch, gk_error *error),
            launch)
 GK_FORWARD(gemm, GK_CUDA_ERROR, (gk_backend * base, const gk_gemm *gemm, gk_error *error), gemm)
+GK_FORWARD(describe_box, GK_CUDA_ERROR,
+           (gk_backend * base, const gk_tensor_box *box, gk_tensor_map *map, gk_error *error), box,
+           map)
 GK_FORWARD(event_new, GK_MEMORY_ERROR, (gk_backend * base, gk_event **event, gk_error *error),
            event)
 GK_FORWARD(record, GK_CUDA_ERROR,
@@ -132,6 +135,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .copy_within = fault_copy_within,
                  .launch = fault_launch,
                  .gemm = fault_gemm,
+                 .describe_box = fault_describe_box,
                  .stream_new = fault_stream_new,
                  .stream_free = fault_stream_free,
                  .start_copy_in = fault_start_copy_in,

@@ -316,6 +316,12 @@ static gk_status sim_gemm(gk_backend *backend, const gk_gemm *gemm, gk_error *er
     return gk_fail(error, GK_CUDA_ERROR, "cuBLAS needs a GPU");
 }
 
+static gk_status sim_describe_box(gk_backend *backend, const gk_tensor_box *box, gk_tensor_map *map,
+                                  gk_error *error) {
+    (void)backend, (void)box, (void)map;
+    return gk_fail(error, GK_CUDA_ERROR, "tensor maps need a GPU of compute capability 9.0");
+}
+
 /* Everything is over when its call returns, so one stream is as good as many: the legacy one. */
 static gk_status sim_stream_new(gk_backend *backend, gk_stream *stream, gk_error *error) {
     (void)backend, (void)error;
@@ -486,6 +492,7 @@ static const gk_backend functions = {
     .copy_within = sim_copy_within,
     .launch = sim_launch,
     .gemm = sim_gemm,
+    .describe_box = sim_describe_box,
     .stream_new = sim_stream_new,
     .stream_free = sim_stream_free,
     .start_copy_in = sim_copy_in,

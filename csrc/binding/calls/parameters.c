@@ -1,0 +1,145 @@
+#include "binding/calls/parameters.h"
+
+#include <string.h>
+
+#include "binding/arrays/operands.h"
+#include "binding/values.h"
+
+static bool given(PyObject *object) {
+    return object && !Py_IsNone(object);
+}
+
+/* axes ----------------------------------------------------------------------------------------- */
+
+typedef enum axis_read { AXIS_READ, AXIS_NO_INTEGER, AXIS_OUT_OF_RANGE, AXIS_RAISED } axis_read;
+
+/* One axis as a number from 0 on. What stands against it is not raised yet, but for an exception of
+   the object's own. */
+static axis_read read_axis(PyObject *object, int ndim, int *axis) {
+    PyObject *number = PyNumber_Index(object);
+    int overflow = 0;
+    long index = number ? PyLong_AsLongAndOverflow(number, &overflow) : -1;
+    Py_XDECREF(number);
+    if (PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(PyExc_TypeError))
+            return AXIS_RAISED;
+        PyErr_Clear();
+        return AXIS_NO_INTEGER;
+    }
+    index += index < 0 ? ndim : 0;
+    *axis = (int)index;
+    return overflow || index < 0 || index >= ndim ? AXIS_OUT_OF_RANGE : AXIS_READ;
+}
+
+static int add_axis(const gk_call *call, PyObject *whole, PyObject *named, bool several, int ndim,
+                    uint64_t *axes) {
+    int axis;
+    switch (read_axis(named, ndim, &axis)) {
+    case AXIS_RAISED:
+        return -1;
+    case AXIS_NO_INTEGER:
+        PyErr_Format(PyExc_TypeError, "%s: axis has to be None, an integer%s, not %R",
+                     call->operation, several ? " or a tuple of them" : "", whole);
+        return -1;
+    case AXIS_READ:
+        if (!(*axes >> axis & 1)) {
+            *axes |= (uint64_t)1 << axis;
+            return 0;
+        }
+        break;
+    case AXIS_OUT_OF_RANGE:
+        break;
+    }
+    PyErr_Format(PyExc_ValueError, "%s: axis %R does not fit an array of %d axes", call->operation,
+                 whole, ndim);
+    return -1;
+}
+
+/* None for all axes, one, or, where several are taken, a tuple of them. */
+static int take_axes(const gk_call *call, PyObject *object, bool several, int ndim,
+                     uint64_t *axes) {
+    *axes = 0;
+    if (!given(object)) {
+        *axes = ~(uint64_t)0;
+        return 0;
+    }
+    if (!PyTuple_Check(object) || !several)
+        return add_axis(call, object, object, several, ndim, axes);
+    Py_ssize_t length = PyTuple_Size(object);
+    for (Py_ssize_t i = 0; i < length; i++)
+        if (add_axis(call, object, PyTuple_GetItem(object, i), several, ndim, axes) < 0)
+            return -1;
+    return 0;
+}
+
+/* The order of the axes: every axis once, negative ones from the end. */
+static int take_order(const gk_call *call, PyObject *object, int ndim, gk_order *order) {
+    uint64_t seen = 0;
+    order->given = given(object);
+    if (!order->given)
+        return 0;
+    PyObject *list = PySequence_Tuple(object);
+    if (!list)
+        return gk_name_failure(call->operation);
+    axis_read read = PyTuple_Size(list) == ndim ? AXIS_READ : AXIS_OUT_OF_RANGE;
+    for (int i = 0; i < ndim && read == AXIS_READ; i++) {
+        read = read_axis(PyTuple_GetItem(list, i), ndim, &order->axis[i]);
+        if (read == AXIS_READ && (seen >> order->axis[i] & 1))
+            read = AXIS_OUT_OF_RANGE;
+        if (read == AXIS_READ)
+            seen |= (uint64_t)1 << order->axis[i];
+    }
+    Py_DECREF(list);
+    if (read == AXIS_NO_INTEGER)
+        PyErr_Format(PyExc_TypeError, "%s: axes have to be integers, not %R", call->operation,
+                     object);
+    if (read == AXIS_OUT_OF_RANGE)
+        PyErr_Format(PyExc_ValueError, "%s: axes %R are not each of the %d axes of the array once",
+                     call->operation, object, ndim);
+    return read == AXIS_READ ? 0 : -1;
+}
+
+/* the others ----------------------------------------------------------------------------------- */
+
+static int take_dtype(gk_state *state, const gk_call *call, PyObject *object,
+                      gk_wanted_dtype *wanted) {
+    wanted->given = given(object);
+    return wanted->given ? gk_dtype_from_object(state, call->operation, object, &wanted->dtype) : 0;
+}
+
+static int take_flag(PyObject *object, bool *flag) {
+    int is_true = object ? PyObject_IsTrue(object) : 0;
+    *flag = is_true == 1;
+    return is_true < 0 ? -1 : 0;
+}
+
+static int take_one(gk_state *state, gk_call *call, const gk_parameter *parameter, PyObject *value,
+                    const gk_array *operands, void *into) {
+    void *member = (char *)into + parameter->offset;
+    switch (parameter->kind) {
+    case GK_OUT:
+        return 0;
+    case GK_AXES:
+    case GK_AXIS:
+        return take_axes(call, value, parameter->kind == GK_AXES, operands[0].ndim, member);
+    case GK_ORDER:
+        return take_order(call, value, operands[0].ndim, member);
+    case GK_DTYPE:
+        return take_dtype(state, call, value, member);
+    case GK_FLAG:
+        return take_flag(value, member);
+    case GK_BOUND:
+        return gk_take_bound(state, call, parameter->name, value, operands[0].dtype, member);
+    }
+    return 0;
+}
+
+int gk_take_parameters(gk_state *state, gk_call *call, const gk_operation *operation,
+                       PyObject *const *values, const gk_array *operands, void *into) {
+    call->parameters = operation->parameter_bytes ? into : NULL;
+    for (int i = 0; operation->parameters[i].name; i++)
+        if (take_one(state, call, &operation->parameters[i], values ? values[i] : NULL, operands,
+                     into) < 0)
+            return -1;
+    return 0;
+}

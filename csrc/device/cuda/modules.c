@@ -1,0 +1,144 @@
+#include "device/cuda/modules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/device.h"
+#include "device/cuda/images.h"
+#include "device/registry.h"
+
+/* One a .cu file. */
+enum {
+#define GK_FAMILY(name) GK_FAMILY_##name,
+#include "gk_families.h"
+#undef GK_FAMILY
+    GK_FAMILIES,
+};
+
+static const char *const families[] = {
+#define GK_FAMILY(name) #name,
+#include "gk_families.h"
+#undef GK_FAMILY
+};
+
+struct gk_file_module {
+    CUmodule module;
+    bool is_of_no_use; /* its machine code is for other GPUs */
+};
+
+bool gk_modules_open(gk_modules *modules) {
+    size_t rows;
+    gk_rows(&rows);
+    modules->functions = calloc(rows, sizeof *modules->functions);
+    modules->kernels = calloc(rows, sizeof *modules->kernels);
+    modules->files = calloc(GK_FAMILIES, sizeof *modules->files);
+    return modules->functions && modules->kernels && modules->files;
+}
+
+static int family_of(const gk_row *row) {
+    int family = 0;
+    while (strcmp(families[family], row->family) != 0)
+        family++; /* every row stands in a family's file, so there is one */
+    return family;
+}
+
+/* The kernel from the machine code of its file; CUDA_ERROR_NO_BINARY_FOR_GPU if that is none for
+   this GPU, which is remembered. In the context and under the lock, as what follows. */
+static CUresult from_machine_code(gk_cuda *cuda, const gk_row *row, CUfunction *function) {
+    struct gk_file_module *file = &cuda->modules.files[family_of(row)];
+    const void *image = gk_machine_code(row->family);
+    if (!image || file->is_of_no_use)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    CUresult result = CUDA_SUCCESS;
+    if (!file->module)
+        result = cuda->driver.cuModuleLoadData(&file->module, image);
+    file->is_of_no_use = result == CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (result == CUDA_SUCCESS)
+        result = cuda->driver.cuModuleGetFunction(function, file->module, row->symbol);
+    return result;
+}
+
+/* The kernel from its own PTX, which the driver compiles now. */
+static CUresult from_ptx(gk_cuda *cuda, const gk_row *row, CUfunction *function) {
+    size_t count;
+    CUmodule *module = &cuda->modules.kernels[row - gk_rows(&count)];
+    const void *image = gk_ptx(row->family, row->symbol, cuda->base.capability);
+    if (!image)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    CUresult result = CUDA_SUCCESS;
+    if (!*module)
+        result = cuda->driver.cuModuleLoadData(module, image);
+    if (result == CUDA_SUCCESS)
+        result = cuda->driver.cuModuleGetFunction(function, *module, row->symbol);
+    return result;
+}
+
+/* Two rows may have one kernel, as max and min do: what one of them has loaded serves the other. */
+static CUfunction loaded_before(gk_cuda *cuda, const gk_row *row) {
+    size_t count;
+    const gk_row *rows = gk_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        CUfunction function =
+            atomic_load_explicit(&cuda->modules.functions[i], memory_order_relaxed);
+        if (function && strcmp(rows[i].symbol, row->symbol) == 0 &&
+            strcmp(rows[i].family, row->family) == 0)
+            return function;
+    }
+    return NULL;
+}
+
+static CUresult load(gk_cuda *cuda, const gk_row *row, CUfunction *function) {
+    *function = loaded_before(cuda, row);
+    if (*function)
+        return CUDA_SUCCESS;
+    CUresult result = from_machine_code(cuda, row, function);
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
+        result = from_ptx(cuda, row, function);
+    if (result == CUDA_SUCCESS) /* now, for a first launch may be one that is captured */
+        result = cuda->driver.cuFuncLoad(*function);
+    if (result == CUDA_SUCCESS && row->shared_bytes > 0)
+        result = cuda->driver.cuFuncSetAttribute(
+            *function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)row->shared_bytes);
+    return result;
+}
+
+gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *function,
+                           gk_error *error) {
+    size_t count;
+    _Atomic(CUfunction) *slot = &cuda->modules.functions[row - gk_rows(&count)];
+    *function = atomic_load_explicit(slot, memory_order_acquire);
+    if (*function)
+        return GK_OK;
+    CUresult result;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+    pthread_mutex_lock(&cuda->lock);
+    GK_IN_CONTEXT(cuda, result, load(cuda, row, function));
+    if (result == CUDA_SUCCESS)
+        atomic_store_explicit(slot, *function, memory_order_release);
+    pthread_mutex_unlock(&cuda->lock);
+    gk_restrict(&cuda->driver, mode);
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
+        return gk_fail(error, GK_CUDA_ERROR,
+                       "this build of gpukern has no kernels for compute capability %d.%d; build "
+                       "it with GPUKERN_ARCHS=%d",
+                       cuda->base.capability / 10, cuda->base.capability % 10,
+                       cuda->base.capability);
+    return gk_cuda_check(cuda, result, "loading the kernel", error);
+}
+
+void gk_cuda_unload(gk_cuda *cuda) {
+    size_t rows;
+    gk_rows(&rows);
+    for (size_t i = 0; i < rows && cuda->modules.kernels; i++)
+        if (cuda->modules.kernels[i])
+            (void)cuda->driver.cuModuleUnload(cuda->modules.kernels[i]);
+    for (int i = 0; i < GK_FAMILIES && cuda->modules.files; i++)
+        if (cuda->modules.files[i].module)
+            (void)cuda->driver.cuModuleUnload(cuda->modules.files[i].module);
+}
+
+void gk_modules_close(gk_modules *modules) {
+    free(modules->functions);
+    free(modules->kernels);
+    free(modules->files);
+}

@@ -1,0 +1,52 @@
+/* The operations, and the steps that they are made of: a number each, by which kernels are found.
+   To add an operation, add its line here, its file in ops/ and its kernels in cuda/; one that
+   stands in cuda/elementwise/operations.h needs no more than that. */
+#ifndef GK_OPERATIONS_H
+#define GK_OPERATIONS_H
+
+#include "elementwise/operations.h"
+
+/* Those that walk over an array in one of three ways: along rows, along short ones, down columns.
+ */
+#define GK_REDUCTIONS(X)                                                                           \
+    X(sum)                                                                                         \
+    X(mean)                                                                                        \
+    X(prod)                                                                                        \
+    X(max)                                                                                         \
+    X(min)                                                                                         \
+    X(norm)                                                                                        \
+    X(argmax)                                                                                      \
+    X(argmin)
+
+#define GK_OTHER_OPERATIONS(X)                                                                     \
+    X(dot)                                                                                         \
+    X(matmul)                                                                                      \
+    X(transpose)                                                                                   \
+    X(matrix_transpose)                                                                            \
+    X(clip)
+
+#define GK_OPERATIONS(X) GK_ELEMENTWISE(X) GK_REDUCTIONS(X) GK_OTHER_OPERATIONS(X)
+
+/* With the steps, which nobody calls by name; X(name), or WALKS(name) for three in a row. */
+#define GK_KERNEL_NAMES(X, WALKS)                                                                  \
+    GK_ELEMENTWISE(X)                                                                              \
+    GK_REDUCTIONS(WALKS)                                                                           \
+    WALKS(sum_wide)                                                                                \
+    GK_OTHER_OPERATIONS(X)                                                                         \
+    X(sum_finish)                                                                                  \
+    X(copy)
+
+typedef enum gk_walk { GK_WALK_ROWS, GK_WALK_SHORT, GK_WALK_COLUMNS } gk_walk;
+
+/* The kernels of a walk have the number of the operation plus that of the walk. */
+typedef enum gk_op {
+#define GK_NUMBER(name, ...)   GK_OP_##name,
+#define GK_THREE_NUMBERS(name) GK_OP_##name, GK_OP_##name##_short, GK_OP_##name##_columns,
+    GK_KERNEL_NAMES(GK_NUMBER, GK_THREE_NUMBERS) GK_OP_COUNT
+#undef GK_NUMBER
+#undef GK_THREE_NUMBERS
+} gk_op;
+
+const char *gk_op_name(gk_op op);
+
+#endif

@@ -1,0 +1,126 @@
+// The dtypes as kernels compute with them: conversions, the type that arithmetic on each is done in,
+// arithmetic that means the same everywhere, and 128 bits of elements at a time.
+#ifndef GK_NUMBERS_CUH
+#define GK_NUMBERS_CUH
+
+// conversions --------------------------------------------------------------------------------------
+
+// x as an A, rounded once.
+template <typename A, typename T> struct gk_conversion {
+    __device__ static inline A of(T x) { return (A)x; }
+};
+template <typename A> struct gk_conversion<A, float16> {
+    __device__ static inline A of(float16 x) { return (A)__half2float(x); }
+};
+template <typename A> struct gk_conversion<A, bfloat16> {
+    __device__ static inline A of(bfloat16 x) { return (A)__bfloat162float(x); }
+};
+template <typename T> struct gk_conversion<float16, T> {
+    __device__ static inline float16 of(T x) { return __float2half_rn((float)x); }
+};
+template <typename T> struct gk_conversion<bfloat16, T> {
+    __device__ static inline bfloat16 of(T x) { return __float2bfloat16_rn((float)x); }
+};
+template <> struct gk_conversion<float16, float16> {
+    __device__ static inline float16 of(float16 x) { return x; }
+};
+template <> struct gk_conversion<bfloat16, bfloat16> {
+    __device__ static inline bfloat16 of(bfloat16 x) { return x; }
+};
+template <typename A, typename T> __device__ static inline A gk_as(T x) {
+    return gk_conversion<A, T>::of(x);
+}
+
+// traits -------------------------------------------------------------------------------------------
+
+// Of each dtype: `wide`, what its arithmetic is done in (the half types in float32, which has more
+// than twice their bits, so that one rounding at the end is as accurate as arithmetic of their own);
+// `sum`, what sums and products of many are carried in; `order`, what extremes are compared in.
+template <typename T, typename WIDE, typename SUM, typename ORDER> struct gk_traits_of {
+    typedef WIDE wide;
+    typedef SUM sum;
+    typedef ORDER order;
+};
+template <typename T> struct gk_traits : gk_traits_of<T, T, int64_t, int32_t> {};
+template <> struct gk_traits<float> : gk_traits_of<float, float, float, float> {};
+template <> struct gk_traits<double> : gk_traits_of<double, double, double, double> {};
+template <> struct gk_traits<float16> : gk_traits_of<float16, float, float, float> {};
+template <> struct gk_traits<bfloat16> : gk_traits_of<bfloat16, float, float, float> {};
+template <> struct gk_traits<int64_t> : gk_traits_of<int64_t, int64_t, int64_t, int64_t> {};
+template <> struct gk_traits<uint32_t> : gk_traits_of<uint32_t, uint32_t, int64_t, int64_t> {};
+template <> struct gk_traits<uint64_t> : gk_traits_of<uint64_t, uint64_t, int64_t, uint64_t> {};
+
+// arithmetic ---------------------------------------------------------------------------------------
+
+// Integers wrap around as NumPy's do, which C++ leaves undefined for signed ones; a bool is true where
+// the result is not 0, which makes `or` of + and `and` of *.
+template <typename T> struct gk_wrapping { typedef T type; };
+template <> struct gk_wrapping<int32_t> { typedef uint32_t type; };
+template <> struct gk_wrapping<int64_t> { typedef uint64_t type; };
+template <> struct gk_wrapping<int16_t> { typedef uint32_t type; }; // as int, 2^16 squared overflows
+template <> struct gk_wrapping<uint16_t> { typedef uint32_t type; };
+#define GK_WRAP(x) ((typename gk_wrapping<T>::type)(x))
+
+template <typename T> __device__ static inline T gk_plus(T x, T y) { return (T)(GK_WRAP(x) + GK_WRAP(y)); }
+template <typename T> __device__ static inline T gk_minus(T x, T y) { return (T)(GK_WRAP(x) - GK_WRAP(y)); }
+template <typename T> __device__ static inline T gk_times(T x, T y) { return (T)(GK_WRAP(x) * GK_WRAP(y)); }
+template <typename T> __device__ static inline T gk_negated(T x) { return (T)(-GK_WRAP(x)); }
+template <typename T> __device__ static inline T gk_absolute(T x) { return x > 0 ? x : gk_negated(x); }
+template <typename T> __device__ static inline T gk_times_plus(T x, T y, T z) { return gk_plus(gk_times(x, y), z); }
+
+// Products that no compiler fuses with the addition behind them: the same bits everywhere.
+__device__ static inline float gk_times(float x, float y) { return __fmul_rn(x, y); }
+__device__ static inline double gk_times(double x, double y) { return __dmul_rn(x, y); }
+__device__ static inline float gk_times_plus(float x, float y, float z) { return __fmaf_rn(x, y, z); }
+__device__ static inline double gk_times_plus(double x, double y, double z) { return __fma_rn(x, y, z); }
+__device__ static inline float gk_absolute(float x) { return fabsf(x); }
+__device__ static inline double gk_absolute(double x) { return fabs(x); }
+__device__ static inline bool gk_absolute(bool x) { return x; }
+__device__ static inline float gk_square_root(float x) { return sqrtf(x); }
+__device__ static inline double gk_square_root(double x) { return sqrt(x); }
+__device__ static inline float gk_exponential(float x) { return expf(x); }
+__device__ static inline double gk_exponential(double x) { return exp(x); }
+
+// vectors ------------------------------------------------------------------------------------------
+
+// WIDTH elements in whole words, 16 bytes where nothing else is asked for: what one access moves. They
+// stay packed until they are taken: elements of less than a word would be taken apart right behind
+// their load, before the next load was issued.
+template <int BYTES> struct gk_word { typedef uint32_t type; };
+template <> struct gk_word<2> { typedef uint16_t type; };
+template <> struct gk_word<1> { typedef uint8_t type; };
+
+template <typename T, int COUNT = 16 / (int)sizeof(T)> struct alignas(sizeof(T) * COUNT) gk_vector {
+    static constexpr int WIDTH = COUNT;
+    typedef typename gk_word<sizeof(T) * COUNT>::type word;
+    word bits[sizeof(T) * COUNT / sizeof(word)];
+
+    __device__ inline T operator[](int e) const {
+        T elements[COUNT];
+        memcpy(static_cast<void *>(elements), bits, sizeof bits);
+        return elements[e];
+    }
+    __device__ inline void pack(const T (&elements)[COUNT]) { memcpy(bits, elements, sizeof bits); }
+};
+
+// 16 bytes that are read once: the cache may let go of them before anything else.
+template <typename T> __device__ static inline gk_vector<T> gk_load_once(const T *at) {
+    gk_vector<T> loaded;
+    uint4 bits = __ldcs((const uint4 *)at);
+    memcpy(loaded.bits, &bits, sizeof bits);
+    return loaded;
+}
+
+// Results are marked to leave the cache first where they are 16 bytes wide: nothing here reads them
+// again.
+template <typename V> __device__ static inline void gk_put(void *out, const V &result) {
+    if (sizeof(V) == sizeof(uint4)) {
+        uint4 bits;
+        memcpy(&bits, &result, sizeof(V) < sizeof bits ? sizeof(V) : sizeof bits);
+        __stcs((uint4 *)out, bits);
+    } else {
+        *(V *)out = result;
+    }
+}
+
+#endif

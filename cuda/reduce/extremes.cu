@@ -1,0 +1,25 @@
+// The largest and the smallest value, and where they are; over all elements or along an axis. The least
+// value is the greatest one of the reverse order: one kernel serves both.
+#include "reduce/reduce.cuh"
+
+#define GK_EXTREME_ROWS(dtype, name, T, bytes, text, number, note)                                 \
+    GK_THREE_WALKS(max, single_launch, dtype, gk_extreme_##name, note)                             \
+    GK_THREE_WALKS(min, single_launch, dtype, gk_extreme_##name, note)                             \
+    GK_THREE_WALKS(argmax, single_launch, dtype, gk_index_##name, note "; the first of several")   \
+    GK_THREE_WALKS(argmin, single_launch, dtype, gk_index_##name, note "; the first of several")
+GK_REAL_DTYPES(GK_EXTREME_ROWS, "NaN wins")
+GK_HALF_DTYPES(GK_EXTREME_ROWS, "NaN wins")
+GK_SIGNED_DTYPES(GK_EXTREME_ROWS, "compared as integers of 32 or 64 bits")
+GK_UNSIGNED_DTYPES(GK_EXTREME_ROWS, "compared as integers of 32 or 64 bits")
+GK_BOOLEAN_DTYPES(GK_EXTREME_ROWS, "false before true")
+
+#ifndef GK_ROWS_ONLY
+
+#define GK_EXTREME_KERNELS(dtype, name, T, ...)                                                    \
+    typedef gk_extreme<T, gk_traits<T>::order> extreme_##name;                                     \
+    typedef gk_extreme_index<T, gk_traits<T>::order> index_##name;                                 \
+    GK_REDUCE_KERNELS(gk_extreme_##name, extreme_##name)                                           \
+    GK_REDUCE_KERNELS(gk_index_##name, index_##name)
+GK_DTYPES(GK_EXTREME_KERNELS, )
+
+#endif

@@ -1,0 +1,258 @@
+// The operations of the reductions. Each is a struct of
+//   Element, State, OPERANDS      what it takes, what it carries, how many arrays it reads
+//   start()                       the state of no elements
+//   padding(x)                    an element that changes nothing where x has been or will be taken
+//   take(state, x, y, i)          one more element: number i, x of the first array, y of the second
+//   join(state, other)            the elements of `other`, which come after those of `state` or among them
+//   store(how, i, state)          the result
+#ifndef GK_REDUCE_OPERATIONS_CUH
+#define GK_REDUCE_OPERATIONS_CUH
+
+#include "reduce/reduction.h"
+
+// states -----------------------------------------------------------------------------------------
+
+// An unevaluated sum: `low` holds what `high` has lost to rounding.
+template <typename A> struct alignas(2 * sizeof(A)) gk_pair {
+    A high, low;
+};
+
+// A value and where it stands; NOWHERE where no element has been better than the worst value.
+template <typename A> struct alignas(16) gk_found {
+    A value;
+    int64_t index;
+};
+#define GK_NOWHERE INT64_MAX
+
+template <typename A> __device__ static inline A gk_from_lane_above(A x, int step, int width) {
+    return __shfl_down_sync(GK_ALL_LANES, x, step, width);
+}
+template <typename A> __device__ static inline gk_pair<A> gk_from_lane_above(gk_pair<A> x, int step, int width) {
+    return {gk_from_lane_above(x.high, step, width), gk_from_lane_above(x.low, step, width)};
+}
+template <typename A> __device__ static inline gk_found<A> gk_from_lane_above(gk_found<A> x, int step, int width) {
+    return {gk_from_lane_above(x.value, step, width), gk_from_lane_above(x.index, step, width)};
+}
+
+// numbers ----------------------------------------------------------------------------------------
+
+// The reverse order of the same values.
+__device__ static inline float gk_flipped(float x, bool flip) { return flip ? -x : x; }
+__device__ static inline double gk_flipped(double x, bool flip) { return flip ? -x : x; }
+__device__ static inline int32_t gk_flipped(int32_t x, bool flip) { return flip ? ~x : x; }
+__device__ static inline int64_t gk_flipped(int64_t x, bool flip) { return flip ? ~x : x; }
+__device__ static inline uint64_t gk_flipped(uint64_t x, bool flip) { return flip ? ~x : x; }
+
+__device__ static inline void gk_set_lowest(float *x) { *x = -INFINITY; }
+__device__ static inline void gk_set_lowest(double *x) { *x = -INFINITY; }
+__device__ static inline void gk_set_lowest(int32_t *x) { *x = INT32_MIN; }
+__device__ static inline void gk_set_lowest(int64_t *x) { *x = INT64_MIN; }
+__device__ static inline void gk_set_lowest(uint64_t *x) { *x = 0; }
+
+// s + error = a + b exactly (D. Knuth, "The Art of Computer Programming", vol. 2, 4.2.2).
+template <typename A> __device__ static inline A gk_two_sum(A a, A b, A *error) {
+    A s = a + b, of_b = s - a;
+    *error = (a - (s - of_b)) + (b - of_b);
+    return s;
+}
+
+// A pair rounded once. What overflows has no error left: then the high part is the sum as it is.
+template <typename B, typename A> __device__ static inline B gk_settle(gk_pair<A> sum) {
+    B whole = (B)sum.high + (B)sum.low;
+    return whole != whole ? (B)sum.high : whole;
+}
+
+// results ----------------------------------------------------------------------------------------
+
+template <typename R, typename V> __device__ static inline void gk_store_as(const gk_reduction &how, size_t i, V value) {
+    ((R *)how.result)[i] = gk_as<R>(value);
+}
+
+template <typename R> __device__ static inline void gk_store_real(const gk_reduction &how, size_t i, R value) {
+    switch (how.stored) {
+    case GK_float32:
+        gk_store_as<float>(how, i, value);
+        break;
+    case GK_float64:
+        gk_store_as<double>(how, i, value);
+        break;
+    case GK_float16:
+        gk_store_as<float16>(how, i, value);
+        break;
+    default:
+        gk_store_as<bfloat16>(how, i, value);
+    }
+}
+
+// Whole numbers, cut off to what the dtype holds: signed and unsigned ones of a size have the same bits.
+__device__ static inline void gk_store_whole(const gk_reduction &how, size_t i, int64_t value) {
+    switch (how.stored) {
+    case GK_int64:
+    case GK_uint64:
+        gk_store_as<int64_t>(how, i, value);
+        break;
+    case GK_int32:
+    case GK_uint32:
+        gk_store_as<int32_t>(how, i, value);
+        break;
+    case GK_int16:
+    case GK_uint16:
+        gk_store_as<int16_t>(how, i, value);
+        break;
+    case GK_boolean:
+        gk_store_as<bool>(how, i, value);
+        break;
+    case GK_float64:
+        gk_store_as<double>(how, i, value);
+        break;
+    default:
+        gk_store_as<int8_t>(how, i, value);
+    }
+}
+
+// A sum, the mean or the root of one.
+template <typename R> __device__ static inline void gk_store_sum(const gk_reduction &how, size_t i, R value) {
+    if (how.last == GK_DIVIDED)
+        gk_store_real(how, i, (double)value / (double)how.divisor);
+    else
+        gk_store_real(how, i, how.last == GK_SQUARE_ROOT ? (R)sqrt(value) : value);
+}
+__device__ static inline void gk_store_sum(const gk_reduction &how, size_t i, int64_t value) {
+    if (how.last == GK_DIVIDED)
+        gk_store_real(how, i, (double)value / (double)how.divisor);
+    else if (how.last == GK_SQUARE_ROOT)
+        gk_store_real(how, i, sqrt((double)value));
+    else
+        gk_store_whole(how, i, value);
+}
+template <typename A> __device__ static inline void gk_store_sum(const gk_reduction &how, size_t i, gk_pair<A> sum) {
+    if (how.last == GK_DIVIDED)
+        gk_store_real(how, i, gk_settle<double>(sum) / (double)how.divisor);
+    else
+        gk_store_sum(how, i, gk_settle<A>(sum));
+}
+
+// sums -------------------------------------------------------------------------------------------
+
+// One addition an element, in A; integers wrap around.
+template <typename T, typename A> struct gk_plain_sum {
+    typedef T Element;
+    typedef A State;
+    static constexpr int OPERANDS = 1;
+    bool flip;
+    __device__ static State start() { return State(0); }
+    __device__ static T padding(T) { return T(0.0f); }
+    __device__ static void take(State &state, T x, T, size_t) { state = gk_plus(state, gk_as<A>(x)); }
+    __device__ static void join(State &state, State other) { state = gk_plus(state, other); }
+    __device__ static void store(const gk_reduction &how, size_t i, State state) { gk_store_sum(how, i, state); }
+};
+
+// Twice the precision of A: what each addition rounds off is kept, and added at the end (T. Ogita,
+// S. Rump, S. Oishi, "Accurate sum and dot product", 2005).
+template <typename T, typename A> struct gk_compensated_sum {
+    typedef T Element;
+    typedef gk_pair<A> State;
+    static constexpr int OPERANDS = 1;
+    bool flip;
+    __device__ static State start() { return {A(0), A(0)}; }
+    __device__ static T padding(T) { return T(0.0f); }
+    __device__ static void take(State &state, T x, T, size_t) {
+        A error;
+        state.high = gk_two_sum(state.high, gk_as<A>(x), &error);
+        state.low += error;
+    }
+    __device__ static void join(State &state, State other) {
+        A error;
+        state.high = gk_two_sum(state.high, other.high, &error);
+        state.low = (state.low + other.low) + error;
+    }
+    __device__ static void store(const gk_reduction &how, size_t i, State state) { gk_store_sum(how, i, state); }
+};
+
+// products ---------------------------------------------------------------------------------------
+
+template <typename T, typename A> struct gk_product {
+    typedef T Element;
+    typedef A State;
+    static constexpr int OPERANDS = 1;
+    bool flip;
+    __device__ static State start() { return State(1); }
+    __device__ static T padding(T) { return T(1.0f); }
+    __device__ static void take(State &state, T x, T, size_t) { state = gk_times(state, gk_as<A>(x)); }
+    __device__ static void join(State &state, State other) { state = gk_times(state, other); }
+    __device__ static void store(const gk_reduction &how, size_t i, State state) { gk_store_sum(how, i, state); }
+};
+
+// Sums of products x y, or of squares where there is one array. The product of two halves has no more
+// digits than float32 has.
+template <int COUNT, typename T, typename A> struct gk_plain_dot : gk_plain_sum<T, A> {
+    static constexpr int OPERANDS = COUNT;
+    __device__ static void take(A &state, T x, T y, size_t) {
+        state = gk_plus(state, gk_times(gk_as<A>(x), gk_as<A>(y)));
+    }
+};
+
+// And with twice the precision: a fused multiplication tells what the product has lost.
+template <int COUNT, typename T, typename A> struct gk_compensated_dot : gk_compensated_sum<T, A> {
+    static constexpr int OPERANDS = COUNT;
+    __device__ static void take(gk_pair<A> &state, T x, T y, size_t) {
+        A left = gk_as<A>(x), right = gk_as<A>(y), product = gk_times(left, right), error;
+        state.high = gk_two_sum(state.high, product, &error);
+        state.low += error + gk_times_plus(left, right, -product);
+    }
+};
+
+// extremes ---------------------------------------------------------------------------------------
+
+// The greatest value, or NaN where there is one; of the flipped values it is the least.
+template <typename T, typename A> struct gk_extreme {
+    typedef T Element;
+    typedef A State;
+    static constexpr int OPERANDS = 1;
+    bool flip;
+    __device__ static State start() {
+        State lowest;
+        gk_set_lowest(&lowest);
+        return lowest;
+    }
+    __device__ static T padding(T x) { return x; }
+    __device__ void take(State &state, T x, T, size_t) const { join(state, gk_flipped(gk_as<A>(x), flip)); }
+    __device__ static void join(State &state, State other) {
+        if (!(other <= state) && state == state)
+            state = other;
+    }
+    __device__ void store(const gk_reduction &how, size_t i, State state) const { store_value(how, i, gk_flipped(state, flip)); }
+    __device__ static void store_value(const gk_reduction &how, size_t i, float value) { gk_store_real(how, i, value); }
+    __device__ static void store_value(const gk_reduction &how, size_t i, double value) { gk_store_real(how, i, value); }
+    __device__ static void store_value(const gk_reduction &how, size_t i, int64_t value) { gk_store_whole(how, i, value); }
+    __device__ static void store_value(const gk_reduction &how, size_t i, int32_t value) { gk_store_whole(how, i, value); }
+    __device__ static void store_value(const gk_reduction &how, size_t i, uint64_t value) { gk_store_whole(how, i, (int64_t)value); }
+};
+
+// Where the greatest value stands, or the first NaN; the first of several.
+template <typename T, typename A> struct gk_extreme_index {
+    typedef T Element;
+    typedef gk_found<A> State;
+    static constexpr int OPERANDS = 1;
+    bool flip;
+    __device__ static State start() { return {gk_extreme<T, A>::start(), GK_NOWHERE}; }
+    __device__ static T padding(T x) { return x; }
+    // A thread comes by its elements from the first to the last.
+    __device__ void take(State &state, T x, T, size_t i) const {
+        A value = gk_flipped(gk_as<A>(x), flip);
+        if (!(value <= state.value) && state.value == state.value)
+            state = {value, (int64_t)i};
+    }
+    __device__ static void join(State &state, State other) {
+        bool nan = state.value != state.value, other_nan = other.value != other.value;
+        bool same = nan ? other_nan : other.value == state.value;
+        if (same ? other.index < state.index : !nan && (other_nan || other.value > state.value))
+            state = other;
+    }
+    // Nothing was greater than the lowest value there is: all are that, the first one too.
+    __device__ static void store(const gk_reduction &how, size_t i, State state) {
+        ((int64_t *)how.result)[i] = state.index == GK_NOWHERE ? 0 : state.index;
+    }
+};
+
+#endif

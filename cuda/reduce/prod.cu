@@ -1,0 +1,18 @@
+// Products, over all elements or along an axis.
+#include "reduce/reduce.cuh"
+
+#define GK_PRODUCT_ROW(dtype, name, T, bytes, text, number, note) GK_THREE_WALKS(prod, single_launch, dtype, gk_prod_##name, note)
+GK_REAL_DTYPES(GK_PRODUCT_ROW, "one multiplication an element")
+GK_HALF_DTYPES(GK_PRODUCT_ROW, "multiplied in float32, rounded once at the end")
+GK_SIGNED_DTYPES(GK_PRODUCT_ROW, "multiplied in 64 bits, wrapping around as NumPy does")
+GK_UNSIGNED_DTYPES(GK_PRODUCT_ROW, "multiplied in 64 bits, wrapping around as NumPy does")
+GK_BOOLEAN_DTYPES(GK_PRODUCT_ROW, "1 where all are true")
+
+#ifndef GK_ROWS_ONLY
+
+#define GK_PRODUCT_KERNELS(dtype, name, T, ...)                                                    \
+    typedef gk_product<T, gk_traits<T>::sum> prod_##name;                                          \
+    GK_REDUCE_KERNELS(gk_prod_##name, prod_##name)
+GK_DTYPES(GK_PRODUCT_KERNELS, )
+
+#endif

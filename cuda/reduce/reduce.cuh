@@ -1,0 +1,329 @@
+// What every reduction is made of. An operation is a small struct (operations.cuh); here are the three ways
+// of walking over an array with it: along rows, along short rows, and down columns.
+//
+// Which thread takes which elements, and in which order all is joined, depends on the shape alone:
+// the same array gives the same bits on every device, wherever its memory starts.
+#ifndef GK_REDUCE_CUH
+#define GK_REDUCE_CUH
+
+#include "device.cuh"
+#include "reduce/reduction.h"
+
+// A kernel that takes a gk_reduction, and the three of a reduction, which GK_REDUCE_KERNELS defines.
+#define GK_REDUCE(op, variant, dtype, symbol, block, note)                                         \
+    GK_ROW(op, variant, dtype, symbol, note, .takes = GK_TAKES_REDUCTION, .tile_rows = 1, .tile_columns = block, .threads = block, .alignment = 1)
+#define GK_THREE_WALKS(op, variant, dtype, symbol, note)                                           \
+    GK_REDUCE(op, variant, dtype, symbol##_rows, GK_REDUCE_THREADS, note)                          \
+    GK_REDUCE(op##_short, variant, dtype, symbol##_short, GK_REDUCE_THREADS, "of rows shorter than a block") \
+    GK_REDUCE(op##_columns, variant, dtype, symbol##_columns, GK_REDUCE_COLUMN_THREADS, "of columns")
+
+#ifndef GK_ROWS_ONLY
+
+#include "reduce/operations.cuh"
+
+template <typename T> __device__ static inline bool gk_is_aligned(const T *at) {
+    return (uintptr_t)at % GK_REDUCE_VECTOR_BYTES == 0;
+}
+
+// Elements [i, i + WIDTH) of a run of n; what is beyond its end is padding. The elements are the same
+// ones where the run is not aligned: only the loads are narrower.
+template <class Op, typename T>
+__device__ static inline gk_vector<T> gk_load(const Op &op, const T *run, size_t i, size_t n, bool aligned) {
+    enum { WIDTH = gk_vector<T>::WIDTH };
+    if (aligned && i + WIDTH <= n)
+        return gk_load_once(run + i);
+    T elements[WIDTH];
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        elements[e] = i + e < n ? run[i + e] : op.padding(run[0]);
+    gk_vector<T> loaded;
+    loaded.pack(elements);
+    return loaded;
+}
+
+// Lane 0 of each group of `width` lanes gets all that they hold.
+template <class Op>
+__device__ static inline void gk_join_lanes(const Op &op, typename Op::State &state, int width) {
+    for (int step = width / 2; step > 0; step /= 2)
+        op.join(state, gk_from_lane_above(state, step, width));
+}
+
+// Thread 0 gets what the whole block holds.
+template <class Op> __device__ static inline void gk_join_block(const Op &op, typename Op::State &state) {
+    enum { WARPS = GK_REDUCE_THREADS / GK_WARP };
+    __shared__ typename Op::State of_warp[WARPS];
+    unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
+    gk_join_lanes(op, state, GK_WARP);
+    if (lane == 0)
+        of_warp[warp] = state;
+    __syncthreads();
+    if (warp == 0) {
+        state = of_warp[lane % WARPS];
+        gk_join_lanes(op, state, WARPS);
+    }
+}
+
+// Whether all other blocks of a result have left their partial results before this one.
+__device__ static inline bool gk_is_last(unsigned *arrivals, size_t blocks) {
+    __shared__ unsigned turn;
+    __syncthreads();
+    if (threadIdx.x == 0) { // between barriers, its fences hold for the whole block
+        __threadfence();
+        turn = atomicInc(arrivals, (unsigned)blocks - 1); // the last one sets it to 0 for the next launch
+        __threadfence();
+    }
+    __syncthreads();
+    return turn == (unsigned)blocks - 1;
+}
+
+template <class Op, typename T>
+__device__ static inline void gk_take_vector(const Op &op, typename Op::State &state, const gk_vector<T> &x, const gk_vector<T> &y, size_t index) {
+#pragma unroll
+    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+        op.take(state, x[e], y[e], index + e);
+}
+
+// Up to LOADS vectors of a run, STEP elements apart: all are loaded before the first is taken. ALL:
+// `count` is LOADS.
+template <bool ALL, int LOADS, int STEP, class Op, typename T>
+__device__ static inline void gk_take_vectors(const Op &op, typename Op::State &state, const T *a, const T *b, int count, size_t index) {
+    gk_vector<T> x[LOADS], y[LOADS];
+#pragma unroll
+    for (int j = 0; j < LOADS; j++)
+        if (ALL || j < count) {
+            x[j] = gk_load_once(a + j * STEP);
+            y[j] = Op::OPERANDS == 2 ? gk_load_once(b + j * STEP) : x[j];
+        }
+#pragma unroll
+    for (int j = 0; j < LOADS; j++)
+        if (ALL || j < count)
+            gk_take_vector(op, state, x[j], y[j], index + j * STEP);
+}
+
+// A thread's part of a run of n elements, the first of which has the number `index`: every 256th
+// vector, several loads at a time as long as they are whole.
+template <class Op, typename T>
+__device__ static inline void gk_take_run(const Op &op, typename Op::State &state, const T *a, const T *b, size_t n, size_t index) {
+    enum { WIDTH = gk_vector<T>::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH, LOADS = GK_REDUCE_LOADS / Op::OPERANDS };
+    bool aligned = gk_is_aligned(a) && gk_is_aligned(b);
+    size_t i = threadIdx.x * WIDTH;
+    for (size_t whole = aligned ? n / (STEP * LOADS) : 0; whole > 0; whole--, i += STEP * LOADS)
+        gk_take_vectors<true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
+    int left = aligned && i + WIDTH <= n ? (int)((n - i - WIDTH) / STEP) + 1 : 0;
+    gk_take_vectors<false, LOADS, STEP>(op, state, a + i, b + i, left, index + i);
+#pragma unroll 1
+    for (i += left * STEP; i < n; i += STEP) {
+        gk_vector<T> x = gk_load(op, a, i, n, aligned);
+        gk_take_vector(op, state, x, Op::OPERANDS == 2 ? gk_load(op, b, i, n, aligned) : x, index + i);
+    }
+}
+
+// A thread's part of the partial results: every `step`-th one of `count`, several loads at a time.
+template <class Op>
+__device__ static inline void gk_join_partials(const Op &op, typename Op::State &state, const typename Op::State *partials, size_t count, size_t step) {
+    enum { LOADS = GK_REDUCE_PARTIAL_LOADS };
+    for (size_t i = 0; i < count; i += LOADS * step) {
+        typename Op::State loaded[LOADS];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (i + j * step < count)
+                loaded[j] = partials[i + j * step];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (i + j * step < count)
+                op.join(state, loaded[j]);
+    }
+}
+
+// Long rows: one block takes a segment of a row. All elements of an array are one row.
+template <class Op>
+__device__ static inline void gk_reduce_rows(const gk_reduction &how, const typename Op::Element *a, const typename Op::Element *b) {
+    typedef typename Op::State State;
+    Op op = {how.flip};
+    size_t row = blockIdx.x / how.segments, segment = blockIdx.x % how.segments;
+    State state = op.start(), *partials = (State *)how.partials + row * how.segments;
+    if (how.stage != GK_REDUCE_FINISH) {
+        size_t begin = segment * how.segment, left = how.length - begin;
+        size_t offset = row * how.length + begin;
+        gk_take_run(op, state, a + offset, b + offset, left < how.segment ? left : how.segment, how.first + begin);
+        gk_join_block(op, state);
+        bool whole = how.stage == GK_REDUCE_WHOLE;
+        if (threadIdx.x == 0 && whole && how.segments == 1)
+            op.store(how, row, state);
+        else if (threadIdx.x == 0)
+            partials[how.first / how.segment + segment] = state;
+        if (!whole || how.segments == 1 || !gk_is_last(how.arrivals + row, how.segments))
+            return;
+        state = op.start();
+    }
+    if (threadIdx.x < how.segments)
+        gk_join_partials(op, state, partials + threadIdx.x, how.segments - threadIdx.x, GK_REDUCE_THREADS);
+    gk_join_block(op, state);
+    if (threadIdx.x == 0)
+        op.store(how, row, state);
+}
+
+// Short rows: a group of lanes takes several rows, side by side so that enough loads are under way.
+// WHOLE: every vector of every row is whole and aligned.
+template <bool WHOLE, class Op, typename T, int ROWS>
+__device__ static inline void gk_take_short(const Op &op, typename Op::State (&state)[ROWS], const T *const (&row)[ROWS], size_t first, size_t length,
+                                            size_t step) {
+    for (size_t i = first; i < length; i += step) {
+        gk_vector<T> x[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            x[r] = WHOLE ? gk_load_once(row[r] + i) : gk_load(op, row[r], i, length, false);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            gk_take_vector(op, state[r], x[r], x[r], i);
+    }
+}
+
+template <class Op> __device__ static inline void gk_reduce_short(const gk_reduction &how, const typename Op::Element *a) {
+    enum { ROWS = GK_REDUCE_SHORT_ROWS, WIDTH = gk_vector<typename Op::Element>::WIDTH };
+    Op op = {how.flip};
+    unsigned lane = threadIdx.x % how.lanes, groups = GK_REDUCE_THREADS / how.lanes;
+    size_t first = (size_t)blockIdx.x * groups * ROWS + threadIdx.x / how.lanes;
+    typename Op::State state[ROWS];
+    const typename Op::Element *row[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        size_t number = first + (size_t)r * groups; // beyond the end: the last one again, for nobody
+        row[r] = a + (number < how.outer ? number : how.outer - 1) * how.length;
+        state[r] = op.start();
+    }
+    if (gk_is_aligned(a) && how.length % WIDTH == 0)
+        gk_take_short<true>(op, state, row, lane * WIDTH, how.length, how.lanes * WIDTH);
+    else
+        gk_take_short<false>(op, state, row, lane * WIDTH, how.length, how.lanes * WIDTH);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        gk_join_lanes(op, state[r], how.lanes);
+        size_t number = first + (size_t)r * groups;
+        if (lane == 0 && number < how.outer)
+            op.store(how, number, state[r]);
+    }
+}
+
+// Where a thread of a block of columns stands: `lanes` vectors side by side, the other threads below.
+struct gk_columns {
+    size_t outer, segment, group, column;
+    size_t height;
+    unsigned y;
+};
+template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const gk_reduction &how) {
+    gk_columns at;
+    size_t wide = (size_t)how.lanes * WIDTH, across = (how.inner + wide - 1) / wide;
+    at.segment = blockIdx.x % how.segments;
+    at.group = blockIdx.x / how.segments;
+    at.outer = at.group / across;
+    at.y = threadIdx.x / how.lanes;
+    at.height = GK_REDUCE_COLUMN_THREADS / how.lanes;
+    at.column = at.group % across * wide + threadIdx.x % how.lanes * WIDTH;
+    return at;
+}
+
+// The threads of the top row get what those below them hold, column by column.
+template <class Op, int WIDTH>
+__device__ static inline void gk_join_columns(const Op &op, typename Op::State (&state)[WIDTH], unsigned lanes) {
+    enum { WARPS = GK_REDUCE_COLUMN_THREADS / GK_WARP };
+    enum { FIT = GK_REDUCE_JOIN_BYTES / (GK_REDUCE_COLUMN_THREADS * sizeof(typename Op::State)), AT_ONCE = WIDTH < FIT ? WIDTH : FIT };
+    __shared__ typename Op::State of_warp[AT_ONCE][WARPS][GK_WARP];
+    unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        for (unsigned step = GK_WARP / 2; step >= lanes; step /= 2)
+            op.join(state[e], gk_from_lane_above(state[e], step, GK_WARP));
+#pragma unroll
+    for (int first = 0; first < WIDTH; first += AT_ONCE) {
+#pragma unroll
+        for (int e = 0; e < AT_ONCE; e++)
+            of_warp[e][warp][lane] = state[first + e];
+        __syncthreads();
+        if (threadIdx.x < lanes)
+#pragma unroll
+            for (int other = 1; other < WARPS; other++)
+#pragma unroll
+                for (int e = 0; e < AT_ONCE; e++)
+                    op.join(state[first + e], of_warp[e][other][lane]);
+        __syncthreads(); // nobody overwrites what the top row still reads
+    }
+}
+
+template <class Op, typename T, int WIDTH>
+__device__ static inline void gk_take_columns(const Op &op, typename Op::State (&state)[WIDTH], const gk_vector<T> &x, size_t index) {
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        op.take(state[e], x[e], x[e], index);
+}
+
+// A thread's part of the rows [row, end): every `height`-th one, eight loads at a time.
+template <class Op, typename T, int WIDTH>
+__device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, const T *a, size_t row, size_t end,
+                                           typename Op::State (&state)[WIDTH]) {
+    enum { LOADS = GK_REDUCE_COLUMN_LOADS };
+    bool aligned = gk_is_aligned(a) && how.inner % WIDTH == 0;
+    for (; aligned && row + (LOADS - 1) * at.height < end; row += LOADS * at.height) {
+        gk_vector<T> x[LOADS];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            x[j] = gk_load_once(a + (row + j * at.height) * how.inner + at.column);
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            gk_take_columns(op, state, x[j], row + j * at.height);
+    }
+#pragma unroll 1
+    for (; row < end; row += at.height)
+        gk_take_columns(op, state, gk_load(op, a + row * how.inner, at.column, how.inner, aligned), row);
+}
+
+// Columns: a thread takes a vector of them, so that a warp reads along the rows.
+template <class Op> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const typename Op::Element *a) {
+    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
+    typedef typename Op::State State;
+    Op op = {how.flip};
+    gk_columns at = gk_find_columns<WIDTH>(how);
+    State state[WIDTH], *partials = (State *)how.partials + at.outer * how.segments * how.inner;
+    size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        state[e] = op.start();
+    if (at.column < how.inner)
+        gk_take_rows(op, how, at, a + at.outer * how.length * how.inner, begin + at.y, end, state);
+    gk_join_columns(op, state, how.lanes);
+    if (how.segments > 1) {
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++) {
+            if (at.y == 0 && at.column + e < how.inner)
+                partials[at.segment * how.inner + at.column + e] = state[e];
+            state[e] = op.start();
+        }
+        if (!gk_is_last(how.arrivals + at.group, how.segments))
+            return;
+#pragma unroll 4
+        for (size_t s = at.y; s < how.segments; s += at.height)
+#pragma unroll
+            for (int e = 0; e < WIDTH; e++)
+                if (at.column + e < how.inner)
+                    op.join(state[e], partials[s * how.inner + at.column + e]);
+        gk_join_columns(op, state, how.lanes);
+    }
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        if (at.y == 0 && at.column + e < how.inner)
+            op.store(how, at.outer * how.inner + at.column + e, state[e]);
+}
+
+#define GK_REDUCE_KERNELS(symbol, Op)                                                              \
+    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) symbol##_rows(gk_reduction how, const Op::Element *a) { \
+        gk_reduce_rows<Op>(how, a, a);                                                             \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) symbol##_short(gk_reduction how, const Op::Element *a) { \
+        gk_reduce_short<Op>(how, a);                                                               \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT) symbol##_columns(gk_reduction how, const Op::Element *a) { \
+        gk_reduce_columns<Op>(how, a);                                                             \
+    }
+
+#endif
+#endif

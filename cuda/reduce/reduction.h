@@ -1,0 +1,49 @@
+/* One reduction, as the host hands it to the kernel (C and CUDA). An array of outer x length x inner
+   elements becomes one of outer x inner. A long reduced axis is cut into segments, a block each; a
+   segment's partial result is joined to the others' in the order of their numbers. */
+#ifndef GK_REDUCTION_H
+#define GK_REDUCTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    GK_REDUCE_THREADS = 256,      /* a block of rows */
+    GK_REDUCE_COLUMN_THREADS = 128, /* a block of columns: fewer to join */
+    GK_REDUCE_RESIDENT = 4,       /* blocks a multiprocessor: said, or the compiler saves registers
+                                     and lets loads wait for one another */
+    GK_REDUCE_COLUMN_RESIDENT = 6, /* the same, of these */
+    GK_REDUCE_VECTOR_BYTES = 16,  /* a load */
+    GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row or two */
+    GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
+    GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
+    GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
+    GK_REDUCE_JOIN_BYTES = 16384, /* shared memory to join the rows of a block of columns in */
+    GK_REDUCE_PARTIAL_BYTES = 16, /* room for the widest partial result */
+};
+
+typedef enum gk_reduce_last { GK_AS_IT_IS, GK_DIVIDED, GK_SQUARE_ROOT } gk_reduce_last;
+typedef enum gk_reduce_stage {
+    GK_REDUCE_WHOLE,   /* the last block to arrive joins the partial results */
+    GK_REDUCE_PARTIAL, /* leave the partial results: other launches bring more of them */
+    GK_REDUCE_FINISH,  /* only join the partial results */
+} gk_reduce_stage;
+
+typedef struct gk_reduction {
+    size_t outer, length, inner;
+    size_t segment;   /* elements of the reduced axis */
+    size_t segments;  /* 1: no partial results */
+    size_t first;     /* where on the reduced axis this launch starts: a multiple of `segment` */
+    uint32_t lanes;   /* short rows: threads a row; columns: vectors side by side in a block */
+    int32_t stored;   /* gk_dtype of the result */
+    int32_t last;     /* gk_reduce_last */
+    int32_t stage;    /* gk_reduce_stage */
+    bool flip;        /* the order of the values turned round: min and argmin */
+    size_t divisor;   /* of a mean */
+    void *partials;
+    unsigned *arrivals; /* a counter for each result, or each block of columns: 0 before and after */
+    void *result;
+} gk_reduction;
+
+#endif

@@ -1,0 +1,166 @@
+"""What is wrong with a wrong result, by name: what the usual ways to look fast leave behind."""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpukern.bench.cases import bounds
+from gpukern.bench.cases.expected import Trial
+from gpukern.bench.checking.regions import poison
+from gpukern.bench.checking.verdict import is_wrong
+from gpukern.bench.model.case import ELEMENTWISE, Case
+
+Array = npt.NDArray[Any]
+
+# Rows of a product that are worked out again in a lower precision.
+_SAMPLES = 8
+# How many elements of a sum may be left out and still be found.
+_LONGEST_TAIL = 4096
+# Explicit bits of the significand that are dropped from a float32.
+_NARROWER = {"tf32": 13, "bfloat16": 16}
+
+
+def name_fault(case: Case, trial: Trial, before: Trial | None, got: Any) -> str:
+    """The likely cause in a few words, or "" where nothing is recognised.
+
+    ``before`` is the trial whose inputs were in the same place just before.
+    """
+    array = np.asarray(got)
+    nearest = trial.expected.nearest
+    if array.shape != nearest.shape or array.dtype != nearest.dtype:
+        return ""
+    if _same(array, poison(case)):
+        return "never writes its output"
+    if before is not None and _like(array, before):
+        return "returns a cached result, of the inputs before"
+    return (
+        _missing_tail(case, trial, array)
+        or _narrower(case, trial, array)
+        or _accumulates_narrowly(case, trial, array)
+    )
+
+
+def _same(a: Array, b: Array) -> bool:
+    if bounds.is_float(a.dtype):
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        return bool(np.all((a == b) | (np.isnan(a) & np.isnan(b))))
+    return bool(np.array_equal(a, b))
+
+
+def _like(got: Array, trial: Trial) -> bool:
+    bound = trial.expected.serial_bound
+    bound = trial.expected.bound if bound is None else bound
+    return not bool(np.any(is_wrong(got, trial.expected, bound)))
+
+
+def _missing_tail(case: Case, trial: Trial, got: Array) -> str:
+    if case.kind == "sum" and not got.ndim:
+        return _missing_terms(trial, got)
+    wrong = np.atleast_1d(is_wrong(got, trial.expected, trial.expected.bound)).reshape(-1)
+    first = int(np.argmax(wrong))
+    tail = wrong.size - first
+    if tail == wrong.size or not bool(wrong[first:].all()):
+        return ""
+    values = got.reshape(-1)[first:]
+    untouched = _same(values, poison(case).reshape(-1)[first:]) or not np.any(values)
+    return f"skips the tail: the last {tail} elements" if untouched else ""
+
+
+def _missing_terms(trial: Trial, got: Array) -> str:
+    """Only sums of whole numbers tell one missing term from rounding."""
+    if trial.expected.bound is not None:
+        return ""
+    terms = trial.inputs[0].reshape(-1)[-_LONGEST_TAIL:][::-1].astype(np.float64)
+    missing = float(trial.expected.exact) - float(got)
+    found = np.flatnonzero(np.cumsum(terms) == missing)
+    return f"skips the tail: the last {int(found[0]) + 1} elements" if found.size else ""
+
+
+def _rounded(values: Array, bits: int) -> Array:
+    """float32 without its last ``bits``, rounded to nearest, half way away from zero."""
+    kept = values.astype(np.float32).view(np.uint32) + np.uint32(1 << (bits - 1))
+    return (kept & np.uint32(0xFFFFFFFF << bits & 0xFFFFFFFF)).view(np.float32)
+
+
+def _rounded_to_even(values: Array, bits: int) -> Array:
+    """The same where a number half way between two goes to the even one."""
+    kept = values.astype(np.float32).view(np.uint32)
+    kept = kept + np.uint32((1 << (bits - 1)) - 1) + (kept >> np.uint32(bits) & np.uint32(1))
+    return (kept & np.uint32(0xFFFFFFFF << bits & 0xFFFFFFFF)).view(np.float32)
+
+
+def _truncated(values: Array, bits: int) -> Array:
+    kept = values.astype(np.float32).view(np.uint32)
+    return (kept & np.uint32(0xFFFFFFFF << bits & 0xFFFFFFFF)).view(np.float32)
+
+
+def _half(values: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return values.astype(np.float16)
+
+
+def _single(values: Array) -> Array:
+    return values.astype(np.float32)
+
+
+def _precisions(dtype: str) -> Iterator[tuple[str, Callable[[Array], Array]]]:
+    if dtype == "float64":
+        yield "float32", _single
+    if dtype in ("float32", "float64"):
+        for name, bits in _NARROWER.items():
+            for narrow in (_rounded, _rounded_to_even, _truncated):
+                yield name, partial(narrow, bits=bits)
+        yield "float16", _half
+
+
+def _narrower(case: Case, trial: Trial, got: Array) -> str:
+    """Whether the result is that of inputs rounded to a lower precision."""
+    if case.kind not in ("elementwise", "sum", "matmul") or not bounds.is_float(case.dtype):
+        return ""
+    rows = _wrong_rows(trial, got) if case.op == "matmul" else slice(None)
+    right = trial.expected.exact[rows] if case.op == "matmul" else trial.expected.exact
+    found = got[rows] if case.op == "matmul" else got
+    error = _rms(found, right)
+    for name, narrow in _precisions(case.dtype):
+        if _rms(found, _again(case, trial, rows, narrow)) < 0.1 * error:
+            return f"lower precision: {name} in place of {case.dtype}"
+    return ""
+
+
+def _wrong_rows(trial: Trial, got: Array) -> Any:
+    wrong = is_wrong(got, trial.expected, trial.expected.bound)
+    return np.flatnonzero(wrong.any(axis=1))[:_SAMPLES]
+
+
+def _again(case: Case, trial: Trial, rows: Any, narrow: Callable[[Array], Array]) -> Array:
+    if case.kind == "sum":
+        return np.asarray(narrow(trial.inputs[0]).sum(axis=case.axis, dtype=np.float64))
+    a, b = trial.inputs
+    if case.kind == "elementwise":
+        return narrow(ELEMENTWISE[case.op](a, b)).astype(np.float64)
+    # What does not fit into the lower precision is infinite there, and its products are no numbers.
+    with np.errstate(invalid="ignore"):
+        product: Array = narrow(a[rows]).astype(np.float64) @ narrow(b).astype(np.float64)
+    return product
+
+
+def _rms(a: Array, b: Array) -> float:
+    with np.errstate(invalid="ignore", over="ignore"):
+        difference = a.astype(np.float64) - b.astype(np.float64)
+        return float(np.sqrt(np.mean(np.square(difference))))
+
+
+def _accumulates_narrowly(case: Case, trial: Trial, got: Array) -> str:
+    """Close to the right result everywhere, but not as close as the accumulator allows."""
+    if case.kind not in ("sum", "dot", "norm", "matmul") or not bounds.is_float(case.dtype):
+        return ""
+    scale = _rms(trial.expected.exact, np.zeros(1))
+    error = _rms(got, trial.expected.exact)
+    if not 0 < error < 2.0**-5 * scale:
+        return ""
+    about = f"about {-math.log2(error / scale):.0f} bits are right"
+    return f"lower precision than {bounds.accumulator(case.dtype)} somewhere on the way, {about}"

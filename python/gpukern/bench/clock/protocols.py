@@ -1,0 +1,29 @@
+"""Times as others take them, to be seen next to the clock's own."""
+
+import statistics
+from collections.abc import Callable
+
+from gpukern.bench.clock.wall import wall, wall_synchronized
+from gpukern.bench.model.contender import Work
+
+
+def leetcuda(work: Work) -> float:
+    """The protocol of LeetCUDA's scripts: 10 warm-ups, 1000 calls on the same buffers, the mean.
+
+    The wall clock, with one synchronization at the end: launches and a warm cache are in it.
+    """
+    for _ in range(10):
+        work.start()
+
+    def iterations() -> object:
+        result = None
+        for _ in range(1000):
+            result = work.start()
+        return work.wait(result) if work.wait else None
+
+    return wall_synchronized(iterations) / 1000
+
+
+def notes(call: Callable[[], object]) -> float:
+    """The protocol of a lecture's notebook: the mean of ten wall-clock times, warm-up included."""
+    return statistics.fmean(wall(call) for _ in range(10))

@@ -1,0 +1,239 @@
+"""Who is compared: the libraries that are known, and the functions that users have added."""
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from gpukern import _core
+from gpukern.bench.model.case import OPERATIONS, Case
+from gpukern.bench.model.contender import Absent, Contender, DeviceSide
+from gpukern.catalogue import dtype_name
+from gpukern.machine.inventory import installed, versions
+from gpukern.text.errors import one_line
+
+Array = npt.NDArray[Any]
+
+
+Offer = Callable[[str, str], Iterable[Contender | Absent]]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A library to compare with. ``offer`` is "module:function", or the function itself.
+
+    The function takes an operation and a dtype, and yields contenders. ``requires`` is the module
+    that has to be importable, ``install`` what brings it, ``package`` whose version is shown.
+    """
+
+    key: str
+    name: str
+    offer: str | Offer
+    requires: str = ""
+    install: str = ""
+    needs_gpu: bool = True
+    package: str = ""
+
+    @property
+    def version(self) -> str:
+        """The version that is installed, or nothing."""
+        return versions().get(self.package or self.key, "")
+
+
+PEERS = (
+    Peer(
+        "numpy",
+        "NumPy",
+        "gpukern.bench.contenders.numpy_:contenders",
+        needs_gpu=False,
+        package="numpy",
+    ),
+    Peer(
+        "torch",
+        "PyTorch",
+        "gpukern.bench.contenders.torch_:contenders",
+        "torch",
+        "pip install torch",
+    ),
+    Peer(
+        "cupy",
+        "CuPy",
+        "gpukern.bench.contenders.cupy_:contenders",
+        "cupy",
+        "pip install cupy-cuda13x",
+    ),
+    Peer(
+        "numba",
+        "Numba",
+        "gpukern.bench.contenders.numba_:contenders",
+        "numba",
+        'pip install "numba-cuda[cu13]"',
+        package="numba-cuda",
+    ),
+    Peer(
+        "pycuda",
+        "PyCUDA",
+        "gpukern.bench.contenders.pycuda_:contenders",
+        "pycuda",
+        "pip install pycuda",
+    ),
+    Peer(
+        "triton",
+        "Triton",
+        "gpukern.bench.contenders.triton_:contenders",
+        "triton",
+        "pip install triton",
+    ),
+    Peer(
+        "jax", "JAX", "gpukern.bench.contenders.jax_:contenders", "jax", 'pip install "jax[cuda13]"'
+    ),
+    Peer(
+        "cuda-python",
+        "CUDA Python",
+        "gpukern.bench.contenders.cuda_python_:contenders",
+        "cuda.core",
+        "pip install cuda-core[cu13]",
+        package="cuda-core",
+    ),
+    Peer("cub", "CUB", "gpukern.bench.contenders.cub_:contenders"),
+    Peer("gpukern", "gpukern", "gpukern.bench.contenders.gpukern_:contenders", needs_gpu=False),
+)
+
+
+# What users have added with the decorator, by name.
+REGISTERED: dict[str, Peer] = {}
+
+
+def contender(
+    op: str,
+    name: str | None = None,
+    *,
+    device: bool = False,
+    wrap: Callable[[Any], Any] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function take part in every comparison of ``op`` from here on::
+
+        @gpukern.contender("matmul")
+        def mine(a, b):
+            return numpy.dot(a, b)
+
+    It takes NumPy arrays and returns one. With ``device=True`` it takes the inputs and then ``out``
+    as arrays on the device, and writes the result there on the legacy default stream; ``wrap``
+    makes these arrays, for example ``cupy.asarray``, of objects with ``__cuda_array_interface__``.
+    A second function of the same name takes the place of the first. Raises ValueError for an
+    unknown operation.
+    """
+    if op not in OPERATIONS:
+        raise ValueError(f"unknown operation {op!r}; there are {', '.join(OPERATIONS)}")
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        title = name or str(getattr(function, "__name__", "contender"))
+        REGISTERED[title] = own_peer(title, function, op, device, wrap)
+        return function
+
+    return register
+
+
+def own_peer(
+    title: str,
+    function: Callable[..., Any],
+    op: str | None = None,
+    device: bool = False,
+    wrap: Callable[[Any], Any] | None = None,
+) -> "Peer":
+    """A user's function as a peer with one contender; for every operation where ``op`` is None."""
+
+    def offer(wanted: str, dtype: str) -> Iterable[Contender]:
+        if op in (None, wanted):
+            one = _on_device(function, wanted, wrap) if device else (function, None)
+            yield Contender(title, "", *one)
+
+    return Peer(title, title, offer, needs_gpu=False)
+
+
+def _on_device(
+    function: Callable[..., Any], op: str, wrap: Callable[[Any], Any] | None
+) -> tuple[Callable[..., Any], DeviceSide]:
+    def prepared(array: Any) -> Any:
+        return wrap(array) if wrap else array
+
+    def run(inputs: Sequence[Any], out: Any) -> None:
+        function(*inputs, out)
+
+    def end_to_end(*arrays: Array) -> Array:
+        inputs = [_core.to_device(array) for array in arrays]
+        case = Case(op, tuple(array.shape for array in arrays), dtype_name(arrays[0].dtype))
+        out = _core.empty(case.result_shape, case.result_dtype)
+        function(*map(prepared, inputs), prepared(out))
+        return out.to_host()
+
+    return end_to_end, DeviceSide(_core.to_device, run, _core.DeviceArray.to_host, prepared)
+
+
+Wanted = str | Peer | Callable[..., Any]
+
+
+def select(wanted: Sequence[Wanted] | None) -> list[tuple[Peer, str | None]]:
+    """Peers and, where only one variant was asked for as "peer:variant", that variant.
+
+    A function takes part under its own name. Raises ValueError for an unknown name, listing the
+    known.
+    """
+    if wanted is None:
+        return [(peer, None) for peer in (*PEERS, *REGISTERED.values())]
+    return [_chosen(entry) for entry in wanted]
+
+
+def _chosen(entry: Wanted) -> tuple[Peer, str | None]:
+    if isinstance(entry, str):
+        return _named(entry)
+    if isinstance(entry, Peer):
+        return entry, None
+    return own_peer(getattr(entry, "__name__", "contender"), entry), None
+
+
+def _named(entry: str) -> tuple[Peer, str | None]:
+    key, _, variant = entry.partition(":")
+    if key in REGISTERED:
+        return REGISTERED[key], None
+    for peer in PEERS:
+        if key.lower() in (peer.key, peer.name.lower()):
+            return peer, variant or None
+    known = [peer.key for peer in PEERS] + list(REGISTERED)
+    raise ValueError(f"unknown contender {entry!r}; there are {', '.join(known)}")
+
+
+def gather(peer: Peer, variant: str | None, op: str, dtype: str) -> list[Contender | Absent]:
+    """What a peer offers for an operation; what it raises becomes a broken ``Absent``."""
+    if peer.needs_gpu and _core.backend() == "sim":
+        return [Absent(peer.name, "", "needs a GPU")]
+    if peer.requires and not installed(peer.requires):
+        return [Absent(peer.name, "", f"not installed: {peer.install}")]
+    offered: list[Contender | Absent] = []
+    try:
+        # One by one: what comes before a broken one can take part.
+        for one in _offer(peer)(op, dtype):
+            offered.append(one)
+    except Exception as error:
+        offered.append(Absent(peer.name, "", one_line(error), broken=True))
+    if variant is None:
+        return offered
+    kept = [one for one in offered if one.variant in (variant, "")]
+    return kept or [Absent(peer.name, variant, f"no such variant of {op} for {dtype}")]
+
+
+def _offer(peer: Peer) -> Offer:
+    if not isinstance(peer.offer, str):
+        return peer.offer
+    module, _, function = peer.offer.partition(":")
+    found: Offer = getattr(importlib.import_module(module), function)
+    return found
+
+
+def missing() -> Iterator[tuple[str, str]]:
+    """The peers whose library is not here, by key, and what installs each."""
+    for peer in PEERS:
+        if peer.requires and not installed(peer.requires):
+            yield peer.key, peer.install

@@ -1,0 +1,66 @@
+"""One way to do an operation, its work on the device, or the reason why there is none."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class DeviceSide:
+    """How to run a contender on arrays that are on the device already.
+
+    ``run(inputs, out)`` writes into ``out``, or returns its result. It starts the work, if it can
+    on the legacy default stream, and need not wait for it: the harness does. ``load`` and ``fetch``
+    copy an array to the device and back. ``wrap`` makes the library's own array of device memory
+    with ``__cuda_array_interface__``, without a copy; where it is None, the arrays are what
+    ``load`` returns. ``wait`` waits for what ``run`` has returned, where a library hands work over
+    from threads of its own.
+    """
+
+    load: Callable[[Array], Any]
+    run: Callable[[Sequence[Any], Any], Any]
+    fetch: Callable[[Any], Array]
+    wrap: Callable[[Any], Any] | None = None
+    wait: Callable[[Any], object] | None = None
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to do one operation on one dtype.
+
+    ``end_to_end`` takes NumPy arrays and returns one. ``serial`` tells that its sums are added one
+    element after another, for which a wider error bound holds; ``carried`` names the dtype in which
+    its sums are carried, where that is not float32 for the half types and their own for the others.
+    """
+
+    name: str
+    variant: str
+    end_to_end: Callable[..., Any]
+    device: DeviceSide | None = None
+    serial: bool = False
+    carried: str = ""
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A contender that cannot take part, and why; ``broken`` when that is a fault to report."""
+
+    name: str
+    variant: str
+    why: str
+    broken: bool = False
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is timed on the device: ``start`` hands the work over; ``wait`` waits for its result.
+
+    Only libraries that hand work over from threads of their own have a ``wait``.
+    """
+
+    start: Callable[[], object]
+    wait: Callable[[Any], object] | None = None

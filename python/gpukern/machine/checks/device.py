@@ -1,0 +1,142 @@
+"""The devices: which there are, and what a program meets that runs kernels on them."""
+
+from gpukern.machine.checks.finding import Check, Finding, Level
+from gpukern.machine.evidence import Evidence
+from gpukern.machine.libraries import CUBLAS_CURE
+from gpukern.text.units import size
+
+CAPABILITY_NEEDED = 75
+_MEMORY_NEEDED = 256 * 2**20
+
+
+def _choice(seen: Evidence) -> Finding | None:
+    value = seen.environment.get("GPUKERN_DEVICE")
+    if value is None:
+        return None
+    if value not in ("cuda", "sim"):
+        return Finding(
+            "broken", "GPUKERN_DEVICE", f"is {value!r}, which is neither cuda nor sim", "unset it"
+        )
+    if value == "sim":
+        text, cure = "asks for the simulator: no GPU is used", "unset it to use the GPU"
+        return Finding("broken" if seen.hardware else "note", "GPUKERN_DEVICE", text, cure)
+    return Finding("note", "GPUKERN_DEVICE", "asks for a GPU: without one, calls are errors")
+
+
+def _devices(seen: Evidence) -> Finding | None:
+    count = seen.driver.get("devices")
+    if not count:
+        status = seen.driver.get("status")
+        if status != "CUDA_SUCCESS":
+            return None
+        return Finding("broken", "GPU", "the driver runs, but lists no device", "nvidia-smi -L")
+    names = ", ".join(device.name for device in seen.devices)
+    return Finding("ok", "GPU", f"{count}: {names}" if names else f"{count} visible")
+
+
+def _capability(seen: Evidence) -> Finding | None:
+    old = [device for device in seen.devices if device.capability < CAPABILITY_NEEDED]
+    if not old:
+        return None
+    named = ", ".join(f"{d.name} ({d.capability // 10}.{d.capability % 10})" for d in old)
+    rest = [d.ordinal for d in seen.devices if d.capability >= CAPABILITY_NEEDED]
+    cure = "CUDA 13 needs a GPU of Turing (2018) or later"
+    if rest:
+        cure = f"CUDA_VISIBLE_DEVICES={','.join(map(str, rest))} leaves it out"
+    first = seen.devices[0] in old
+    return Finding(
+        "broken" if first else "note", "GPU", f"compute capability under 7.5: {named}", cure
+    )
+
+
+def _compute_mode(seen: Evidence) -> Finding | None:
+    modes = {device.attributes.get("COMPUTE_MODE") for device in seen.devices}
+    cure = "sudo nvidia-smi -c DEFAULT"
+    if 2 in modes:
+        return Finding("broken", "compute mode", "prohibited: no process may use the GPU", cure)
+    if 3 in modes:
+        level: Level = "broken" if seen.kernel.problem else "note"
+        return Finding(level, "compute mode", "exclusive: one process has the GPU to itself", cure)
+    return None
+
+
+def _memory(seen: Evidence) -> Finding | None:
+    for device in seen.devices:
+        if 0 < device.memory_free < _MEMORY_NEEDED:
+            free, total = size(device.memory_free), size(device.memory_total)
+            return Finding(
+                "broken",
+                "memory",
+                f"{free} of {total} are free on {device.name}",
+                "nvidia-smi lists the processes that hold the rest",
+            )
+    return None
+
+
+def _limit(seen: Evidence) -> Finding | None:
+    if seen.limit is None or not (seen.hardware or seen.wsl):
+        return None
+    return Finding(
+        "broken" if seen.kernel.problem else "note",
+        "address space",
+        f"is limited to {size(seen.limit)}, and CUDA reserves far more than it uses",
+        "ulimit -v unlimited",
+    )
+
+
+def _kernel(seen: Evidence) -> Finding:
+    problem = seen.kernel.problem
+    if seen.backend == "cuda":
+        if problem is None:
+            return Finding("ok", "kernel", "runs on the GPU and gives the right answer")
+        return Finding("broken", "kernel", problem, "dmesg shows Xid lines if the GPU has faulted")
+    if seen.backend is None:
+        return Finding("broken", "gpukern", seen.backend_problem or "has no device", "see above")
+    if problem is None:
+        return Finding("ok", "simulator", "runs the kernels on the CPU and gives the right answer")
+    return Finding("broken", "simulator", problem, "install gpukern again")
+
+
+def _cublas(seen: Evidence) -> Finding | None:
+    if seen.backend != "cuda":
+        return None
+    if not seen.cublas.get("library"):
+        text = "is not found; all but variant='cublas' works without it"
+        return Finding("note", "cuBLAS", text, CUBLAS_CURE)
+    if seen.cublas_run and seen.cublas_run.problem:
+        return Finding("broken", "cuBLAS", seen.cublas_run.problem, CUBLAS_CURE)
+    return Finding("ok", "cuBLAS", str(seen.cublas["library"]))
+
+
+def _blocking(seen: Evidence) -> Finding | None:
+    value = seen.environment.get("CUDA_LAUNCH_BLOCKING", "0")
+    if value in ("", "0"):
+        return None
+    return Finding(
+        "note", "CUDA_LAUNCH_BLOCKING", "is set: each launch waits, and timings mislead", "unset it"
+    )
+
+
+def _forks(seen: Evidence) -> Finding | None:
+    if not seen.forks or seen.backend != "cuda":
+        return None
+    return Finding(
+        "note",
+        "multiprocessing",
+        "forks: a child of a process that has used the GPU cannot use it",
+        "multiprocessing.set_start_method('spawn')",
+    )
+
+
+CHECKS: tuple[Check, ...] = (
+    _choice,
+    _devices,
+    _capability,
+    _compute_mode,
+    _memory,
+    _limit,
+    _kernel,
+    _cublas,
+    _blocking,
+    _forks,
+)

@@ -1,0 +1,104 @@
+"""What ``gpukern info`` and ``gpukern doctor`` print."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from gpukern import _core
+from gpukern.machine.checks.finding import Finding
+from gpukern.machine.devices import Device, device_info
+from gpukern.machine.inventory import cuda_version, versions
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_STYLES = {"ok": "green", "note": "yellow", "broken": "bold red"}
+_LIMITS = (
+    "MULTIPROCESSOR_COUNT",
+    "WARP_SIZE",
+    "MAX_THREADS_PER_BLOCK",
+    "MAX_THREADS_PER_MULTIPROCESSOR",
+    "MAX_SHARED_MEMORY_PER_BLOCK",
+    "MAX_REGISTERS_PER_BLOCK",
+    "L2_CACHE_SIZE",
+)
+
+
+def _pairs(title: str, pairs: Iterable[tuple[str, str]]) -> Table:
+    table = Table(
+        title=title, title_justify="left", title_style="bold", show_header=False, box=None
+    )
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(name, escape(value))
+    return table
+
+
+def _driver() -> Iterator[tuple[str, str]]:
+    report = _core.driver_report()
+    yield "library", report["library"] or "not found"
+    if report["version"]:
+        yield "supports", f"CUDA {cuda_version(report['version'])}"
+    if report["status"]:
+        yield "status", report["status"]
+    if report["problem"]:
+        yield "problem", report["problem"]
+
+
+def _cublas() -> Iterator[tuple[str, str]]:
+    report = _core.cublas_report()
+    yield "library", report["library"] or "not found"
+    if report["version"]:
+        yield "version", str(report["version"])
+    if report["problem"]:
+        yield "problem", report["problem"]
+
+
+def _device(device: Device) -> Iterator[tuple[str, str]]:
+    yield from device.summary()
+    for name in _LIMITS:
+        if name in device.attributes:
+            yield name, str(device.attributes[name])
+
+
+def _versions(missing: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    yield from versions().items()
+    build = _core.build_report()
+    yield "built with", f"nvcc {build['nvcc']}, {build['compiler']}"
+    yield "built for", f"compute capability {', '.join(map(_dotted, build['architectures']))}"
+    for name, install in missing:
+        yield name, f"not installed: {install}"
+
+
+def _dotted(architecture: str) -> str:
+    """ "90a" as "9.0a"."""
+    digits = architecture.rstrip("af")
+    return f"{digits[:-1]}.{digits[-1:]}{architecture[len(digits) :]}"
+
+
+def renderables(missing: Iterable[tuple[str, str]] = ()) -> Iterator["RenderableType"]:
+    """The blocks of ``gpukern info``; ``missing`` names what is not here, and what installs it."""
+    for device in device_info():
+        yield _pairs(f"device {device.ordinal}: {escape(device.name)}", _device(device))
+    yield "all attributes: python -c 'import gpukern; print(gpukern.device_info())'\n"
+    yield _pairs("driver", _driver())
+    yield _pairs("cuBLAS", _cublas())
+    yield _pairs("versions", _versions(missing))
+
+
+def findings_table(findings: Sequence[Finding]) -> Table:
+    """A line for each finding, with its cure under it."""
+    table = Table(show_header=False, box=None)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        text = escape(finding.text)
+        if finding.cure:
+            text += f"\n[dim]cure:[/dim] {escape(finding.cure)}"
+        style = _STYLES[finding.level]
+        table.add_row(f"[{style}]{finding.level}[/{style}]", escape(finding.subject), text)
+    return table

@@ -1,0 +1,4 @@
+"""Numbers, errors and tables as a person reads them.
+
+Imports nothing of gpukern.
+"""

@@ -1,0 +1,10 @@
+"""Errors as a person reads them."""
+
+import re
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line: its type and the first line of what it says."""
+    # Compilers colour what they say.
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__

@@ -1,0 +1,57 @@
+/* Loads kernels of planted images on the fake driver, as the extension does:
+     modules CAPABILITY SYMBOL...
+   prints a line for each symbol, "ok" or the sentence, then what the driver was asked to do, before
+   and after everything is unloaded. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/device.h"
+#include "device/cuda/images.h"
+#include "device/registry.h"
+
+static const gk_row rows[] = {
+    {.op = "add", .family = "one", .symbol = "gk_add"},
+    {.op = "sub", .family = "one", .symbol = "gk_sub"},
+    {.op = "max", .family = "two", .symbol = "gk_extreme"},
+    {.op = "min", .family = "two", .symbol = "gk_extreme"},
+    {.op = "matmul", .family = "two", .symbol = NULL},
+    {.op = "gone", .family = "two", .symbol = "gk_gone"}, /* no image has it */
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+const gk_row *gk_rows(size_t *count) {
+    *count = ROWS;
+    return rows;
+}
+
+static const gk_row *row_of(const char *op) {
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].op, op) == 0)
+            return &rows[i];
+    exit(2);
+}
+
+int main(int argc, char **argv) {
+    gk_error error = {0};
+    gk_cuda cuda = {.base.capability = atoi(argv[1])};
+    pthread_mutex_init(&cuda.lock, NULL);
+    if (!gk_modules_open(&cuda.modules) || gk_driver_open(&cuda.driver, &error) != GK_OK)
+        return puts(error.text), 1;
+    for (int i = 2; i < argc; i++) {
+        CUfunction function;
+        const gk_row *row = row_of(argv[i]);
+        gk_status status = gk_cuda_function(&cuda, row, &function, &error);
+        printf("%s\n", status == GK_OK ? "ok" : error.text);
+        printf("%d\n", gk_compiled_for(row->family, cuda.base.capability));
+    }
+    const char *log = dlsym(cuda.driver.library, "fake_modules");
+    printf("%s\n", log);
+    gk_cuda_unload(&cuda);
+    printf("%s\n", log);
+    gk_modules_close(&cuda.modules);
+    pthread_mutex_destroy(&cuda.lock);
+    return 0;
+}

@@ -16,6 +16,7 @@ has changed, whatever the Python or the temporary environment of the build.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -50,7 +51,7 @@ BODY_FLAGS += ["-ffp-contract=off"]
 # What a GPU would fault on; cuda/sim/checks.c turns each into an error that names the line.
 BODY_CHECKS = ["-fsanitize=alignment,bounds,null,integer-divide-by-zero"]
 # Half of what -O2 takes to compile, and half of its size.
-BODY_OPTIMIZATION = "-O2"
+BODY_OPTIMIZATION = ["-Os", "-fno-asynchronous-unwind-tables"]
 SANITIZERS = [
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
@@ -153,7 +154,7 @@ def simulator_steps(plan: Plan) -> Iterator[Step]:
 def body_steps(plan: Plan) -> Iterator[Step]:
     """The kernels once more as the simulator's bodies: an object a file, longest first."""
     source = Path("cuda/sim/bodies.cpp")
-    how = SANITIZERS if plan.sanitize else [*BODY_CHECKS, BODY_OPTIMIZATION]
+    how = SANITIZERS if plan.sanitize else [*BODY_CHECKS, *BODY_OPTIMIZATION]
     for file in sorted(kernel_files(), key=lambda file: -file.size):
         flags = [*BODY_FLAGS, *COMMON_FLAGS, *how, *simulator_defines(file)]
         output = plan.object(source, f"-{file.identifier}")
@@ -247,12 +248,22 @@ def work_folder(temporary: Path) -> Path:
     return kept.relative_to(ROOT)
 
 
+def compact() -> list[str]:
+    """What makes the extension smaller: the simulator's checks hold thousands of pointers, each of
+    which is a relocation of 24 bytes, or of two bits where glibc is 2.36 or newer."""
+    version = re.fullmatch(r"glibc (\d+)\.(\d+).*", os.confstr("CS_GNU_LIBC_VERSION") or "")
+    is_new = version and tuple(map(int, version.groups())) >= (2, 36)
+    return ["-Wl,--strip-all", *(["-Wl,-z,pack-relative-relocs"] if is_new else [])]
+
+
 def link(plan: Plan, objects: Sequence[Path], target: str) -> None:
     """Link the extension, with nothing of CUDA and nothing of C++."""
     path = Path(target).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     output = path.with_name(f"{path.name}.{os.getpid()}")
-    flags = SANITIZERS if plan.sanitize else ["-static-libgcc", "-Wl,--exclude-libs,ALL"]
+    flags = (
+        SANITIZERS if plan.sanitize else ["-static-libgcc", "-Wl,--exclude-libs,ALL", *compact()]
+    )
     flags = ["-shared", *flags, "-Wl,-z,relro,-z,now", *shlex.split(os.environ.get("LDFLAGS", ""))]
     libraries = ["-ldl", "-lpthread", "-lm"]
     try:

@@ -23,10 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from setuptools import Extension, setup
-from setuptools.command.build_ext import build_ext
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+from build_tools import kept
 from build_tools.kernels import (
     Kernels,
     assembly,
@@ -39,6 +36,8 @@ from build_tools.progress import Progress
 from build_tools.steps import ROOT, Step, perform_all, run, stop
 from build_tools.targets import chosen_targets, installed_gpus, supported_architectures
 from build_tools.toolkit import compiler, compiler_version, find_toolkit, header_folders
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 LIMITED_API = "0x030b0000"
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion"]
@@ -202,6 +201,11 @@ class BuildCore(build_ext):
         """Compile what is not fresh and link the extension."""
         if sys.platform != "linux":
             stop("only Linux is supported (on Windows: inside WSL)")
+        target = Path(self.get_ext_fullpath(ext.name)).resolve()
+        state = kept.state()
+        if kept.take(state, target):
+            print("gpukern: nothing has changed since the extension was linked", flush=True)
+            return
         plan = self.plan()
         write_generated(plan)
         bodies, engine = list(body_steps(plan)), [*engine_steps(plan), *simulator_steps(plan)]
@@ -213,7 +217,8 @@ class BuildCore(build_ext):
             perform_all(packing, plan.jobs, progress.finished)
             perform_all([[embedding]], 1, progress.finished)
             objects = [step.output for step in [*engine, *bodies, embedding]]
-            link(plan, objects, self.get_ext_fullpath(ext.name))
+            link(plan, objects, target)
+        kept.keep(state, target)
 
     def plan(self) -> Plan:
         """Look round: compilers, toolkit, architectures, and where to work."""
@@ -256,9 +261,8 @@ def compact() -> list[str]:
     return ["-Wl,--strip-all", *(["-Wl,-z,pack-relative-relocs"] if is_new else [])]
 
 
-def link(plan: Plan, objects: Sequence[Path], target: str) -> None:
+def link(plan: Plan, objects: Sequence[Path], path: Path) -> None:
     """Link the extension, with nothing of CUDA and nothing of C++."""
-    path = Path(target).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     output = path.with_name(f"{path.name}.{os.getpid()}")
     flags = (

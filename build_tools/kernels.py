@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build_tools.ptx import ALIGNMENT, PackStep
-from build_tools.steps import ROOT, PlainStep, Step, run
+from build_tools.steps import ROOT, PlainStep, Step, run, stop
 from build_tools.targets import Targets, architecture_order, in_order, requests
 from build_tools.toolkit import Toolkit
 
@@ -41,7 +41,15 @@ def kernel_files() -> list[KernelFile]:
     """All below cuda/, in the order of their paths; the simulator's folder has none."""
     folder = ROOT / "cuda"
     paths = sorted(path.relative_to(folder) for path in folder.rglob("*.cu"))
-    return [KernelFile(path.as_posix()) for path in paths if path.parts[0] != "sim"]
+    files = [KernelFile(path.as_posix()) for path in paths if path.parts[0] != "sim"]
+    names: dict[str, str] = {}
+    for file in files:
+        other = names.setdefault(file.identifier, file.path)
+        if other != file.path:
+            stop(f"cuda/{file.path} and cuda/{other} are both {file.identifier} in C: rename one")
+        if not file.identifier.isidentifier():
+            stop(f"cuda/{file.path} makes no name in C: use letters, digits and _, letters first")
+    return files
 
 
 class FatbinStep(Step):

@@ -136,6 +136,7 @@ static int take_one(gk_state *state, gk_call *call, const gk_parameter *paramete
 
 int gk_take_parameters(gk_state *state, gk_call *call, const gk_operation *operation,
                        PyObject *const *values, const gk_array *operands, void *into) {
+    memset(into, 0, operation->parameter_bytes); /* what the operation has and does not take */
     call->parameters = operation->parameter_bytes ? into : NULL;
     for (int i = 0; operation->parameters[i].name; i++)
         if (take_one(state, call, &operation->parameters[i], values ? values[i] : NULL, operands,

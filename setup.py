@@ -157,7 +157,9 @@ def body_steps(plan: Plan) -> Iterator[Step]:
     for file in sorted(kernel_files(), key=lambda file: -file.size):
         flags = [*BODY_FLAGS, *COMMON_FLAGS, *how, *simulator_defines(file)]
         output = plan.object(source, f"-{file.identifier}")
-        yield replace(object_step(plan, source, flags, output), target=file.path)
+        yield replace(
+            object_step(plan, source, flags, output), title=f"{file.path} for the simulator"
+        )
 
 
 def files(folder: str, pattern: str) -> list[Path]:
@@ -212,7 +214,7 @@ class BuildCore(build_ext):
         chains = [*plan.kernels.chains(), *([step] for step in [*bodies, *engine])]
         packing = list(plan.kernels.packing())
         embedding = embedding_step(plan)
-        with Progress(chains) as progress:
+        with Progress([*chains, *packing, [embedding]]) as progress:
             perform_all(chains, plan.jobs, progress.finished)
             perform_all(packing, plan.jobs, progress.finished)
             perform_all([[embedding]], 1, progress.finished)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from build_tools.ptx import ALIGNMENT, PackStep
 from build_tools.steps import ROOT, PlainStep, Step, run, stop
-from build_tools.targets import Targets, architecture_order, in_order, requests
+from build_tools.targets import Targets, architecture_order, dotted, in_order, requests
 from build_tools.toolkit import Toolkit
 
 PACK_FLAGS = ["-64", "--compress-mode=size"]
@@ -99,6 +99,7 @@ class Kernels:
         # No host code comes of it, so that a host compiler newer than nvcc knows does no harm.
         idle = ["-ccbin", self.host_compiler, "-allow-unsupported-compiler"]
         ptx = self.made(file, architecture, "ptx")
+        title = f"{file.path} for {dotted(architecture)}"
         steps: list[Step] = [
             Step(
                 output=ptx,
@@ -108,6 +109,7 @@ class Kernels:
                 identity=self.identity,
                 idle=idle,
                 target=architecture,
+                title=title,
             )
         ]
         if architecture in targets.ptx:
@@ -119,6 +121,7 @@ class Kernels:
                     source=str(ptx),
                     identity=self.identity,
                     target=architecture,
+                    title=f"{title}, packed",
                 )
             )
         if architecture in targets.machine:
@@ -131,6 +134,7 @@ class Kernels:
                     identity=self.identity,
                     idle=idle,
                     target=architecture,
+                    title=f"{title}, machine code",
                 )
             )
         return steps

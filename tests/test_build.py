@@ -5,6 +5,7 @@ The compilers here are scripts that write down that they were called, so the tes
 
 import json
 import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -669,3 +670,81 @@ def test_a_build_that_fails_ends_in_one_sentence(project, tmp_path):
     assert done.stderr.splitlines()[-1].startswith("gpukern: nvcc failed")
     assert "two.cu:1: error: as planted" in done.stdout
     assert not (tmp_path / "tree/python/gpukern/_core.abi3.so").exists()
+
+
+def test_two_files_of_one_name_in_c_are_refused(project, tmp_path):
+    edit(tmp_path / "tree/cuda/matmul_01_naive.cu", KERNELS)
+    done, _ = project(GPUKERN_ARCHS="80")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("gpukern: cuda/matmul_01_naive.cu and cuda/matmul/01_naive.cu are both ")
+
+
+def test_a_file_that_makes_no_name_in_c_is_refused(project, tmp_path):
+    edit(tmp_path / "tree/cuda/01-first.cu", KERNELS)
+    done, _ = project(GPUKERN_ARCHS="80")
+    assert "cuda/01-first.cu makes no name in C" in done.stderr.splitlines()[-1]
+
+
+# ---- progress ------------------------------------------------------------------------------------
+
+WATCHED = """
+import pathlib, sys
+from build_tools import progress
+from build_tools.steps import Step
+progress.INTERVAL = -1
+step = Step(pathlib.Path("x.o"), [], [], "csrc/x.c", "")
+with progress.Progress([[step, step], [step]]) as watched:
+    for made in (True, False, True):
+        watched.finished(step, made)
+    print("hidden" if watched.terminal is None else "shown", file=sys.stderr)
+    if len(sys.argv) > 1:
+        raise SystemExit(1)
+"""
+
+
+def on_terminal(*arguments):
+    """What a process prints on a terminal of its own, with its standard output elsewhere."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(ROOT)
+        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        os.environ["TERM"] = "xterm"
+        os.execv(sys.executable, [sys.executable, "-c", WATCHED, *arguments])
+    text = b""
+    try:
+        while more := os.read(terminal, 4096):
+            text += more
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    os.waitpid(child, 0)
+    os.close(terminal)
+    return text.decode()
+
+
+def test_progress_is_one_line_on_the_terminal():
+    text = on_terminal()
+    line = "\r\x1b[K  gpukern: "
+    assert text.count(line) == 3
+    assert f"{line}1 of 3 compiled (csrc/x.c) " in text
+    assert f"{line}3 of 3 compiled (csrc/x.c) " in text
+    assert f"{line}2 of 3 steps made, 0 s " in text
+    assert text.count("\n") == 1, "of the word on standard error"
+
+
+def test_progress_says_that_it_stopped():
+    assert "gpukern: stopped, 0 s" in on_terminal("fail")
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb", None])
+def test_without_a_terminal_there_is_no_progress(term):
+    environ = {name: value for name, value in os.environ.items() if name != "TERM"}
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED],
+        cwd=ROOT,
+        env=environ | ({"TERM": term} if term else {}),
+        capture_output=True,
+        text=True,
+        check=True,
+        start_new_session=True,
+    )
+    assert (done.stdout, done.stderr) == ("", "hidden\n")

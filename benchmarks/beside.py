@@ -3,10 +3,10 @@
     pip install --target old-site OLD_CHECKOUT && pip install --target new-site NEW_CHECKOUT
     python benchmarks/beside.py old-site new-site results/beside.json results/beside.md
 
-Each build runs in a process of its own on the same GPU. Round by round both measure every case, in
-random order, and a ratio is taken of each pair; the figure is the median of a build's rounds, the
-interval that of the median of the ratios. Device times are events around calls one after another, so
-small arrays are in the L2 cache: what is compared is two builds, not a build with the memory.
+Each build runs in a process of its own on the same GPU. Round by round both measure every case,
+in random order, and a ratio is taken of each pair; a time is the median of a build's rounds, the
+interval that of the median of the ratios. Device times are events around calls one after another,
+so small arrays are in the L2 cache: what is compared is two builds, not a build with the memory.
 """
 
 import json
@@ -39,7 +39,8 @@ def array(shape, dtype):
     return rng.standard_normal(shape).astype(dtype)
 
 def operands(op, shape, dtype):
-    count = {"scale_add": 3, "add": 2, "multiply": 2, "divide": 2, "maximum": 2, "dot": 2}.get(op, 1)
+    two = ("add", "multiply", "divide", "maximum", "dot")
+    count = 3 if op == "scale_add" else 2 if op in two else 1
     return [array(shape, dtype) for _ in range(count)]
 
 def on_device(op, shape, dtype, options):

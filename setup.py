@@ -16,16 +16,14 @@ has changed, whatever the Python or the temporary environment of the build.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from setuptools import Extension, setup
-from setuptools.command.build_ext import build_ext
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+from build_tools import kept
 from build_tools.kernels import (
     Kernels,
     assembly,
@@ -38,6 +36,8 @@ from build_tools.progress import Progress
 from build_tools.steps import ROOT, Step, perform_all, run, stop
 from build_tools.targets import chosen_targets, installed_gpus, supported_architectures
 from build_tools.toolkit import compiler, compiler_version, find_toolkit, header_folders
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 LIMITED_API = "0x030b0000"
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion"]
@@ -50,7 +50,7 @@ BODY_FLAGS += ["-ffp-contract=off"]
 # What a GPU would fault on; cuda/sim/checks.c turns each into an error that names the line.
 BODY_CHECKS = ["-fsanitize=alignment,bounds,null,integer-divide-by-zero"]
 # Half of what -O2 takes to compile, and half of its size.
-BODY_OPTIMIZATION = "-O2"
+BODY_OPTIMIZATION = ["-Os", "-fno-asynchronous-unwind-tables"]
 SANITIZERS = [
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
@@ -153,11 +153,13 @@ def simulator_steps(plan: Plan) -> Iterator[Step]:
 def body_steps(plan: Plan) -> Iterator[Step]:
     """The kernels once more as the simulator's bodies: an object a file, longest first."""
     source = Path("cuda/sim/bodies.cpp")
-    how = SANITIZERS if plan.sanitize else [*BODY_CHECKS, BODY_OPTIMIZATION]
+    how = SANITIZERS if plan.sanitize else [*BODY_CHECKS, *BODY_OPTIMIZATION]
     for file in sorted(kernel_files(), key=lambda file: -file.size):
         flags = [*BODY_FLAGS, *COMMON_FLAGS, *how, *simulator_defines(file)]
         output = plan.object(source, f"-{file.identifier}")
-        yield replace(object_step(plan, source, flags, output), target=file.path)
+        yield replace(
+            object_step(plan, source, flags, output), title=f"{file.path} for the simulator"
+        )
 
 
 def files(folder: str, pattern: str) -> list[Path]:
@@ -201,18 +203,24 @@ class BuildCore(build_ext):
         """Compile what is not fresh and link the extension."""
         if sys.platform != "linux":
             stop("only Linux is supported (on Windows: inside WSL)")
+        target = Path(self.get_ext_fullpath(ext.name)).resolve()
+        state = kept.state()
+        if kept.take(state, target):
+            print("gpukern: nothing has changed since the extension was linked", flush=True)
+            return
         plan = self.plan()
         write_generated(plan)
         bodies, engine = list(body_steps(plan)), [*engine_steps(plan), *simulator_steps(plan)]
         chains = [*plan.kernels.chains(), *([step] for step in [*bodies, *engine])]
         packing = list(plan.kernels.packing())
         embedding = embedding_step(plan)
-        with Progress(chains) as progress:
+        with Progress([*chains, *packing, [embedding]]) as progress:
             perform_all(chains, plan.jobs, progress.finished)
             perform_all(packing, plan.jobs, progress.finished)
             perform_all([[embedding]], 1, progress.finished)
             objects = [step.output for step in [*engine, *bodies, embedding]]
-            link(plan, objects, self.get_ext_fullpath(ext.name))
+            link(plan, objects, target)
+        kept.keep(state, target)
 
     def plan(self) -> Plan:
         """Look round: compilers, toolkit, architectures, and where to work."""
@@ -247,12 +255,21 @@ def work_folder(temporary: Path) -> Path:
     return kept.relative_to(ROOT)
 
 
-def link(plan: Plan, objects: Sequence[Path], target: str) -> None:
+def compact() -> list[str]:
+    """What makes the extension smaller: the simulator's checks hold thousands of pointers, each of
+    which is a relocation of 24 bytes, or of two bits where glibc is 2.36 or newer."""
+    version = re.fullmatch(r"glibc (\d+)\.(\d+).*", os.confstr("CS_GNU_LIBC_VERSION") or "")
+    is_new = version and tuple(map(int, version.groups())) >= (2, 36)
+    return ["-Wl,--strip-all", *(["-Wl,-z,pack-relative-relocs"] if is_new else [])]
+
+
+def link(plan: Plan, objects: Sequence[Path], path: Path) -> None:
     """Link the extension, with nothing of CUDA and nothing of C++."""
-    path = Path(target).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     output = path.with_name(f"{path.name}.{os.getpid()}")
-    flags = SANITIZERS if plan.sanitize else ["-static-libgcc", "-Wl,--exclude-libs,ALL"]
+    flags = (
+        SANITIZERS if plan.sanitize else ["-static-libgcc", "-Wl,--exclude-libs,ALL", *compact()]
+    )
     flags = ["-shared", *flags, "-Wl,-z,relro,-z,now", *shlex.split(os.environ.get("LDFLAGS", ""))]
     libraries = ["-ldl", "-lpthread", "-lm"]
     try:

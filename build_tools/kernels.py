@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build_tools.ptx import ALIGNMENT, PackStep
-from build_tools.steps import ROOT, PlainStep, Step, run
-from build_tools.targets import Targets, architecture_order, in_order, requests
+from build_tools.steps import ROOT, PlainStep, Step, run, stop
+from build_tools.targets import Targets, architecture_order, dotted, in_order, requests
 from build_tools.toolkit import Toolkit
 
 PACK_FLAGS = ["-64", "--compress-mode=size"]
@@ -41,7 +41,15 @@ def kernel_files() -> list[KernelFile]:
     """All below cuda/, in the order of their paths; the simulator's folder has none."""
     folder = ROOT / "cuda"
     paths = sorted(path.relative_to(folder) for path in folder.rglob("*.cu"))
-    return [KernelFile(path.as_posix()) for path in paths if path.parts[0] != "sim"]
+    files = [KernelFile(path.as_posix()) for path in paths if path.parts[0] != "sim"]
+    names: dict[str, str] = {}
+    for file in files:
+        other = names.setdefault(file.identifier, file.path)
+        if other != file.path:
+            stop(f"cuda/{file.path} and cuda/{other} are both {file.identifier} in C: rename one")
+        if not file.identifier.isidentifier():
+            stop(f"cuda/{file.path} makes no name in C: use letters, digits and _, letters first")
+    return files
 
 
 class FatbinStep(Step):
@@ -91,6 +99,7 @@ class Kernels:
         # No host code comes of it, so that a host compiler newer than nvcc knows does no harm.
         idle = ["-ccbin", self.host_compiler, "-allow-unsupported-compiler"]
         ptx = self.made(file, architecture, "ptx")
+        title = f"{file.path} for {dotted(architecture)}"
         steps: list[Step] = [
             Step(
                 output=ptx,
@@ -100,6 +109,7 @@ class Kernels:
                 identity=self.identity,
                 idle=idle,
                 target=architecture,
+                title=title,
             )
         ]
         if architecture in targets.ptx:
@@ -111,6 +121,7 @@ class Kernels:
                     source=str(ptx),
                     identity=self.identity,
                     target=architecture,
+                    title=f"{title}, packed",
                 )
             )
         if architecture in targets.machine:
@@ -123,6 +134,7 @@ class Kernels:
                     identity=self.identity,
                     idle=idle,
                     target=architecture,
+                    title=f"{title}, machine code",
                 )
             )
         return steps

@@ -37,15 +37,15 @@ class Progress:
             now = time.monotonic()
             if self.terminal and made and now - self.written > INTERVAL:
                 self.written = now
-                total = max(self.total, self.count)
-                what = f"{step.source} for {step.target}" if step.target else step.source
-                self.write(f"{self.count} of {total} compiled ({what})")
+                what = step.title or step.source
+                self.write(f"{self.count} of {self.total} compiled ({what})")
 
     def write(self, text: str) -> None:
         """Put the line on the terminal; one that has gone away is no reason to stop."""
         if self.terminal:
             try:
-                self.terminal.write(f"\r\x1b[K  gpukern: {text} ")
+                columns = os.get_terminal_size(self.terminal.fileno()).columns or 80
+                self.terminal.write(f"\r\x1b[K  gpukern: {text} "[: columns + 2])
                 self.terminal.flush()
             except OSError:
                 self.terminal = None

@@ -54,7 +54,7 @@ class Step:
     `folders` are include folders whose paths may change while what they hold does not; `identity`
     names what they hold and which compiler this is. `inputs` are files that the compiler does not
     report as dependencies. `idle` are flags that do not change the output. `target` is what the
-    source is compiled for, where there is more than one thing.
+    source is compiled for, where there is more than one thing; `title` is for whoever watches.
     """
 
     output: Path
@@ -66,6 +66,7 @@ class Step:
     inputs: list[Path] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
     target: str = ""
+    title: str = ""
 
     def make(self, output: Path) -> Iterable[str]:
         """Write `output`; the names of the files that it was made from."""

@@ -6,6 +6,7 @@ import ctypes
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from build_tools.steps import output_of, stop
@@ -72,6 +73,7 @@ def supported_architectures(nvcc: str) -> list[str]:
     return sorted(names, key=architecture_order)
 
 
+@cache
 def installed_gpus() -> list[str]:
     """The compute capabilities of this machine's GPUs, as its driver tells them; [] without one."""
     try:

@@ -15,6 +15,7 @@ from pathlib import Path
 from build_tools.steps import output_of, stop
 
 OLDEST_NVCC = (13, 0)
+OLDEST_NUMPY = "numpy>=2.0"
 # The four must agree: a newer nvvm emits PTX that the 13.0 ptxas refuses, and PTX of 13.0 is what
 # every driver from r580 on can load.
 TOOLKIT_WHEELS = [
@@ -69,8 +70,10 @@ def fatbinary_beside(nvcc: Path) -> str | None:
     return shutil.which("fatbinary")
 
 
-def find_toolkit(environ: Mapping[str, str], search: Iterable[str]) -> Toolkit:
-    """The first toolkit that will do, or the end of the build with what was found in its place."""
+def look_for_toolkit(
+    environ: Mapping[str, str], search: Iterable[str]
+) -> tuple[Toolkit | None, list[str]]:
+    """The first toolkit that will do, and what was passed over before it."""
     rejected = []
     for origin, nvcc in nvcc_places(environ, search):
         if not nvcc.is_file():
@@ -89,9 +92,17 @@ def find_toolkit(environ: Mapping[str, str], search: Iterable[str]) -> Toolkit:
         elif fatbinary is None:
             rejected.append(f"{nvcc} (from {origin}) has no fatbinary beside it")
         else:
-            passed_over = f" (passed over: {'; '.join(rejected)})" if rejected else ""
-            print(f"gpukern: nvcc {version}, {nvcc}{passed_over}", flush=True)
-            return Toolkit(str(nvcc), version, include, fatbinary)
+            return Toolkit(str(nvcc), version, include, fatbinary), rejected
+    return None, rejected
+
+
+def find_toolkit(environ: Mapping[str, str], search: Iterable[str]) -> Toolkit:
+    """The first toolkit that will do, or the end of the build with what was found in its place."""
+    toolkit, rejected = look_for_toolkit(environ, search)
+    if toolkit:
+        passed_over = f" (passed over: {'; '.join(rejected)})" if rejected else ""
+        print(f"gpukern: nvcc {toolkit.version}, {toolkit.nvcc}{passed_over}", flush=True)
+        return toolkit
     found = "; ".join(rejected) if rejected else "no nvcc in CUDA_HOME, on PATH or among the wheels"
     wheels = " ".join(f"'{wheel}'" for wheel in TOOLKIT_WHEELS)
     return stop(
@@ -122,7 +133,7 @@ def header_folders() -> list[str]:
     try:
         import numpy
     except ImportError:
-        stop("compiling takes NumPy 2.0 or newer: pip install 'numpy>=2.0'")
+        stop(f"compiling takes NumPy 2.0 or newer: pip install '{OLDEST_NUMPY}'")
     if int(numpy.__version__.split(".")[0]) < 2:
         stop(f"compiling takes NumPy 2.0 or newer, not {numpy.__version__}: pip install -U numpy")
     python = sysconfig.get_paths()["include"]

@@ -68,6 +68,19 @@ __device__ static inline gk_corner gk_tile_corner(size_t columns, int tile_rows,
     return {blockIdx.x / across * tile_rows, blockIdx.x % across * tile_columns};
 }
 
+// Whether all other blocks of a result have left their partial results before this one.
+__device__ static inline bool gk_is_last(unsigned *arrivals, size_t blocks) {
+    __shared__ unsigned turn;
+    __syncthreads();
+    if (threadIdx.x == 0) { // between barriers, its fences hold for the whole block
+        __threadfence();
+        turn = atomicInc(arrivals, (unsigned)blocks - 1); // the last one sets it to 0 for the next launch
+        __threadfence();
+    }
+    __syncthreads();
+    return turn == (unsigned)blocks - 1;
+}
+
 #include "numbers.cuh"
 
 #endif

@@ -223,6 +223,10 @@ NOTES = {
     "no cuBLAS": (replace(WELL, cublas={"library": None}, cublas_run=Outcome("?")), "not found"),
     "launches block": (replace(WELL, environment={"CUDA_LAUNCH_BLOCKING": "1"}), "timings"),
     "forks": (replace(WELL, forks=True), "spawn"),
+    "kernels of another architecture": (
+        replace(WELL, build={"machine_code": [], "ptx": ["75"]}),
+        "from PTX of 7.5",
+    ),
     "limit without harm": (replace(WELL, limit=2**40), "ulimit"),
 }
 
@@ -267,6 +271,30 @@ def test_doctor_says_one_thing_about_a_machine_without_a_gpu():
     findings = doctor.examine(NO_GPU)
     assert [f.subject for f in findings if f.level == "broken"] == ["GPU"]
     assert "simulator works" in doctor.verdict(NO_GPU, findings)
+
+
+@pytest.mark.parametrize(
+    ("capability", "machine_code", "ptx", "found", "cure"),
+    [
+        (90, [], ["75"], "from PTX of 7.5", "GPUKERN_ARCHS=90a"),
+        (90, ["75", "86"], ["75", "86"], "from PTX of 8.6", "GPUKERN_ARCHS=90a"),
+        (86, ["89", "90a"], ["80", "90"], "from PTX of 8.0", "GPUKERN_ARCHS=86"),
+        (121, ["100"], ["100", "120"], "from PTX of 12.0", "GPUKERN_ARCHS=121"),
+        (90, ["90a"], [], None, None),
+        (89, ["80"], ["75"], None, None),
+        (75, ["80"], ["80"], None, None),  # nothing serves: the kernel's own line says so
+    ],
+)
+def test_doctor_says_where_the_driver_compiles(capability, machine_code, ptx, found, cure):
+    build = {"machine_code": machine_code, "ptx": ptx}
+    seen = replace(WELL, devices=(device(capability=capability),), build=build)
+    findings = doctor.examine(seen)
+    assert doctor.healthy(findings)
+    notes = [f for f in findings if f.subject == "machine code"]
+    assert len(notes) == (found is not None)
+    for finding in notes:
+        assert finding.level == "note"
+        assert found in finding.text and cure in finding.cure
 
 
 def test_doctor_on_working_wsl():
@@ -331,7 +359,13 @@ def test_the_exit_status_of_doctor(seen, monkeypatch):
 def test_info_names_devices_libraries_and_versions():
     done = run("info")
     assert done.exit_code == 0, done.output
-    for text in (_core.devices()[0]["name"], "driver", "cuBLAS", np.__version__, "built for"):
+    for text in (
+        _core.devices()[0]["name"],
+        "driver",
+        "cuBLAS",
+        np.__version__,
+        "compute capability",
+    ):
         assert text in done.output
 
 

@@ -93,14 +93,14 @@ void gk_lock_free(gk_lock *lock) {
     gk_owner_free(&lock->owner);
 }
 
-/* The new mutex is taken before others see that there is one. */
+/* The mutex is taken before others see that it can be. */
 static gk_taken inherit(gk_lock *lock) {
-    bool was_free = pthread_mutex_trylock(&lock->mutex) == 0;
-    bool taken = make_mutex(lock) && pthread_mutex_lock(&lock->mutex) == 0;
+    gk_taken taken = GK_INHERITED;
+    if (pthread_mutex_trylock(&lock->mutex) != 0)
+        taken =
+            make_mutex(lock) && pthread_mutex_lock(&lock->mutex) == 0 ? GK_ABANDONED : GK_REFUSED;
     have_inherited(&lock->owner);
-    if (!taken)
-        return GK_REFUSED;
-    return was_free ? GK_INHERITED : GK_ABANDONED;
+    return taken;
 }
 
 gk_taken gk_lock_take(gk_lock *lock) {

@@ -50,18 +50,23 @@ typedef struct gk_tensor_box {
     uint32_t swizzle; /* bytes of the pattern in shared memory: 0, 32, 64 or 128 */
 } gk_tensor_box;
 
-/* What a row does on the host before its kernel runs (`problem`: of the operation, as gk_gemm): it
-   fills in the grid and the arguments, which live in `storage` and may be anywhere in the problem.
-   `workspace`: zeroed device memory of as many bytes as the row's other function asked for. */
-enum { GK_PREPARED_ARGUMENTS = 12, GK_PREPARED_MAPS = 3 };
+/* What a row does on the host before its kernel runs: of the problem, which is the operation's (of
+   matmul a gk_gemm), it makes the grid and the arguments, which may point to its own values and
+   maps. Before that it says how much device memory it works in, of which the first bytes are
+   zeroed. */
+enum { GK_PREPARED_ARGUMENTS = 8, GK_PREPARED_BYTES = 128, GK_PREPARED_MAPS = 3 };
 typedef struct gk_prepared {
     const void *problem;
     void *workspace;
     unsigned blocks;
     void *arguments[GK_PREPARED_ARGUMENTS];
+    unsigned char values[GK_PREPARED_BYTES] __attribute__((aligned(16)));
     gk_tensor_map maps[GK_PREPARED_MAPS];
 } gk_prepared;
-typedef size_t gk_workspace(const void *problem);
+typedef struct gk_room {
+    size_t bytes, zeroed;
+} gk_room;
+typedef gk_room gk_workspace(const void *problem);
 typedef gk_status gk_prepare(gk_backend *backend, gk_prepared *prepared, gk_error *error);
 
 /* C = A x B, all row-major and contiguous: A is m x k, B is k x n, C is m x n; dtype: gk_dtype. */

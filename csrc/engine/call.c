@@ -242,12 +242,12 @@ gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void *
 
 gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem) {
     gk_prepared prepared = {.problem = problem};
-    size_t bytes = row->workspace ? row->workspace(problem) : 0;
+    gk_room room = row->workspace ? row->workspace(problem) : (gk_room){0};
     gk_status status = GK_OK;
-    if (bytes > 0)
-        status = gk_call_temporary(call, bytes, &prepared.workspace);
-    if (status == GK_OK && bytes > 0)
-        status = gk_call_zero(call, prepared.workspace, bytes);
+    if (room.bytes > 0)
+        status = gk_call_temporary(call, room.bytes, &prepared.workspace);
+    if (status == GK_OK)
+        status = gk_call_zero(call, prepared.workspace, room.zeroed);
     if (status == GK_OK)
         status = blame(call, row->prepare(call->backend, &prepared, &call->error));
     if (status != GK_OK)

@@ -63,19 +63,6 @@ template <class Op> __device__ static inline void gk_join_block(const Op &op, ty
     }
 }
 
-// Whether all other blocks of a result have left their partial results before this one.
-__device__ static inline bool gk_is_last(unsigned *arrivals, size_t blocks) {
-    __shared__ unsigned turn;
-    __syncthreads();
-    if (threadIdx.x == 0) { // between barriers, its fences hold for the whole block
-        __threadfence();
-        turn = atomicInc(arrivals, (unsigned)blocks - 1); // the last one sets it to 0 for the next launch
-        __threadfence();
-    }
-    __syncthreads();
-    return turn == (unsigned)blocks - 1;
-}
-
 template <class Op, typename T>
 __device__ static inline void gk_take_vector(const Op &op, typename Op::State &state, const gk_vector<T> &x, const gk_vector<T> &y, size_t index) {
 #pragma unroll

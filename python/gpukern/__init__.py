@@ -1,11 +1,11 @@
 """CUDA kernels, written in C, that run under NumPy arrays.
 
 The elementwise operations (``add``, ``subtract``, ``multiply``, ``divide``, ``maximum``,
-``minimum``, ``less``, ``scale_add``, ``negative``, ``abs``, ``sqrt``, ``exp``, ``clip``), the reductions (``sum``,
-``mean``, ``prod``, ``max``, ``min``, ``argmax``, ``argmin``, ``norm``, ``dot``), ``matmul`` and
-``transpose`` take NumPy arrays, device arrays or any object with ``__cuda_array_interface__`` or
-``__dlpack__``. On a machine without an NVIDIA GPU the same kernels run on a CPU
-simulator, and one ``SimulatorWarning`` says so.
+``minimum``, ``less``, ``scale_add``, ``negative``, ``abs``, ``sqrt``, ``exp``, ``clip``), the
+reductions (``sum``, ``mean``, ``prod``, ``max``, ``min``, ``argmax``, ``argmin``, ``norm``,
+``dot``), ``matmul`` and ``transpose`` take NumPy arrays, device arrays or any object with
+``__cuda_array_interface__`` or ``__dlpack__``. On a machine without an NVIDIA GPU the same kernels
+run on a CPU simulator, and one ``SimulatorWarning`` says so.
 """
 
 from typing import TYPE_CHECKING, Any

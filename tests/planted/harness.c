@@ -42,7 +42,7 @@ static gk_status run(const char *name, launch_shape shape, char *line, size_t si
         count = 1 << 20; /* for launches that are refused */
     size_t bytes = count * sizeof(float);
     float *in = elements(count, true, &error), *out = elements(count, false, &error);
-    gk_row row = {.op = "planted", .variant = name, .symbol = name};
+    gk_row row = {.variant = name, .symbol = name};
     void *arguments[] = {&out, &in, &count};
     gk_launch launch = {
         .row = &row,

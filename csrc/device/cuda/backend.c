@@ -6,6 +6,7 @@
 
 #include "device/cuda/device.h"
 #include "device/cuda/images.h"
+#include "device/cuda/modules.h"
 #include "device/registry.h"
 
 struct gk_event {
@@ -253,7 +254,7 @@ static void cuda_close(gk_backend *base) {
     gk_captures_free(cuda->captures);
     pthread_mutex_destroy(&cuda->lock);
     pthread_mutex_destroy(&cuda->cublas_lock);
-    gk_modules_close(&cuda->modules);
+    gk_modules_free(cuda->modules);
     free(cuda);
 }
 
@@ -274,7 +275,8 @@ static CUresult make_pool(gk_cuda *cuda) {
 
 static gk_status start(gk_cuda *cuda, gk_error *error) {
     cuda->captures = gk_captures_new();
-    if (!gk_modules_open(&cuda->modules) || !cuda->captures)
+    cuda->modules = gk_modules_new();
+    if (!cuda->modules || !cuda->captures)
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
     gk_status status = gk_driver_open(&cuda->driver, error);
     if (status == GK_OK)

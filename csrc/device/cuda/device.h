@@ -9,7 +9,8 @@
 #include "device/cuda/capture.h"
 #include "device/cuda/cublas.h"
 #include "device/cuda/driver.h"
-#include "device/cuda/modules.h"
+
+typedef struct gk_modules gk_modules;
 
 enum { GK_COUNTED_STREAMS = 64 };
 
@@ -28,7 +29,7 @@ typedef struct gk_cuda {
     CUmemoryPool pool;
     pthread_mutex_t lock; /* guards what is loaded or made at first use: modules, functions, the
                              event, the stream and the counters */
-    gk_modules modules;
+    gk_modules *modules;
     _Atomic(const gk_row *) last_launch;
     atomic_bool is_lost;
     gk_error lost;  /* what every call says after a fault that took the context */

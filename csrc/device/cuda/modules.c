@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cuda/device.h"
 #include "device/cuda/images.h"
 #include "device/registry.h"
 
@@ -21,18 +20,29 @@ static const char *const families[] = {
 #undef GK_FAMILY
 };
 
-struct gk_file_module {
+typedef struct file_module {
     CUmodule module;
     bool is_of_no_use; /* its machine code is for other GPUs */
+} file_module;
+
+struct gk_modules {
+    _Atomic(CUfunction) *functions; /* one a row of the registry; NULL until first launched */
+    CUmodule *kernels;              /* a row's own module of PTX, where it took one */
+    file_module files[GK_FAMILIES]; /* machine code */
 };
 
-bool gk_modules_open(gk_modules *modules) {
+gk_modules *gk_modules_new(void) {
     size_t rows;
     gk_rows(&rows);
+    gk_modules *modules = calloc(1, sizeof *modules);
+    if (!modules)
+        return NULL;
     modules->functions = calloc(rows, sizeof *modules->functions);
     modules->kernels = calloc(rows, sizeof *modules->kernels);
-    modules->files = calloc(GK_FAMILIES, sizeof *modules->files);
-    return modules->functions && modules->kernels && modules->files;
+    if (modules->functions && modules->kernels)
+        return modules;
+    gk_modules_free(modules);
+    return NULL;
 }
 
 static int family_of(const gk_row *row) {
@@ -45,7 +55,7 @@ static int family_of(const gk_row *row) {
 /* The kernel from the machine code of its file; CUDA_ERROR_NO_BINARY_FOR_GPU if that is none for
    this GPU, which is remembered. In the context and under the lock, as what follows. */
 static CUresult from_machine_code(gk_cuda *cuda, const gk_row *row, CUfunction *function) {
-    struct gk_file_module *file = &cuda->modules.files[family_of(row)];
+    file_module *file = &cuda->modules->files[family_of(row)];
     const void *image = gk_machine_code(row->family);
     if (!image || file->is_of_no_use)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -61,7 +71,7 @@ static CUresult from_machine_code(gk_cuda *cuda, const gk_row *row, CUfunction *
 /* The kernel from its own PTX, which the driver compiles now. */
 static CUresult from_ptx(gk_cuda *cuda, const gk_row *row, CUfunction *function) {
     size_t count;
-    CUmodule *module = &cuda->modules.kernels[row - gk_rows(&count)];
+    CUmodule *module = &cuda->modules->kernels[row - gk_rows(&count)];
     const void *image = gk_ptx(row->family, row->symbol, cuda->base.capability);
     if (!image)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -79,7 +89,7 @@ static CUfunction loaded_before(gk_cuda *cuda, const gk_row *row) {
     const gk_row *rows = gk_rows(&count);
     for (size_t i = 0; i < count; i++) {
         CUfunction function =
-            atomic_load_explicit(&cuda->modules.functions[i], memory_order_relaxed);
+            atomic_load_explicit(&cuda->modules->functions[i], memory_order_relaxed);
         if (function && strcmp(rows[i].symbol, row->symbol) == 0 &&
             strcmp(rows[i].family, row->family) == 0)
             return function;
@@ -105,7 +115,7 @@ static CUresult load(gk_cuda *cuda, const gk_row *row, CUfunction *function) {
 gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *function,
                            gk_error *error) {
     size_t count;
-    _Atomic(CUfunction) *slot = &cuda->modules.functions[row - gk_rows(&count)];
+    _Atomic(CUfunction) *slot = &cuda->modules->functions[row - gk_rows(&count)];
     *function = atomic_load_explicit(slot, memory_order_acquire);
     if (*function)
         return GK_OK;
@@ -129,16 +139,18 @@ gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *functio
 void gk_cuda_unload(gk_cuda *cuda) {
     size_t rows;
     gk_rows(&rows);
-    for (size_t i = 0; i < rows && cuda->modules.kernels; i++)
-        if (cuda->modules.kernels[i])
-            (void)cuda->driver.cuModuleUnload(cuda->modules.kernels[i]);
-    for (int i = 0; i < GK_FAMILIES && cuda->modules.files; i++)
-        if (cuda->modules.files[i].module)
-            (void)cuda->driver.cuModuleUnload(cuda->modules.files[i].module);
+    for (size_t i = 0; i < rows; i++)
+        if (cuda->modules->kernels[i])
+            (void)cuda->driver.cuModuleUnload(cuda->modules->kernels[i]);
+    for (int i = 0; i < GK_FAMILIES; i++)
+        if (cuda->modules->files[i].module)
+            (void)cuda->driver.cuModuleUnload(cuda->modules->files[i].module);
 }
 
-void gk_modules_close(gk_modules *modules) {
+void gk_modules_free(gk_modules *modules) {
+    if (!modules)
+        return;
     free(modules->functions);
     free(modules->kernels);
-    free(modules->files);
+    free(modules);
 }

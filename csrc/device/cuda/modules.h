@@ -2,32 +2,16 @@
 #ifndef GK_CUDA_MODULES_H
 #define GK_CUDA_MODULES_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
+#include "device/cuda/device.h"
 
-#include <cuda.h>
-
-#include "base/error.h"
-#include "device/backend.h"
-
-typedef struct gk_modules {
-    _Atomic(CUfunction) *functions; /* one a row of the registry; NULL until first launched */
-    CUmodule *kernels;              /* a row's own module of PTX, where it took one */
-    struct gk_file_module *files;   /* machine code, one a .cu file */
-} gk_modules;
-
-struct gk_cuda;
-
-/* Whether there was memory for the tables. */
-bool gk_modules_open(gk_modules *modules);
+gk_modules *gk_modules_new(void); /* NULL: out of host memory */
 
 /* The row's kernel, loaded: once a process, then it is an array access. */
-gk_status gk_cuda_function(struct gk_cuda *cuda, const gk_row *row, CUfunction *function,
-                           gk_error *error);
+gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *function, gk_error *error);
 
 /* Unload everything; in the context. */
-void gk_cuda_unload(struct gk_cuda *cuda);
+void gk_cuda_unload(gk_cuda *cuda);
 
-void gk_modules_close(gk_modules *modules);
+void gk_modules_free(gk_modules *modules); /* NULL is fine */
 
 #endif

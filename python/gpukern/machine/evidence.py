@@ -58,6 +58,7 @@ class Evidence:
     libcudas: tuple[str, ...] = ()
     driver: dict[str, Any] = field(default_factory=dict)
     cublas: dict[str, Any] = field(default_factory=dict)
+    build: dict[str, Any] = field(default_factory=dict)
     devices: tuple[Device, ...] = ()
     backend: str | None = "sim"
     backend_problem: str | None = None
@@ -185,6 +186,7 @@ def collect() -> Evidence:
         container=_container(),
         libcudas=_libcudas(environment.get("LD_LIBRARY_PATH", "")),
         driver=_core.driver_report(),
+        build=_core.build_report(),
         cublas=_core.cublas_report() if backend == "cuda" else {},
         devices=devices,
         backend=backend,

@@ -68,7 +68,9 @@ def _versions(missing: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     yield from versions().items()
     build = _core.build_report()
     yield "built with", f"nvcc {build['nvcc']}, {build['compiler']}"
-    yield "built for", f"compute capability {', '.join(map(_dotted, build['architectures']))}"
+    for what, key in (("machine code for", "machine_code"), ("PTX of", "ptx")):
+        if build[key]:
+            yield what, f"compute capability {', '.join(map(_dotted, build[key]))}"
     for name, install in missing:
         yield name, f"not installed: {install}"
 

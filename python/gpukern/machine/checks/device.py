@@ -1,5 +1,7 @@
 """The devices: which there are, and what a program meets that runs kernels on them."""
 
+from collections.abc import Sequence
+
 from gpukern.machine.checks.finding import Check, Finding, Level
 from gpukern.machine.evidence import Evidence
 from gpukern.machine.libraries import CUBLAS_CURE
@@ -47,6 +49,31 @@ def _capability(seen: Evidence) -> Finding | None:
     return Finding(
         "broken" if first else "note", "GPU", f"compute capability under 7.5: {named}", cure
     )
+
+
+def _has_machine_code(capability: int, architectures: Sequence[str]) -> bool:
+    """Machine code is for its own major version; that of "90a" for 9.0 alone."""
+    return any(
+        name == f"{capability}a"
+        or (name.isdigit() and capability // 10 * 10 <= int(name) <= capability)
+        for name in architectures
+    )
+
+
+def _machine_code(seen: Evidence) -> Finding | None:
+    code, ptx = seen.build.get("machine_code", []), seen.build.get("ptx", [])
+    for device in seen.devices:
+        served = [int(name) for name in ptx if int(name) <= device.capability]
+        if served and not _has_machine_code(device.capability, code):
+            wanted = f"{device.capability}a" if device.capability == 90 else device.capability
+            return Finding(
+                "note",
+                "machine code",
+                f"none for {device.name}: the driver compiles each kernel at first use, from PTX "
+                f"of {max(served) // 10}.{max(served) % 10}",
+                f"install gpukern again with GPUKERN_ARCHS={wanted}, or where it sees this GPU",
+            )
+    return None
 
 
 def _compute_mode(seen: Evidence) -> Finding | None:
@@ -132,6 +159,7 @@ CHECKS: tuple[Check, ...] = (
     _choice,
     _devices,
     _capability,
+    _machine_code,
     _compute_mode,
     _memory,
     _limit,

@@ -1,0 +1,58 @@
+// What compute capability 9.0 has beyond CUDA C++: the copy engine (TMA) and the barriers in shared
+// memory that it arrives at. The only inline PTX beside mma.cuh. Code that uses it stands under
+// GK_HOPPER, which also has the build compile the file for 9.0a.
+#ifndef GK_HOPPER_CUH
+#define GK_HOPPER_CUH
+
+#include "device.cuh"
+
+#ifndef GK_ROWS_ONLY
+
+// A matrix as the copy engine knows it; made on the host (csrc/device/cuda/tensor_map.c).
+struct alignas(64) gk_tensor_map {
+    unsigned char bytes[128];
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GK_HOPPER
+
+typedef uint64_t gk_barrier; // in shared memory
+
+__device__ static inline unsigned gk_shared_address(const void *at) {
+    return (unsigned)__cvta_generic_to_shared(at);
+}
+
+// One arrival ends a phase, when the bytes that it announced have come as well.
+__device__ static inline void gk_barrier_init(gk_barrier *barrier) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(gk_shared_address(barrier)) : "memory");
+}
+
+// The copy engine sees barriers only behind this.
+__device__ static inline void gk_barriers_ready(void) {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ static inline void gk_barrier_expect(gk_barrier *barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(gk_shared_address(barrier)), "r"(bytes) : "memory");
+}
+
+// Wait for the end of a phase; phases are 0, 1, 0, ...
+__device__ static inline void gk_barrier_wait(gk_barrier *barrier, unsigned phase) {
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n"
+                 "}" ::"r"(gk_shared_address(barrier)), "r"(phase) : "memory");
+}
+
+// Fetch the box whose first element is at that column and row; what lies beyond the matrix is zeros.
+__device__ static inline void gk_fetch_box(void *to, const gk_tensor_map &map, unsigned column, unsigned row, gk_barrier *barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(gk_shared_address(to)),
+                 "l"(&map), "r"(column), "r"(row), "r"(gk_shared_address(barrier))
+                 : "memory");
+}
+
+#endif
+#endif
+#endif

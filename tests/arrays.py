@@ -18,11 +18,12 @@ from gpukern import _core
 
 Array = npt.NDArray[Any]
 
-DTYPES: dict[str, np.dtype[Any]] = {
-    name: np.dtype(name)
-    for name in ("float32", "float64", "float16", "int32", "int64", "int8", "uint8")
-}
-DTYPES["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
+# NumPy knows the name of bfloat16 from ml_dtypes.
+DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in _core.DTYPES}
+# Large products of cases walk these dtypes; of all others, which the same templates serve, they
+# walk one of each kind.
+WALKED = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8")
+SAMPLED = tuple({DTYPES[name].kind: name for name in DTYPES if name not in WALKED}.values())
 
 # Around nothing, the widths of vectors, warps, blocks and tiles, and some primes.
 SIZES = (0, 1, 2, *range(3, 18), 31, 32, 33, 61, 127, 255, 256, 257, 997)
@@ -38,7 +39,7 @@ CANARY = 0xA5
 
 # The elementwise operations, and how many operands each takes.
 ELEMENTWISE = dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum"), 2)
-ELEMENTWISE |= {"scale_add": 3, "negative": 1, "abs": 1, "sqrt": 1, "exp": 1}
+ELEMENTWISE |= {"less": 2, "scale_add": 3, "clip": 1, "negative": 1, "abs": 1, "sqrt": 1, "exp": 1}
 # Over all elements or some axes, into another shape; dot takes two vectors.
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "norm", "argmax", "argmin")
 
@@ -62,6 +63,18 @@ def sanitized() -> bool:
 def is_float(dtype: np.dtype[Any]) -> bool:
     """Whether the dtype has NaNs; bfloat16 is none of NumPy's own kinds."""
     return dtype.kind == "f" or dtype == DTYPES["bfloat16"]
+
+
+def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the greatest value of a dtype of integers, or of bool."""
+    if dtype.kind == "b":
+        return 0, 1
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
+def result_dtype(op: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of what an elementwise operation makes of operands of `dtype`."""
+    return np.dtype(bool) if op == "less" else dtype.newbyteorder("=")
 
 
 def served(row: dict[str, Any]) -> list[str]:
@@ -94,8 +107,8 @@ def random(shape: int | tuple[int, ...], dtype: np.dtype[Any], seed: int = 0) ->
     rng = generator(seed)
     if is_float(dtype):
         return np.asarray(rng.standard_normal(shape)).astype(dtype)
-    limits = np.iinfo(dtype)
-    values = rng.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+    least, greatest = limits(dtype)
+    values = rng.integers(least, greatest, shape, dtype=dtype.newbyteorder("="), endpoint=True)
     return np.asarray(values, dtype)
 
 
@@ -132,12 +145,12 @@ def contents(dtype: np.dtype[Any], count: int) -> Iterator[tuple[str, Array]]:
     """Named one-dimensional arrays of `count` elements that hold what arithmetic trips over."""
     yield "random", random(count, dtype)
     if not is_float(dtype):
-        limits = np.iinfo(dtype)
-        yield "greatest", np.full(count, limits.max, dtype)
-        yield "least", np.full(count, limits.min, dtype)
-        yield "extremes", np.resize(np.array([limits.max, limits.min, 1, 0], dtype), count)
+        least, greatest = limits(dtype)
+        yield "greatest", np.full(count, greatest, dtype)
+        yield "least", np.full(count, least, dtype)
+        yield "extremes", np.resize(np.array([greatest, least, 1, 0], dtype), count)
         return
-    greatest = float(ml_dtypes.finfo(dtype).max)
+    highest = float(ml_dtypes.finfo(dtype).max)
     yield "nan", _sprinkled(dtype, count, [np.nan, -np.nan])
     yield "inf", _sprinkled(dtype, count, [np.inf])
     yield "minus inf", _sprinkled(dtype, count, [-np.inf])
@@ -145,8 +158,8 @@ def contents(dtype: np.dtype[Any], count: int) -> Iterator[tuple[str, Array]]:
     yield "zeros", _cycle(dtype, count, 0.0, -0.0)
     yield "minus zero", _cycle(dtype, count, -0.0)
     yield "subnormal", _subnormal(dtype, count)
-    yield "greatest", _cycle(dtype, count, greatest)
-    yield "overflow", _cycle(dtype, count, greatest, greatest, -greatest)
+    yield "greatest", _cycle(dtype, count, highest)
+    yield "overflow", _cycle(dtype, count, highest, highest, -highest)
     yield "cancelling", _cancelling(dtype, count)
     yield "ones", _cycle(dtype, count, 1.0)
 
@@ -330,7 +343,7 @@ class DeviceView:
             "version": 3,
             **changes,
         }
-        self.parent = parent
+        self.parent, self.dtype = parent, place.dtype
         self.__cuda_array_interface__ = {k: v for k, v in interface.items() if v is not None}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from arrays import DTYPES, Array, is_float
+from arrays import DTYPES, Array, is_float, limits
 
 # A sum or product of these is carried in float32 and rounded once at the end.
 HALVES = ("float16", "bfloat16")
@@ -120,6 +120,22 @@ def _native(array: Any) -> Array:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
+def bounds(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """What tests of all operations clip to: about half of random values lie beyond."""
+    if is_float(dtype):
+        return -0.5, 0.75
+    least, greatest = limits(dtype)
+    quarter = (greatest - least) // 4
+    return least + quarter, greatest - quarter
+
+
+def clip(a: Array, low: float | None, high: float | None) -> Array:
+    """NumPy's, which has it for every dtype but bfloat16."""
+    raised = a if low is None else np.maximum(a, np.asarray(low).astype(a.dtype))
+    lowered = raised if high is None else np.minimum(raised, np.asarray(high).astype(a.dtype))
+    return np.asarray(lowered)
+
+
 def assert_elementwise(op: str, got: Any, operands: Sequence[Any], case: str) -> None:
     """`got` is what NumPy makes of the operands: to the bit where one rounding decides it."""
     native = [_native(operand) for operand in operands]
@@ -130,6 +146,8 @@ def assert_elementwise(op: str, got: Any, operands: Sequence[Any], case: str) ->
             _assert_fused(np.asarray(got), *native, case)
         elif op == "scale_add":
             assert_same(got, np.asarray(native[0] * native[1] + native[2]), case)
+        elif op == "clip":
+            assert_same(got, clip(native[0], *bounds(native[0].dtype)), case)
         elif op in ("maximum", "minimum"):
             # Of two zeros of different signs NumPy takes one or the other, as its CPU likes.
             want = np.asarray(getattr(np, op)(*native))
@@ -179,8 +197,10 @@ def _assert_fused(got: Array, a: Array, x: Array, y: Array, case: str) -> None:
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of a sum: NumPy's, but for uint8 (NumPy: uint64) and bfloat16 (the array's)."""
-    return DTYPES["int64"] if dtype.kind in "iu" else dtype.newbyteorder("=")
+    """The dtype of a sum: NumPy's, but that of unsigned integers that int64 holds (NumPy: uint64)
+    and of bfloat16 (the array's)."""
+    dtype = dtype.newbyteorder("=")
+    return dtype if is_float(dtype) or dtype == DTYPES["uint64"] else DTYPES["int64"]
 
 
 # What one block adds up: (elements, additions that an element goes through). The 16 elements of a
@@ -219,7 +239,7 @@ def sum_depth(variant: str, count: int, itemsize: int) -> int:
 
 
 def _exact_int_sum(a: Array) -> Array:
-    return np.asarray(a.astype(np.int64).sum(dtype=np.int64))
+    return np.asarray(a.sum(dtype=sum_dtype(a.dtype)))
 
 
 def assert_sum(got: Any, a: Array, variant: str, case: str) -> None:

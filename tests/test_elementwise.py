@@ -15,7 +15,9 @@ from arrays import (
     DTYPES,
     ELEMENTWISE,
     LAYOUTS,
+    SAMPLED,
     SIZES,
+    WALKED,
     DeviceView,
     c_strides,
     contents,
@@ -26,17 +28,29 @@ from arrays import (
     on_gpu,
     places,
     random,
+    result_dtype,
     sanitized,
     variants,
 )
 from gpukern import _core
 
 FLOATS = ("divide", "sqrt", "exp")
+NOT_BOOL = ("subtract", "negative", "clip")
 # A sanitizer sees each template once: operations of one, two and three operands.
-WALKED = ("exp", "add", "scale_add") if sanitized() else tuple(ELEMENTWISE)
-KERNELS = [(op, *row) for op in WALKED for row in variants(op)]
-PAIRS = [(op, dtype) for op in WALKED for dtype in dtypes_of(op)]
-ADD = variants("add")
+OPERATIONS = ("exp", "add", "less", "scale_add") if sanitized() else tuple(ELEMENTWISE)
+# Of the dtypes that large products only sample, so do these, in operations of each template;
+# test_other_dtypes.py has every operation of every dtype.
+SAMPLES = ("abs", "add", "less", "scale_add", "clip")
+
+
+def is_walked(op, dtype):
+    return dtype in WALKED or (op in SAMPLES and dtype in SAMPLED)
+
+
+KERNELS = [(op, *row) for op in OPERATIONS for row in variants(op) if is_walked(op, row[1])]
+PAIRS = [(op, dtype) for op in OPERATIONS for dtype in dtypes_of(op) if is_walked(op, dtype)]
+IN_PLACE = [row for row in KERNELS if result_dtype(row[0], DTYPES[row[2]]) == DTYPES[row[2]]]
+ADD = [row for row in variants("add") if is_walked("add", row[1])]
 SHAPES = ((), (1,), (17,), (1037,), (33, 65), (3, 5, 7))
 BROADCASTS = (
     *(((7, 5), (5,)), ((7, 5), (7, 1)), ((1, 5), (7, 1)), ((4,), ()), ((), (2, 3))),
@@ -46,7 +60,8 @@ BROADCASTS = (
 
 
 def run(op, *operands, **options):
-    return getattr(gk, op)(*operands, **options)
+    bounds = oracle.bounds(operands[0].dtype) if op == "clip" else ()
+    return getattr(gk, op)(*operands, *bounds, **options)
 
 
 def others(op, a):
@@ -68,6 +83,7 @@ def test_every_operation_has_every_dtype_that_numpy_gives_back():
     assert set(ELEMENTWISE) <= set(gk.__all__)
     for op in ELEMENTWISE:
         wanted = {name for name in DTYPES if op not in FLOATS or is_float(DTYPES[name])}
+        wanted -= {"bool"} if op in NOT_BOOL else set()
         assert set(dtypes_of(op)) == wanted, op
 
 
@@ -124,12 +140,15 @@ def test_places_of_add_on_the_device(variant, dtype, shape, balanced):
 def check_places(op, variant, dtype, shape):
     operands = some(op, shape, dtype)
     want = np.asarray(run(op, *operands))  # which other tests hold against NumPy
-    at_home = home(shape, dtype)
+    at_home, count = home(shape, dtype), ELEMENTWISE[op]
+    outs = dict(places(shape, result_dtype(op, DTYPES[dtype])))
     for case, place in places(shape, DTYPES[dtype]):
-        for moved in (0, ELEMENTWISE[op], None):
-            spots = [place if moved in (i, None) else at_home for i in range(ELEMENTWISE[op] + 1)]
-            there = [on_device(at, values) for at, values in zip(spots, operands, strict=False)]
-            out = on_device(spots[-1])
+        for moved in (0, count, None):
+            spots = [place if moved in (i, None) else at_home for i in range(count)]
+            there = [on_device(at, values) for at, values in zip(spots, operands, strict=True)]
+            # A byte is a whole element of a bool.
+            elsewhere = outs.get(case, outs["one element off"])
+            out = on_device(elsewhere if moved in (count, None) else outs["aligned"])
             label = f"{moved} {case}"
             views = [each.view for each in there]
             assert run(op, *views, out=out.view, variant=variant) is out.view, label
@@ -199,7 +218,8 @@ def test_any_shapes_that_broadcast_and_any_views(data, pair):
 def test_python_scalars_take_the_dtype_of_the_array(op, dtype, device):
     a = random((5, 3), DTYPES[dtype])
     x = gk.to_device(a) if device else a
-    scalars = [0, 1, 100, True] + ([-1.5, 3.25, float("inf")] if is_float(DTYPES[dtype]) else [])
+    scalars = [False, True] if dtype == "bool" else [0, 1, 100, True]
+    scalars += [-1.5, 3.25, float("inf")] if is_float(DTYPES[dtype]) else []
     for scalar in scalars:
         for place in range(ELEMENTWISE[op]):
             given = [scalar] * ELEMENTWISE[op]
@@ -226,7 +246,7 @@ def test_scale_add_rounds_once():
             assert got[0] == want, (dtype, x, tiny)
 
 
-@pytest.mark.parametrize(("op", "variant", "dtype"), KERNELS)
+@pytest.mark.parametrize(("op", "variant", "dtype"), IN_PLACE)
 @pytest.mark.parametrize("device", [False, True])
 def test_out_is_an_input(op, variant, dtype, device):
     operands = some(op, 1037, dtype)
@@ -305,27 +325,44 @@ def ran(call):
     return records[0]["variant"]
 
 
-@pytest.mark.parametrize(("op", "dtype"), PAIRS)
+def contiguous_rows(op, dtype):
+    """(variant, alignment) of the rows for contiguous arrays; the last one is the default."""
+    return [
+        (row["variant"], row["alignment"])
+        for row in _core.rows()
+        if (row["op"], row["dtype"]) == (op, dtype) and not row["variant"].startswith("strided")
+    ]
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_misaligned_pointers_take_a_narrower_variant(op, dtype):
-    """All but the strided ones, which come first, form a ladder; its last step is the default."""
-    ladder = [v for v, name in variants(op) if name == dtype and not v.startswith("strided")]
-    shape = (1037,)
+    """Where the table has one, as for add of float32 and float16; else the one of any strides."""
+    rows = contiguous_rows(op, dtype)
+    if not rows:
+        assert dtype not in dtypes_of(op)
+        return
+    default, size = rows[-1][0], DTYPES[dtype].itemsize
+    narrower = next((v for v, alignment in rows[::-1] if alignment <= size), "strided")
+    assert (narrower != "strided") == (op == "add" and dtype in ("float32", "float16"))
+    shape, to = (1037,), result_dtype(op, DTYPES[dtype])
     a = [random(shape, DTYPES[dtype])] * ELEMENTWISE[op]
-    where = dict(places(shape, DTYPES[dtype]))
+    where, outs = dict(places(shape, DTYPES[dtype])), dict(places(shape, to))
     aligned, moved = on_device(where["aligned"], a[0]), on_device(where["one element off"], a[0])
-    out = gk.empty(shape, dtype)
-    for named in (None, ladder[-1]):
-        assert ran(lambda named=named: run(op, *a, variant=named)) == ladder[-1]
+    out, moved_out = gk.empty(shape, to), on_device(outs["one element off"])
+    for named in (None, default):
+        assert ran(lambda named=named: run(op, *a, variant=named)) == default
         got = ran(lambda named=named: run(op, aligned.view, *a[1:], out=out, variant=named))
-        assert got == ladder[-1]
+        assert got == default
         got = ran(lambda named=named: run(op, moved.view, *a[1:], out=out, variant=named))
-        assert got == ladder[0]
-        assert ran(lambda named=named: run(op, *a, out=moved.view, variant=named)) == ladder[0]
+        assert got == narrower
+        got = ran(lambda named=named: run(op, *a, out=moved_out.view, variant=named))
+        assert got == narrower
 
 
 @pytest.mark.parametrize("dtype", dtypes_of("add"))
 def test_strides_take_the_strided_variants(dtype):
-    wide = next(v for v, name in ADD if name == dtype and v.startswith("strided_"))
+    wide = next(v for v, name in variants("add") if name == dtype and v.startswith("strided_"))
     square, row = gk.empty((64, 64), dtype), gk.empty((64,), dtype)
     column = gk.empty((64, 1), dtype)
     for other in (row, column):
@@ -334,8 +371,10 @@ def test_strides_take_the_strided_variants(dtype):
     assert ran(lambda: gk.add(square[::2], 1)) == wide
     assert ran(lambda: gk.add(square, square.T)) == "strided"
     assert not ran(lambda: gk.add(square.T, square.T, out=square.T)).startswith("strided")
-    for one in (row[3], row[3:4], 1):
-        assert not ran(lambda one=one: gk.add(square, one)).startswith("strided")
+    # The ladder's kernels read as many elements of both operands.
+    repeating = wide if dtype in ("float32", "float16") else contiguous_rows("add", dtype)[-1][0]
+    for one in (row[3], row[3:4], True):
+        assert ran(lambda one=one: gk.add(square, one)) == repeating
 
 
 def test_more_axes_than_a_kernel_takes():
@@ -350,7 +389,7 @@ def test_more_axes_than_a_kernel_takes():
 
 @pytest.mark.parametrize("op", FLOATS)
 def test_integers_that_numpy_would_make_floats(op):
-    for dtype in ("int32", "uint8"):
+    for dtype in (name for name in DTYPES if not is_float(DTYPES[name])):
         with pytest.raises(TypeError, match=rf"{op}: no kernel for {dtype}.*float32.*astype"):
             run(op, *some(op, 5, dtype))
 

@@ -46,7 +46,7 @@ const char *gk_op_name(gk_op op) {
     return names[op];
 }
 
-bool gk_row_serves(const gk_row *row, gk_dtype dtype) {
+static bool serves(const gk_row *row, gk_dtype dtype) {
     return row->dtype == dtype || row->dtype == gk_dtype_bits(dtype);
 }
 
@@ -68,11 +68,11 @@ bool gk_row_runs(const gk_row *row, gk_backend *backend, gk_error *why) {
 static gk_list variant_names(gk_op op, const gk_dtype *dtype) {
     gk_list names = {.text = ""};
     for (int i = 0; i < ROWS; i++) {
-        if (table[i].op != op || (dtype && !gk_row_serves(&table[i], *dtype)))
+        if (table[i].op != op || (dtype && !serves(&table[i], *dtype)))
             continue;
         bool seen = false;
         for (int j = 0; j < i; j++)
-            seen |= table[j].op == op && (!dtype || gk_row_serves(&table[j], *dtype)) &&
+            seen |= table[j].op == op && (!dtype || serves(&table[j], *dtype)) &&
                     strcmp(table[j].variant, table[i].variant) == 0;
         if (!seen)
             gk_list_add(&names, table[i].variant);
@@ -86,7 +86,7 @@ static gk_list dtype_names(gk_op op) {
     for (int dtype = 0; dtype < GK_DTYPE_COUNT; dtype++) {
         bool served = false;
         for (int i = 0; i < ROWS; i++)
-            served |= table[i].op == op && gk_row_serves(&table[i], (gk_dtype)dtype);
+            served |= table[i].op == op && serves(&table[i], (gk_dtype)dtype);
         if (served)
             gk_list_add(&names, gk_dtype_name((gk_dtype)dtype));
     }
@@ -112,8 +112,9 @@ void gk_choices_init(gk_choices *choices) {
 
 static const gk_row *find_named(gk_op op, const char *variant, gk_dtype dtype,
                                 const gk_choices *choices) {
+    gk_dtype bits = gk_dtype_bits(dtype);
     for (int i = choices->range[op].first; i < choices->range[op].end; i++)
-        if (table[i].op == op && gk_row_serves(&table[i], dtype) &&
+        if (table[i].op == op && (table[i].dtype == dtype || table[i].dtype == bits) &&
             strcmp(table[i].variant, variant) == 0)
             return &table[i];
     return NULL;
@@ -158,7 +159,7 @@ static bool is_aligned(uintptr_t bits, int alignment) {
 }
 
 static bool is_of(const gk_row *row, const gk_wish *wish) {
-    return row->op == wish->op && gk_row_serves(row, wish->dtype) &&
+    return row->op == wish->op && serves(row, wish->dtype) &&
            (row->takes == GK_TAKES_LAYOUT) == wish->strided;
 }
 
@@ -173,43 +174,62 @@ static const gk_row *look(const gk_wish *wish, gk_backend *backend, gk_error *wh
     return NULL;
 }
 
-static const gk_row *remembered(const gk_wish *wish, gk_backend *backend, gk_error *why) {
+/* What stands in a cell where it is known that no row takes pointers of such an alignment. */
+static const gk_row none;
+
+/* What was found before, with nothing to look through: whether it is known. */
+static bool recall(const gk_wish *wish, gk_backend *backend, const gk_row **row) {
     /* The wanted row was found to run when it was looked up by its name. */
-    if (wish->limit && is_of(wish->limit, wish) &&
-        is_aligned(wish->address_bits, wish->limit->alignment))
-        return wish->limit;
-    if (wish->limit)
-        return look(wish, backend, why);
-    static const gk_row none = {.note = "no row takes pointers of such an alignment"};
-    _Atomic(const gk_row *) *cell = cell_of(wish, backend);
-    const gk_row *row = atomic_load_explicit(cell, memory_order_relaxed);
-    if (row)
-        return row == &none ? NULL : row;
-    row = look(wish, backend, why);
-    if (row || why->status == GK_OK)
-        atomic_store_explicit(cell, row ? row : &none, memory_order_relaxed);
+    bool wanted = wish->limit && is_of(wish->limit, wish) &&
+                  is_aligned(wish->address_bits, wish->limit->alignment);
+    *row = wanted ? wish->limit : NULL;
+    if (!wish->limit)
+        *row = atomic_load_explicit(cell_of(wish, backend), memory_order_relaxed);
+    bool known = *row != NULL;
+    if (*row == &none)
+        *row = NULL;
+    return known;
+}
+
+static const gk_row *find(const gk_wish *wish, gk_backend *backend, gk_error *why) {
+    why->status = GK_OK;
+    const gk_row *row = look(wish, backend, why);
+    if (!wish->limit && (row || why->status == GK_OK))
+        atomic_store_explicit(cell_of(wish, backend), row ? row : &none, memory_order_relaxed);
     return row;
 }
 
 const gk_row *gk_row_suiting(const gk_wish *wish, gk_backend *backend) {
-    gk_error ignored = {0};
-    return remembered(wish, backend, &ignored);
+    const gk_row *row;
+    gk_error ignored;
+    return recall(wish, backend, &row) ? row : find(wish, backend, &ignored);
 }
 
-gk_status gk_row_chosen(const gk_wish *wish, gk_backend *backend, const gk_row **row,
-                        gk_error *error) {
-    gk_error why = {0};
-    *row = remembered(wish, backend, &why);
-    if (*row)
-        return GK_OK;
+static gk_status nothing_runs(const gk_wish *wish, gk_error *error) {
     bool served = false;
     for (int i = 0; i < ROWS; i++)
         served |= is_of(&table[i], wish);
     if (!served)
         return no_such_dtype(wish->op, wish->dtype, error);
-    *error = why;
+    if (error->status == GK_OK)
+        return gk_fail(error, GK_VALUE_ERROR,
+                       "%s: no variant for %s takes pointers of such an alignment",
+                       gk_op_name(wish->op), gk_dtype_name(wish->dtype));
     return gk_fail_in(error, "%s: no variant for %s runs here: ", gk_op_name(wish->op),
                       gk_dtype_name(wish->dtype));
+}
+
+gk_status gk_row_chosen(const gk_wish *wish, gk_backend *backend, const gk_row **row,
+                        gk_error *error) {
+    bool known = recall(wish, backend, row);
+    if (!known)
+        *row = find(wish, backend, error);
+    else if (!*row)
+        error->status = GK_OK;
+    if (!*row)
+        return nothing_runs(wish, error);
+    error->status = GK_OK; /* of rows that do not run */
+    return GK_OK;
 }
 
 bool gk_row_known(const gk_wish *wish, const char *variant, gk_backend *backend) {

@@ -50,9 +50,6 @@ void gk_choices_init(gk_choices *choices);
 /* All rows, family by family, each family from the naive variant up. */
 const gk_row *gk_rows(size_t *count);
 
-/* Whether a row serves arrays of `dtype`. */
-bool gk_row_serves(const gk_row *row, gk_dtype dtype);
-
 int gk_row_capability(const gk_row *row);
 
 /* Whether the row can run on this backend; if not, `why` says what is missing. */

@@ -249,7 +249,11 @@ static gk_status run_packed(gk_call *call, work *made, const gk_array *operands,
 
 gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, int count,
                              gk_array *result) {
-    work made = {.op = op, .count = count, .dtype = operands[0].dtype};
+    work made; /* its views, which are large, are made where they are needed */
+    made.op = op;
+    made.count = count;
+    made.dtype = operands[0].dtype;
+    made.terms = (gk_terms){.repeated = 0};
     bool strided = call->wanted && call->wanted->takes == GK_TAKES_LAYOUT;
     bool plain = gk_is_contiguous(result) && !strided;
     for (int k = 0; k < count; k++)

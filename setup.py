@@ -151,10 +151,10 @@ def simulator_steps(plan: Plan) -> Iterator[Step]:
 
 
 def body_steps(plan: Plan) -> Iterator[Step]:
-    """The kernels once more as the simulator's bodies: an object a file, longest first."""
+    """The kernels once more as the simulator's bodies: an object a file."""
     source = Path("cuda/sim/bodies.cpp")
     how = SANITIZERS if plan.sanitize else [*BODY_CHECKS, *BODY_OPTIMIZATION]
-    for file in sorted(kernel_files(), key=lambda file: -file.size):
+    for file in kernel_files():
         flags = [*BODY_FLAGS, *COMMON_FLAGS, *how, *simulator_defines(file)]
         output = plan.object(source, f"-{file.identifier}")
         yield replace(

@@ -31,11 +31,6 @@ class KernelFile:
         """What names it in C: "matmul/01_naive.cu" is matmul_01_naive."""
         return self.path.removesuffix(".cu").replace("/", "_")
 
-    @property
-    def size(self) -> int:
-        """Roughly, how long it takes to compile."""
-        return (ROOT / "cuda" / self.path).stat().st_size
-
 
 def kernel_files() -> list[KernelFile]:
     """All below cuda/, in the order of their paths; the simulator's folder has none."""
@@ -88,8 +83,8 @@ class Kernels:
         return f"nvcc {self.toolkit.version} {os.environ.get('NVCC_APPEND_FLAGS', '')}"
 
     def chains(self) -> Iterator[list[Step]]:
-        """What can be done side by side, longest first."""
-        for file in sorted(kernel_files(), key=lambda file: -file.size):
+        """What can be done side by side."""
+        for file in kernel_files():
             targets = self.targets_of(file)
             for architecture in in_order([*targets.machine, *targets.ptx]):
                 yield self.chain(file, architecture, targets)

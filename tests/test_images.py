@@ -251,12 +251,12 @@ def test_pieces_of_real_kernels_assemble(tmp_path):
     ptxas = Path(nvcc).resolve().parent / "ptxas"
     if not Path(nvcc).is_file() or not ptxas.is_file():
         pytest.skip("no nvcc and ptxas here")
-    smallest = sorted(kernels.kernel_files(), key=lambda file: file.size)[:2]
-    for file in smallest:
+    files = [file for file in kernels.kernel_files() if file.path.startswith("matmul/")]
+    for file in files[:2]:
         module = tmp_path / f"{file.identifier}.ptx"
         flags = ["-ptx", "-std=c++17", "-arch=compute_75", "-allow-unsupported-compiler"]
         source = str(ROOT / "cuda" / file.path)
-        words = [f"-I{ROOT}/cuda", source, "-o", str(module)]
+        words = [f"-I{ROOT}/cuda", f"-I{ROOT}/csrc", source, "-o", str(module)]
         subprocess.run([nvcc, *flags, *words], check=True)
         pieces = ptx.split(module.read_text())
         assert pieces

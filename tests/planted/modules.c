@@ -9,15 +9,16 @@
 
 #include "device/cuda/device.h"
 #include "device/cuda/images.h"
+#include "device/cuda/modules.h"
 #include "device/registry.h"
 
 static const gk_row rows[] = {
-    {.op = "add", .family = "one", .symbol = "gk_add"},
-    {.op = "sub", .family = "one", .symbol = "gk_sub"},
-    {.op = "max", .family = "two", .symbol = "gk_extreme"},
-    {.op = "min", .family = "two", .symbol = "gk_extreme"},
-    {.op = "matmul", .family = "two", .symbol = NULL},
-    {.op = "gone", .family = "two", .symbol = "gk_gone"}, /* no image has it */
+    {.variant = "add", .family = "one", .symbol = "gk_add"},
+    {.variant = "sub", .family = "one", .symbol = "gk_sub"},
+    {.variant = "max", .family = "two", .symbol = "gk_extreme"},
+    {.variant = "min", .family = "two", .symbol = "gk_extreme"},
+    {.variant = "matmul", .family = "two", .symbol = NULL},
+    {.variant = "gone", .family = "two", .symbol = "gk_gone"}, /* no image has it */
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -27,9 +28,9 @@ const gk_row *gk_rows(size_t *count) {
     return rows;
 }
 
-static const gk_row *row_of(const char *op) {
+static const gk_row *row_of(const char *name) {
     for (int i = 0; i < ROWS; i++)
-        if (strcmp(rows[i].op, op) == 0)
+        if (strcmp(rows[i].variant, name) == 0)
             return &rows[i];
     exit(2);
 }
@@ -38,7 +39,8 @@ int main(int argc, char **argv) {
     gk_error error = {0};
     gk_cuda cuda = {.base.capability = atoi(argv[1])};
     pthread_mutex_init(&cuda.lock, NULL);
-    if (!gk_modules_open(&cuda.modules) || gk_driver_open(&cuda.driver, &error) != GK_OK)
+    cuda.modules = gk_modules_new();
+    if (!cuda.modules || gk_driver_open(&cuda.driver, &error) != GK_OK)
         return puts(error.text), 1;
     for (int i = 2; i < argc; i++) {
         CUfunction function;
@@ -51,7 +53,7 @@ int main(int argc, char **argv) {
     printf("%s\n", log);
     gk_cuda_unload(&cuda);
     printf("%s\n", log);
-    gk_modules_close(&cuda.modules);
+    gk_modules_free(cuda.modules);
     pthread_mutex_destroy(&cuda.lock);
     return 0;
 }

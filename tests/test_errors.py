@@ -72,6 +72,7 @@ def assert_fails(call, exception, *words):
 
 TINY = np.ones(3, ml_dtypes.float8_e4m3fn)
 MASKED = np.ma.array(np.ones(3, np.float32), mask=[0, 1, 0])
+LONG = np.ones(3, np.longdouble)
 COMPLEX = np.ones(3, np.complex64)
 OBJECTS = np.array([1, "x", None], object)
 DATES = np.array(["2001-01-01"], "datetime64[D]")
@@ -94,8 +95,28 @@ DTYPE_ERRORS = {
     "matmul mixed": (lambda x: gk.matmul(x.f32, x.f64.T), ("matmul: ", "float32", "float64")),
     "add complex": (lambda x: gk.add(COMPLEX, COMPLEX), ("add: ", "complex64", "float32")),
     "add float8": (lambda x: gk.add(TINY, TINY), ("add: ", "float8_e4m3fn", "bfloat16")),
-    "add bool": (lambda x: gk.add(x.f32 > 0, x.f32 > 0), ("add: ", "bool")),
-    "add uint16": (lambda x: gk.add(x.f32.astype("u2"), x.f32.astype("u2")), ("add: ", "uint16")),
+    "add timedeltas": (lambda x: gk.add(DATES - DATES, DATES - DATES), ("add: ", "timedelta64")),
+    "add long doubles": (
+        lambda x: gk.add(LONG, LONG),
+        ("add: ", LONG.dtype.name, "uint64 and bool"),
+    ),
+    "add bool and uint8": (
+        lambda x: gk.add(x.f32 > 0, (x.f32 > 0).view("u1")),
+        ("add: ", "bool", "uint8", "astype"),
+    ),
+    "a number and bools": (lambda x: gk.add(x.f32 > 0, 1), ("add: ", "b is", "int", "bool")),
+    "a number and device bools": (
+        lambda x: gk.less(2, gk.less(x.d_f32, 0)),
+        ("less: ", "a is", "int", "bool"),
+    ),
+    "subtract bool": (
+        lambda x: gk.subtract(x.f32 > 0, x.f32 > 0),
+        ("subtract: no kernel for bool", "uint64", "astype"),
+    ),
+    "negative bool": (
+        lambda x: gk.negative(x.f32 > 0),
+        ("negative: no kernel for bool", "uint64", "astype"),
+    ),
     "add objects": (lambda x: gk.add(OBJECTS, OBJECTS), ("add: ", "object")),
     "add objects and floats": (lambda x: gk.add(x.f32[0], OBJECTS), ("add: ", "object")),
     "add texts": (lambda x: gk.add(np.array(["a"]), np.array(["b"])), ("add: ", "U1")),
@@ -126,7 +147,10 @@ DTYPE_ERRORS = {
         ("divide: ", "int32", "float32, float64, float16, bfloat16", "astype"),
     ),
     "sqrt of integers": (lambda x: gk.sqrt(x.d_i32), ("sqrt: ", "int32", "float32", "astype")),
-    "transpose by floats": (lambda x: gk.transpose(x.f32, (0.0, 1.0)), ("transpose: ", "float")),
+    "transpose by floats": (
+        lambda x: gk.transpose(x.f32, (0.0, 1.0)),
+        ("transpose: axes have to be integers", "(0.0, 1.0)"),
+    ),
     "transpose by a number": (lambda x: gk.transpose(x.f32, 1), ("transpose: ", "int")),
     "reshape by floats": (lambda x: x.d_f32.reshape(2.0, 3), ("reshape: ", "float")),
     "a complex and floats": (lambda x: gk.add(x.f32, 1j), ("add: ", "complex")),
@@ -162,7 +186,8 @@ OBJECT_ERRORS = {
     "out a tuple": (lambda x: gk.add(x.f32, x.f32, out=(x.out,)), ("add: ", "out", "tuple")),
     "variant no text": (lambda x: gk.add(x.f32, x.f32, variant=3), ("add: ", "variant", "int")),
     "stream no integer": (lambda x: gk.add(x.f32, x.f32, stream="0"), ("add: ", "stream", "str")),
-    "too few arguments": (lambda x: gk.add(x.f32), ("add",)),
+    "too few arguments": (lambda x: gk.add(x.f32), ("add() needs its argument 'b'",)),
+    "no arguments": (lambda x: gk.scale_add(), ("scale_add() needs its argument 'a'",)),
     "too many arguments": (lambda x: gk.add(x.f32, x.f32, None, "f32"), ("add",)),
     "no such argument": (lambda x: gk.add(x.f32, x.f32, where=True), ("add", "where")),
     "operands by name": (lambda x: gk.add(a=x.f32, b=x.f32), ("add",)),

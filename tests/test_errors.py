@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import ml_dtypes
@@ -580,3 +581,89 @@ def test_the_exceptions_are_a_family():
     assert issubclass(gk.DeviceLostError, gk.CudaError)
     assert issubclass(gk.SimulatorWarning, UserWarning)
     assert gk.CudaError.__module__.startswith("gpukern")
+
+
+class Index:
+    """What is asked for an axis and answers, or raises, as it likes."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def __index__(self):
+        if isinstance(self.answer, int):
+            return self.answer
+        raise self.answer
+
+
+@pytest.mark.parametrize(
+    "axes", [(0, 2**100), (-(2**100), 1), (2**31, 0), (2**32, 1), (2**63, 0), (Index(2**100), 0)]
+)
+def test_axes_beyond_any_number_are_no_axes_of_the_array(axes):
+    sentence = assert_fails(lambda x: gk.transpose(x.f32, axes), ValueError, "transpose: axes (")
+    assert "2 axes" in sentence
+    assert_fails(lambda x: gk.transpose(x.d_f32, axes), ValueError, "transpose: axes (")
+    for op in ("sum", "max", "norm"):
+        far = max(axes, key=lambda axis: abs(axis.__index__()))
+        call = lambda x, op=op, far=far: getattr(gk, op)(x.f32, far)  # noqa: E731
+        assert "2 axes" in assert_fails(call, ValueError, f"{op}: axis ")
+        assert_fails(lambda x, op=op: getattr(gk, op)(x.d_f32, axes), ValueError, f"{op}: axis ")
+    assert_fails(lambda x: gk.argmax(x.f32, far), ValueError, "argmax: axis ")
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, RuntimeError, OverflowError])
+def test_what_an_index_raises_goes_through_unchanged(kind):
+    mine = kind("my own failure")
+    for call in (
+        lambda x: gk.transpose(x.f32, (0, Index(mine))),
+        lambda x: gk.transpose(x.d_f32, [Index(mine), 0]),
+        lambda x: gk.sum(x.f32, Index(mine)),
+        lambda x: gk.sum(x.d_f32, (0, Index(mine))),
+        lambda x: gk.max(x.f32, axis=Index(mine), keepdims=True),
+        lambda x: gk.argmin(x.d_f32, axis=Index(mine)),
+    ):
+        bench = Bench()
+        with pytest.raises(kind) as raised:
+            call(bench)
+        assert raised.value is mine
+        bench.assert_unchanged_and_working()
+
+
+def test_an_index_may_be_any_object_that_answers():
+    a = random((2, 3), DTYPES["float32"], 1)
+    assert gk.transpose(a, (Index(1), Index(-2))).tobytes() == a.T.tobytes()
+    assert gk.sum(a, Index(-1)).tobytes() == gk.sum(a, 1).tobytes()
+    assert gk.sum(a, (np.int8(0), Index(1))) == gk.sum(a)
+
+
+def operations():
+    """The functions of the extension that take operands and a variant."""
+    functions = {name: getattr(_core, name) for name in dir(_core)}
+    return {
+        name: [
+            key for key, each in signature.parameters.items() if each.kind is each.POSITIONAL_ONLY
+        ]
+        for name, function in functions.items()
+        if callable(function) and not isinstance(function, type)
+        if "variant" in (signature := inspect.signature(function)).parameters
+    }
+
+
+def test_every_operation_is_exported():
+    names = {row["op"] for row in _core.rows() if hasattr(_core, row["op"])}
+    assert names | {"clip", "less", "matrix_transpose"} == set(operations())
+    assert set(operations()) <= set(gk.__all__)
+    assert len(set(gk.__all__)) == len(gk.__all__)
+    for name in gk.__all__:
+        assert getattr(gk, name) is not None
+
+
+@pytest.mark.parametrize("op", operations())
+def test_the_argument_that_is_missing_is_named(op):
+    names = operations()[op]
+    assert names[0] == "a"
+    for count, name in enumerate(names):
+        given = [np.ones((2, 2), np.float32)] * count
+        with pytest.raises(TypeError, match=rf"^{op}\(\) needs its argument '{name}'$"):
+            getattr(gk, op)(*given)
+        with pytest.raises(TypeError, match=rf"^{op}\(\) needs its argument '{name}'$"):
+            getattr(gk, op)(*given, variant=None)

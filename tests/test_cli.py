@@ -424,7 +424,7 @@ def test_variants_print_as_a_table():
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("cube_root",), "unknown operation 'cube_root'; there are dot, norm, add"),
+        (("cube_root",), "unknown operation 'cube_root'; there are add, subtract, multiply"),
         (("add", "complex64"), "unknown dtype 'complex64'; there are float32"),
         ((None, "nonsense"), "unknown dtype 'nonsense'; there are float32"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import ml_dtypes
@@ -72,6 +73,7 @@ def assert_fails(call, exception, *words):
 
 TINY = np.ones(3, ml_dtypes.float8_e4m3fn)
 MASKED = np.ma.array(np.ones(3, np.float32), mask=[0, 1, 0])
+LONG = np.ones(3, np.longdouble)
 COMPLEX = np.ones(3, np.complex64)
 OBJECTS = np.array([1, "x", None], object)
 DATES = np.array(["2001-01-01"], "datetime64[D]")
@@ -94,8 +96,28 @@ DTYPE_ERRORS = {
     "matmul mixed": (lambda x: gk.matmul(x.f32, x.f64.T), ("matmul: ", "float32", "float64")),
     "add complex": (lambda x: gk.add(COMPLEX, COMPLEX), ("add: ", "complex64", "float32")),
     "add float8": (lambda x: gk.add(TINY, TINY), ("add: ", "float8_e4m3fn", "bfloat16")),
-    "add bool": (lambda x: gk.add(x.f32 > 0, x.f32 > 0), ("add: ", "bool")),
-    "add uint16": (lambda x: gk.add(x.f32.astype("u2"), x.f32.astype("u2")), ("add: ", "uint16")),
+    "add timedeltas": (lambda x: gk.add(DATES - DATES, DATES - DATES), ("add: ", "timedelta64")),
+    "add long doubles": (
+        lambda x: gk.add(LONG, LONG),
+        ("add: ", LONG.dtype.name, "uint64 and bool"),
+    ),
+    "add bool and uint8": (
+        lambda x: gk.add(x.f32 > 0, (x.f32 > 0).view("u1")),
+        ("add: ", "bool", "uint8", "astype"),
+    ),
+    "a number and bools": (lambda x: gk.add(x.f32 > 0, 1), ("add: ", "b is", "int", "bool")),
+    "a number and device bools": (
+        lambda x: gk.less(2, gk.less(x.d_f32, 0)),
+        ("less: ", "a is", "int", "bool"),
+    ),
+    "subtract bool": (
+        lambda x: gk.subtract(x.f32 > 0, x.f32 > 0),
+        ("subtract: no kernel for bool", "uint64", "astype"),
+    ),
+    "negative bool": (
+        lambda x: gk.negative(x.f32 > 0),
+        ("negative: no kernel for bool", "uint64", "astype"),
+    ),
     "add objects": (lambda x: gk.add(OBJECTS, OBJECTS), ("add: ", "object")),
     "add objects and floats": (lambda x: gk.add(x.f32[0], OBJECTS), ("add: ", "object")),
     "add texts": (lambda x: gk.add(np.array(["a"]), np.array(["b"])), ("add: ", "U1")),
@@ -126,7 +148,10 @@ DTYPE_ERRORS = {
         ("divide: ", "int32", "float32, float64, float16, bfloat16", "astype"),
     ),
     "sqrt of integers": (lambda x: gk.sqrt(x.d_i32), ("sqrt: ", "int32", "float32", "astype")),
-    "transpose by floats": (lambda x: gk.transpose(x.f32, (0.0, 1.0)), ("transpose: ", "float")),
+    "transpose by floats": (
+        lambda x: gk.transpose(x.f32, (0.0, 1.0)),
+        ("transpose: axes have to be integers", "(0.0, 1.0)"),
+    ),
     "transpose by a number": (lambda x: gk.transpose(x.f32, 1), ("transpose: ", "int")),
     "reshape by floats": (lambda x: x.d_f32.reshape(2.0, 3), ("reshape: ", "float")),
     "a complex and floats": (lambda x: gk.add(x.f32, 1j), ("add: ", "complex")),
@@ -162,7 +187,8 @@ OBJECT_ERRORS = {
     "out a tuple": (lambda x: gk.add(x.f32, x.f32, out=(x.out,)), ("add: ", "out", "tuple")),
     "variant no text": (lambda x: gk.add(x.f32, x.f32, variant=3), ("add: ", "variant", "int")),
     "stream no integer": (lambda x: gk.add(x.f32, x.f32, stream="0"), ("add: ", "stream", "str")),
-    "too few arguments": (lambda x: gk.add(x.f32), ("add",)),
+    "too few arguments": (lambda x: gk.add(x.f32), ("add() needs its argument 'b'",)),
+    "no arguments": (lambda x: gk.scale_add(), ("scale_add() needs its argument 'a'",)),
     "too many arguments": (lambda x: gk.add(x.f32, x.f32, None, "f32"), ("add",)),
     "no such argument": (lambda x: gk.add(x.f32, x.f32, where=True), ("add", "where")),
     "operands by name": (lambda x: gk.add(a=x.f32, b=x.f32), ("add",)),
@@ -555,3 +581,89 @@ def test_the_exceptions_are_a_family():
     assert issubclass(gk.DeviceLostError, gk.CudaError)
     assert issubclass(gk.SimulatorWarning, UserWarning)
     assert gk.CudaError.__module__.startswith("gpukern")
+
+
+class Index:
+    """What is asked for an axis and answers, or raises, as it likes."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def __index__(self):
+        if isinstance(self.answer, int):
+            return self.answer
+        raise self.answer
+
+
+@pytest.mark.parametrize(
+    "axes", [(0, 2**100), (-(2**100), 1), (2**31, 0), (2**32, 1), (2**63, 0), (Index(2**100), 0)]
+)
+def test_axes_beyond_any_number_are_no_axes_of_the_array(axes):
+    sentence = assert_fails(lambda x: gk.transpose(x.f32, axes), ValueError, "transpose: axes (")
+    assert "2 axes" in sentence
+    assert_fails(lambda x: gk.transpose(x.d_f32, axes), ValueError, "transpose: axes (")
+    for op in ("sum", "max", "norm"):
+        far = max(axes, key=lambda axis: abs(axis.__index__()))
+        call = lambda x, op=op, far=far: getattr(gk, op)(x.f32, far)  # noqa: E731
+        assert "2 axes" in assert_fails(call, ValueError, f"{op}: axis ")
+        assert_fails(lambda x, op=op: getattr(gk, op)(x.d_f32, axes), ValueError, f"{op}: axis ")
+    assert_fails(lambda x: gk.argmax(x.f32, far), ValueError, "argmax: axis ")
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, RuntimeError, OverflowError])
+def test_what_an_index_raises_goes_through_unchanged(kind):
+    mine = kind("my own failure")
+    for call in (
+        lambda x: gk.transpose(x.f32, (0, Index(mine))),
+        lambda x: gk.transpose(x.d_f32, [Index(mine), 0]),
+        lambda x: gk.sum(x.f32, Index(mine)),
+        lambda x: gk.sum(x.d_f32, (0, Index(mine))),
+        lambda x: gk.max(x.f32, axis=Index(mine), keepdims=True),
+        lambda x: gk.argmin(x.d_f32, axis=Index(mine)),
+    ):
+        bench = Bench()
+        with pytest.raises(kind) as raised:
+            call(bench)
+        assert raised.value is mine
+        bench.assert_unchanged_and_working()
+
+
+def test_an_index_may_be_any_object_that_answers():
+    a = random((2, 3), DTYPES["float32"], 1)
+    assert gk.transpose(a, (Index(1), Index(-2))).tobytes() == a.T.tobytes()
+    assert gk.sum(a, Index(-1)).tobytes() == gk.sum(a, 1).tobytes()
+    assert gk.sum(a, (np.int8(0), Index(1))) == gk.sum(a)
+
+
+def operations():
+    """The functions of the extension that take operands and a variant."""
+    functions = {name: getattr(_core, name) for name in dir(_core)}
+    return {
+        name: [
+            key for key, each in signature.parameters.items() if each.kind is each.POSITIONAL_ONLY
+        ]
+        for name, function in functions.items()
+        if callable(function) and not isinstance(function, type)
+        if "variant" in (signature := inspect.signature(function)).parameters
+    }
+
+
+def test_every_operation_is_exported():
+    names = {row["op"] for row in _core.rows() if hasattr(_core, row["op"])}
+    assert names | {"clip", "less", "matrix_transpose"} == set(operations())
+    assert set(operations()) <= set(gk.__all__)
+    assert len(set(gk.__all__)) == len(gk.__all__)
+    for name in gk.__all__:
+        assert getattr(gk, name) is not None
+
+
+@pytest.mark.parametrize("op", operations())
+def test_the_argument_that_is_missing_is_named(op):
+    names = operations()[op]
+    assert names[0] == "a"
+    for count, name in enumerate(names):
+        given = [np.ones((2, 2), np.float32)] * count
+        with pytest.raises(TypeError, match=rf"^{op}\(\) needs its argument '{name}'$"):
+            getattr(gk, op)(*given)
+        with pytest.raises(TypeError, match=rf"^{op}\(\) needs its argument '{name}'$"):
+            getattr(gk, op)(*given, variant=None)

@@ -46,13 +46,21 @@ def test_the_other_commands_are_understood():
 
 
 def test_the_row_that_it_adds_is_like_the_rows_that_there_are():
-    source = ROOT / "cuda" / "elementwise.cu"
-    row = re.search(r"^GK_ROW\(add, f32x2, .*$", README.read_text(), re.M)
+    source = (ROOT / "cuda" / "elementwise" / "add.cu").read_text()
+    row = re.search(r"^GK_ADD_STEP\(f32x2, .*$", README.read_text(), re.M)
     assert row
-    existing = re.findall(r"^ +GK_ROW\(op, .*$", source.read_text(), re.M)
-    assert existing
-    assert {len(re.sub(r'".*"', "", line).split(",")) for line in [row.group(), *existing]} == {9}
-    assert "contiguous<op##_of, T, width, count>(out, terms, n);" in source.read_text()
+    existing = re.findall(r"^GK_ADD_STEP\(f.*$", source, re.M)
+    assert len(existing) >= 8
+    assert {len(re.sub(r'".*"', "", line).split(",")) for line in [row.group(), *existing]} == {5}
+    kernel = re.search(r"^GK_ADD\(f32x2, float\) {.*?^}$", README.read_text(), re.M | re.S)
+    assert kernel
+    for line in (
+        "GK_ADD(f32, float) {",
+        "size_t i = gk_thread() * 4;",
+        "add_rest(out, a, b, i, n);",
+    ):
+        assert line in source
+        assert re.sub(r"f32\b", "f32x2", line).replace("* 4", "* 2") in kernel.group()
 
 
 def test_every_dtype_is_named():

@@ -286,7 +286,9 @@ static int take_array(gk_state *state, gk_call *call, const char *name, PyObject
 /* A Python scalar takes the dtype of the array beside it, where that loses nothing of its kind. */
 static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObject *object,
                        gk_dtype dtype, gk_array *array, PyObject **keeper) {
-    if (PyComplex_Check(object) || (PyFloat_Check(object) && !gk_is_float(dtype))) {
+    bool whole = PyLong_Check(object) && !PyBool_Check(object);
+    if (PyComplex_Check(object) || (PyFloat_Check(object) && !gk_is_float(dtype)) ||
+        (whole && gk_dtype_kind(dtype) == GK_BOOLEAN)) {
         PyErr_Format(PyExc_TypeError, "%s: %s is the %S %R beside an array of %s; convert one",
                      call->operation, name, (PyObject *)Py_TYPE(object), object,
                      gk_dtype_name(dtype));

@@ -41,7 +41,9 @@ OPERATIONS = tuple(KINDS)
 _FLOATS = ("float32", "float64", "float16", "bfloat16")
 _SUMMED = (*_FLOATS, "int32", "int64")
 _BY_KIND = {"sum": _SUMMED, "dot": _FLOATS, "norm": _FLOATS, "matmul": _FLOATS}
-DTYPES_OF = {op: _BY_KIND.get(kind, DTYPES) for op, kind in KINDS.items()}
+# Memory of bool cannot be filled with what no right result has.
+_OTHERS = tuple(dtype for dtype in DTYPES if dtype != "bool")
+DTYPES_OF = {op: _BY_KIND.get(kind, _OTHERS) for op, kind in KINDS.items()}
 
 
 @dataclass(frozen=True)

@@ -289,16 +289,18 @@ static gk_status flow_matmul(const gk_operation *operation, gk_call *call, const
         return status;
     double start = gk_seconds();
     plan(&of, atomic_load(&call->engine->device_limit));
-    status = make_ring(&of);
-    while (status == GK_MEMORY_ERROR && (of.rows > 1 || of.columns > 1)) {
-        free_ring(&of); /* the device is fuller than the limit says: smaller panels */
+    for (;;) {
+        status = make_ring(&of);
+        if (status == GK_OK)
+            status = multiply(&of);
+        free_ring(&of);
+        if (status != GK_MEMORY_ERROR || (of.rows == 1 && of.columns == 1))
+            break;
+        /* The device is fuller than the limit says, or has no room for what a product works in:
+           smaller panels, from the start. */
         gk_call_end(call);
         plan(&of, bytes_needed(&of) / 2);
-        status = make_ring(&of);
     }
-    if (status == GK_OK)
-        status = multiply(&of);
-    free_ring(&of);
     if (status == GK_OK && call->phases) {
         gk_phases *phases = call->phases;
         double sum = phases->host_to_device + phases->kernel + phases->device_to_host;

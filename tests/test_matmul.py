@@ -219,3 +219,27 @@ def test_float16_overflows_to_infinity_in_the_result_alone():
     b = np.array([[1], [1], [1]], np.float16)
     assert gk.matmul(a, b)[0, 0] == np.float16(60000)
     assert gk.matmul(a[:, :2], b[:2])[0, 0] == np.inf
+
+
+# (m, k, n) whose rows are multiples of 16 bytes: one tile and many, edges, K shared out among blocks.
+FETCHED = [
+    *((128, 128, 128), (4, 4, 4), (1, 4, 4), (129, 36, 132), (127, 32, 124), (1000, 1000, 1000)),
+    *((100, 8192, 100), (257, 4096, 64), (64, 64, 2048), (3, 20_000, 8), (130, 2052, 260)),
+]
+
+
+@pytest.mark.skipif(
+    ("tma", "float32") not in ROWS, reason="needs the copy engine of compute capability 9.0"
+)
+@pytest.mark.parametrize(("m", "k", "n"), FETCHED)
+def test_tiles_that_the_copy_engine_fetches(m, k, n):
+    a, b = pair(m, k, n, "float32")
+    out = on_device(dict(places((m, n), DTYPES["float32"]))["aligned"])
+    gk.matmul(gk.to_device(a), gk.to_device(b), out=out.view, variant="tma")
+    got = gk.matmul(a, b, variant="tma")
+    oracle.assert_matmul(got, a, b, "tma", f"{m}x{k}x{n}")
+    again = gk.matmul(gk.to_device(a), gk.to_device(b), variant="tma").to_host()
+    assert out.holds(again), "other bits, or a canary is dead"
+    specials = np.resize(np.float32([np.nan, np.inf, -np.inf, 1e38, 1e-42, -0.0]), min(m, k))
+    a[np.arange(min(m, k)), np.arange(min(m, k))] = specials
+    oracle.assert_matmul(gk.matmul(a, b, variant="tma"), a, b, "tma", f"{m}x{k}x{n}, special")

@@ -221,7 +221,7 @@ def test_float16_overflows_to_infinity_in_the_result_alone():
     assert gk.matmul(a[:, :2], b[:2])[0, 0] == np.inf
 
 
-# (m, k, n) whose rows are multiples of 16 bytes: one tile and many, edges, K shared out among blocks.
+# (m, k, n) whose rows are multiples of 16 bytes: one tile, many, edges, K shared out among blocks.
 FETCHED = [
     *((128, 128, 128), (4, 4, 4), (1, 4, 4), (129, 36, 132), (127, 32, 124), (1000, 1000, 1000)),
     *((100, 8192, 100), (257, 4096, 64), (64, 64, 2048), (3, 20_000, 8), (130, 2052, 260)),

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/lock.h"
 #include "shared.h"
 
 enum {
@@ -34,8 +34,7 @@ struct gk_sim {
     uint64_t seed;
     unsigned workers; /* the calling thread is the first */
     gk_sim_statics statics;
-    _Atomic pid_t pid;
-    pthread_mutex_t turn; /* one launch at a time */
+    gk_lock turn;         /* one launch at a time */
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wake, done;
     gk_sim_job *job;
@@ -223,41 +222,36 @@ static void run_spread(gk_sim *sim, gk_sim_job *job) {
     pthread_mutex_unlock(&sim->lock);
 }
 
-/* Locks that nobody holds and no helpers: at the start, and in the child of a fork. */
+/* No helpers, and a lock that nobody holds: at the start, and in the child of a fork, which has
+   only the thread that called it. */
 static void fresh(gk_sim *sim) {
-    pthread_mutex_init(&sim->turn, NULL);
     pthread_mutex_init(&sim->lock, NULL);
     pthread_cond_init(&sim->wake, NULL);
     pthread_cond_init(&sim->done, NULL);
     sim->helpers = sim->busy = 0;
 }
 
-/* A fork copies the memory but only the thread that called it. */
-static void notice_fork(gk_sim *sim) {
-    pid_t here = getpid(), seen = atomic_load(&sim->pid);
-    while (seen != here) {
-        if (seen != -1 && atomic_compare_exchange_strong(&sim->pid, &seen, -1)) {
-            fresh(sim);
-            atomic_store(&sim->pid, here);
-        }
-        sched_yield();
-        seen = atomic_load(&sim->pid);
-    }
+/* False: the system has no more locks to give. */
+static bool take_turn(gk_sim *sim) {
+    gk_taken taken = gk_lock_take(&sim->turn);
+    if (taken == GK_INHERITED || taken == GK_ABANDONED)
+        fresh(sim);
+    return taken != GK_REFUSED;
 }
 
 bool gk_sim_launch(gk_sim *sim, const gk_sim_grid *grid, char *problem, size_t size) {
     if (!within_limits(grid, problem, size))
         return false;
-    notice_fork(sim);
     gk_sim_job job = {.lock = &sim->lock, .problem = problem, .size = size};
     plan(&job, grid, sim->seed);
     uint64_t threads = (uint64_t)grid->block[0] * grid->block[1] * grid->block[2];
-    pthread_mutex_lock(&sim->turn);
+    if (!take_turn(sim))
+        return refuse(problem, size, "the system has no more locks to give");
     if (sim->workers > 1 && job.batches > 1 && threads * job.blocks > THREADS_ALONE)
         run_spread(sim, &job);
     else
         run_job(sim, &job, sim->worker[0]);
-    pthread_mutex_unlock(&sim->turn);
+    gk_lock_give(&sim->turn);
     return !atomic_load(&job.stop);
 }
 
@@ -276,7 +270,10 @@ gk_sim *gk_sim_open(unsigned workers, uint64_t seed) {
     sim->workers = gk_sim_cores(workers);
     sim->seed = seed;
     sim->statics = gk_sim_statics_find();
-    atomic_store(&sim->pid, getpid());
+    if (!gk_lock_init(&sim->turn)) {
+        free(sim);
+        return NULL;
+    }
     fresh(sim);
     sim->worker[0] = gk_sim_worker_new();
     if (!sim->worker[0]) {
@@ -289,7 +286,8 @@ gk_sim *gk_sim_open(unsigned workers, uint64_t seed) {
 void gk_sim_close(gk_sim *sim) {
     if (!sim)
         return;
-    notice_fork(sim);
+    if (take_turn(sim))
+        gk_lock_give(&sim->turn);
     pthread_mutex_lock(&sim->lock);
     sim->quit = true;
     pthread_cond_broadcast(&sim->wake);
@@ -298,7 +296,7 @@ void gk_sim_close(gk_sim *sim) {
         pthread_join(sim->thread[i], NULL);
     for (unsigned i = 0; i < MAX_WORKERS; i++)
         gk_sim_worker_free(sim->worker[i]);
-    pthread_mutex_destroy(&sim->turn);
+    gk_lock_free(&sim->turn);
     pthread_mutex_destroy(&sim->lock);
     pthread_cond_destroy(&sim->wake);
     pthread_cond_destroy(&sim->done);

@@ -1,6 +1,6 @@
-// What compute capability 9.0 has beyond CUDA C++: the copy engine (TMA) and the barriers in shared
-// memory that it arrives at. The only inline PTX beside mma.cuh. Code that uses it stands under
-// GK_HOPPER, which also has the build compile the file for 9.0a.
+// What compute capability 9.0 has beyond CUDA C++, and later ones too: the copy engine (TMA) and the
+// barriers in shared memory that it arrives at. The only inline PTX. Code that uses it stands under
+// GK_HOPPER; the line that defines it has the build compile the file for 9.0 as well.
 #ifndef GK_HOPPER_CUH
 #define GK_HOPPER_CUH
 
@@ -13,7 +13,7 @@ struct alignas(64) gk_tensor_map {
     unsigned char bytes[128];
 };
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if __CUDA_ARCH__ >= 900
 #define GK_HOPPER
 
 typedef uint64_t gk_barrier; // in shared memory

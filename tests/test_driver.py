@@ -297,6 +297,9 @@ assert _core.live_bytes() == live, (_core.live_bytes(), live)
             assert word in sentence
 
 
+BUILD = _core.build_report()
+
+
 @pytest.mark.parametrize(
     ("status", "words"),
     [
@@ -305,11 +308,10 @@ assert _core.live_bytes() == live, (_core.live_bytes(), live)
     ],
 )
 def test_kernels_that_cannot_be_loaded(on_fake, status, words):
-    code = """
-fails((gk.add, a, a))
-os.environ["FAKE_MODULE"] = "0"
-gk.add(a, a)
-"""
+    code = "fails((gk.add, a, a))\n"
+    # That machine code is for other GPUs is remembered; what else stood against it may be over.
+    if BUILD["ptx"] or status != 209:
+        code += 'os.environ["FAKE_MODULE"] = "0"\ngk.add(a, a)\n'
     [[name, sentence]] = answers(on_fake(code, FAKE_MODULE=status))
     assert name == "CudaError"
     assert sentence.startswith("add: ")
@@ -317,7 +319,6 @@ gk.add(a, a)
         assert word in sentence
 
 
-BUILD = _core.build_report()
 LOADED = """
 import ctypes
 def loaded():

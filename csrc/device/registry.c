@@ -29,6 +29,7 @@ static const gk_row table[] = {
 };
 
 enum { ROWS = sizeof table / sizeof table[0] };
+_Static_assert(ROWS <= (int)GK_MOST_ROWS, "a device remembers of each row whether it runs");
 
 const gk_row *gk_rows(size_t *count) {
     *count = ROWS;
@@ -140,8 +141,13 @@ gk_status gk_row_named(gk_op op, const char *variant, gk_dtype dtype, gk_backend
     *row = find_named(op, variant, dtype, backend->choices);
     if (!*row)
         return no_such_variant(op, variant, dtype, error);
-    if (gk_row_runs(*row, backend, error))
+    atomic_bool *runs = &backend->choices->runs[*row - table];
+    if (atomic_load_explicit(runs, memory_order_relaxed))
         return GK_OK;
+    if (gk_row_runs(*row, backend, error)) {
+        atomic_store_explicit(runs, true, memory_order_relaxed);
+        return GK_OK;
+    }
     error->status = GK_VALUE_ERROR;
     return gk_fail_in(error, "%s: variant '%s' does not run here: ", gk_op_name(op), variant);
 }
@@ -236,5 +242,5 @@ bool gk_row_known(const gk_wish *wish, const char *variant, gk_backend *backend)
     if (!variant)
         return atomic_load_explicit(cell_of(wish, backend), memory_order_relaxed) != NULL;
     const gk_row *row = find_named(wish->op, variant, wish->dtype, backend->choices);
-    return !row || row->symbol;
+    return !row || atomic_load_explicit(&backend->choices->runs[row - table], memory_order_relaxed);
 }

@@ -38,8 +38,9 @@ struct gk_row {
 /* Which rows suit, so far: by operation, dtype, whether the arrays are strided, and alignment, of
    1, 2, 4, 8 and 16 bytes or more. A look that finds nothing walks the table once and writes its
    answer. */
-enum { GK_ALIGNMENTS = 5 };
+enum { GK_ALIGNMENTS = 5, GK_MOST_ROWS = 2048 };
 typedef struct gk_choices {
+    atomic_bool runs[GK_MOST_ROWS]; /* rows by their place in the table, once found to run */
     struct {
         int first, end; /* of the operation's rows in the table; there may be others among them */
     } range[GK_OP_COUNT];

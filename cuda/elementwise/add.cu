@@ -47,19 +47,21 @@ GK_ADD(f32x4, float) {
         add_rest(out, a, b, i, n);
 }
 
-// The second vector is a block's width behind the first, so that the accesses of a warp stay neighbours.
+// The vectors of a thread are a block's width apart, so that the accesses of a warp stay neighbours.
 GK_ADD(f32x8, float) {
     enum { APART = GK_ADD_THREADS * 4 };
-    size_t i = (size_t)blockIdx.x * 2 * APART + threadIdx.x * 4, j = i + APART;
-    if (j + 4 <= n) {
-        float4 a0 = *(const float4 *)(a + i), b0 = *(const float4 *)(b + i);
-        float4 a1 = *(const float4 *)(a + j), b1 = *(const float4 *)(b + j);
-        __stcs((float4 *)(out + i), add4(a0, b0));
-        __stcs((float4 *)(out + j), add4(a1, b1));
-    } else {
-        add_rest(out, a, b, i, i + 4 < n ? i + 4 : n);
-        add_rest(out, a, b, j, n);
-    }
+    size_t first = (size_t)blockIdx.x * 2 * APART + threadIdx.x * 4;
+    float4 x[2], y[2];
+#pragma unroll
+    for (int j = 0; j < 2; j++)
+        if (size_t i = first + j * APART; i + 4 <= n)
+            x[j] = *(const float4 *)(a + i), y[j] = *(const float4 *)(b + i);
+#pragma unroll
+    for (int j = 0; j < 2; j++)
+        if (size_t i = first + j * APART; i + 4 <= n)
+            __stcs((float4 *)(out + i), add4(x[j], y[j]));
+        else
+            add_rest(out, a, b, i, n);
 }
 
 GK_ADD(f16, float16) {
@@ -76,7 +78,6 @@ GK_ADD(f16x2, float16) {
         add_rest(out, a, b, i, n);
 }
 
-// The four half2 of a thread are a block's width apart.
 GK_ADD(f16x8, float16) {
     enum { APART = GK_ADD_THREADS * 2 };
     size_t first = (size_t)blockIdx.x * 4 * APART + threadIdx.x * 2;
@@ -115,16 +116,18 @@ GK_ADD(f16x8_pack, float16) {
 
 GK_ADD(f16x16_pack, float16) {
     enum { APART = GK_ADD_THREADS * 8 };
-    size_t i = (size_t)blockIdx.x * 2 * APART + threadIdx.x * 8, j = i + APART;
-    if (j + 8 <= n) {
-        uint4 a0 = *(const uint4 *)(a + i), b0 = *(const uint4 *)(b + i);
-        uint4 a1 = *(const uint4 *)(a + j), b1 = *(const uint4 *)(b + j);
-        __stcs((uint4 *)(out + i), add8(a0, b0));
-        __stcs((uint4 *)(out + j), add8(a1, b1));
-    } else {
-        add_rest(out, a, b, i, i + 8 < n ? i + 8 : n);
-        add_rest(out, a, b, j, n);
-    }
+    size_t first = (size_t)blockIdx.x * 2 * APART + threadIdx.x * 8;
+    uint4 x[2], y[2];
+#pragma unroll
+    for (int j = 0; j < 2; j++)
+        if (size_t i = first + j * APART; i + 8 <= n)
+            x[j] = *(const uint4 *)(a + i), y[j] = *(const uint4 *)(b + i);
+#pragma unroll
+    for (int j = 0; j < 2; j++)
+        if (size_t i = first + j * APART; i + 8 <= n)
+            __stcs((uint4 *)(out + i), add8(x[j], y[j]));
+        else
+            add_rest(out, a, b, i, n);
 }
 
 #endif

@@ -198,7 +198,7 @@ extern "C" __global__ void __launch_bounds__(GK_TMA_THREADS, 2)
 
 #else
 
-// Neither the simulator nor another architecture has a copy engine; the row's capability says so.
+// Neither the simulator nor an older architecture has a copy engine; the row's capability says so.
 extern "C" __global__ void __launch_bounds__(GK_TMA_THREADS, 2)
     gk_matmul_tma_f32(gk_tma_work, const __grid_constant__ gk_tensor_map, const __grid_constant__ gk_tensor_map) {}
 

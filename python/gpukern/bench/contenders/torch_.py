@@ -18,6 +18,9 @@ Array = npt.NDArray[Any]
 
 # Processes that get ready to compile would take the cores from whoever is timed meanwhile.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+# It has storage for these and hardly any arithmetic.
+_BARE = ("uint16", "uint32", "uint64")
+
 # It advises to use the lower precision that is ruled out here.
 warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
 
@@ -31,7 +34,7 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    if op not in _OPERATIONS:
+    if op not in _OPERATIONS or (dtype in _BARE and op != "transpose"):
         yield Absent("PyTorch", "", f"no {op} for {dtype} here")
         return
     calculate, into = _OPERATIONS[op]

@@ -14,6 +14,7 @@ import oracle
 from arrays import (
     DTYPES,
     LAYOUTS,
+    WALKED,
     DeviceView,
     contents,
     on_device,
@@ -24,7 +25,8 @@ from arrays import (
 )
 from gpukern import _core
 
-ROWS = variants("transpose")
+# Kernels know elements by their size alone, and each size is among these.
+ROWS = [row for row in variants("transpose") if row[1] in WALKED]
 SHAPES = (
     *((0, 0), (0, 5), (5, 0), (1, 1), (1, 40), (40, 1), (31, 33), (32, 32), (33, 31)),
     *((7, 3), (64, 65), (2, 257), (257, 2)),

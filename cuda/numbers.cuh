@@ -31,6 +31,14 @@ template <typename A, typename T> __device__ static inline A gk_as(T x) {
     return gk_conversion<A, T>::of(x);
 }
 
+// What an element is in memory. A byte of any value but 0 is true: what is viewed as bool may hold more
+// than 0 and 1, and C++ knows no others.
+template <typename T> struct gk_stored { typedef T type; };
+template <> struct gk_stored<bool> { typedef uint8_t type; };
+template <typename T> __device__ static inline T gk_read(const void *at) {
+    return gk_as<T>(*(const typename gk_stored<T>::type *)at);
+}
+
 // traits -------------------------------------------------------------------------------------------
 
 // Of each dtype: `wide`, what its arithmetic is done in (the half types in float32, which has more
@@ -96,9 +104,9 @@ template <typename T, int COUNT = 16 / (int)sizeof(T)> struct alignas(sizeof(T) 
     word bits[sizeof(T) * COUNT / sizeof(word)];
 
     __device__ inline T operator[](int e) const {
-        T elements[COUNT];
+        typename gk_stored<T>::type elements[COUNT];
         memcpy(static_cast<void *>(elements), bits, sizeof bits);
-        return elements[e];
+        return gk_as<T>(elements[e]);
     }
     __device__ inline void pack(const T (&elements)[COUNT]) { memcpy(bits, elements, sizeof bits); }
 };

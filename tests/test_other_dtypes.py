@@ -311,3 +311,29 @@ def test_a_bool_of_any_byte_goes_there_and_back():
     got = gk.to_device(a).to_host()
     np.testing.assert_array_equal(got.view(np.uint8), a.view(np.uint8))
     np.testing.assert_array_equal(gk.transpose(a).view(np.uint8), a.view(np.uint8))
+
+
+def test_a_byte_of_any_value_but_0_is_true():
+    """What is viewed as bool may hold more than 0 and 1."""
+    for count in (6, 37, 5003):
+        raw = np.random.default_rng(count).integers(0, 256, count, np.uint8)
+        raw[::3] = 0
+        other = np.roll(raw, 1)
+        a, b = raw.view(np.bool_), other.view(np.bool_)
+        x, y = raw != 0, other != 0
+        for p, q in ((a, b), (gk.to_device(a), gk.to_device(b))):
+            for op in ("add", "multiply", "maximum", "minimum", "less"):
+                got = np.asarray(getattr(gk, op)(p, q))
+                oracle.assert_same(got, getattr(np, op)(x, y), f"{op} {count}")
+                got = np.asarray(getattr(gk, op)(p[1:], q[:1]))
+                oracle.assert_same(
+                    got, getattr(np, op)(x[1:], y[:1]), f"{op} {count}, off, repeated"
+                )
+            oracle.assert_same(np.asarray(gk.abs(p)), x, f"abs {count}")
+            for op in ("sum", "max", "min", "argmax", "argmin", "prod", "mean"):
+                assert np.asarray(getattr(gk, op)(p)) == getattr(np, op)(x), f"{op} {count}"
+            assert np.asarray(gk.dot(p, q)) == np.dot(x, y)
+        square = raw[:36].reshape(6, 6) if count > 36 else raw.reshape(2, 3)
+        for axis in (0, 1):
+            got = np.asarray(gk.sum(square.view(np.bool_), axis))
+            oracle.assert_same(got, np.sum(square != 0, axis), f"sum axis {axis}")

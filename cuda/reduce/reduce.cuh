@@ -35,7 +35,7 @@ __device__ static inline gk_vector<T> gk_load(const Op &op, const T *run, size_t
     T elements[WIDTH];
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
-        elements[e] = i + e < n ? run[i + e] : op.padding(run[0]);
+        elements[e] = i + e < n ? gk_read<T>(run + i + e) : op.padding(gk_read<T>(run));
     gk_vector<T> loaded;
     loaded.pack(elements);
     return loaded;

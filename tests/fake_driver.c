@@ -431,13 +431,12 @@ static int block_of(pointer address) {
     return -1;
 }
 
-result cuMemAllocFromPoolAsync(pointer *address, size_t bytes, handle pool, handle stream) {
-    (void)pool;
+static result take_block(pointer *address, size_t bytes, size_t limit, handle stream) {
     if (sticky || bytes == 0)
         return sticky ? sticky : INVALID_VALUE;
     pthread_mutex_lock(&lock);
     result code = OUT_OF_MEMORY;
-    for (int i = 0; i < BLOCKS && used + bytes <= (size_t)setting("FAKE_MEMORY", 1 << 30); i++) {
+    for (int i = 0; i < BLOCKS && used + bytes <= limit; i++) {
         if (blocks[i].first)
             continue;
         *address = (pointer)aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -450,6 +449,20 @@ result cuMemAllocFromPoolAsync(pointer *address, size_t bytes, handle pool, hand
     }
     pthread_mutex_unlock(&lock);
     return code;
+}
+
+/* FAKE_POOL: how far the pool can grow; a real one grows by 32 MiB at the least. */
+result cuMemAllocFromPoolAsync(pointer *address, size_t bytes, handle pool, handle stream) {
+    size_t memory = (size_t)setting("FAKE_MEMORY", 1 << 30);
+    size_t limit = (size_t)setting("FAKE_POOL", 1 << 30);
+    (void)pool;
+    return take_block(address, bytes, limit < memory ? limit : memory, stream);
+}
+
+result cuMemAlloc_v2(pointer *address, size_t bytes) {
+    if (captured)
+        return CAPTURE_IMPLICIT;
+    return take_block(address, bytes, (size_t)setting("FAKE_MEMORY", 1 << 30), 0);
 }
 
 result cuMemFreeAsync(pointer address, handle stream) {

@@ -377,6 +377,23 @@ assert (gk.to_device(b).to_host() == b).all()
     assert "1200" in failures[0][1], "what was asked"
 
 
+def test_a_pool_that_grows_no_more(on_fake):
+    """What the pool has no room for is taken beside it, and is given back like the rest."""
+    code = """
+b = np.ones(200, np.float32)
+c = gk.to_device(b)
+gk.add(c, c)
+assert (c.to_host() == 1).all()
+gk.transpose(np.ones((3, 40), np.float32))
+fails((gk.empty, 3000))
+del c
+assert _core.live_bytes() == 0
+gk.empty(2500)  # nothing of the rest was kept
+"""
+    failures = answers(on_fake(code, FAKE_POOL=900, FAKE_MEMORY=10_000))
+    assert [name for name, _ in failures] == ["MemoryError"]
+
+
 def test_every_device_is_described(on_fake):
     devices = answers(on_fake("print(json.dumps(_core.devices()))", FAKE_DEVICES=2))
     assert [device["name"] for device in devices] == ["Fake GPU 0", "Fake GPU 1"]

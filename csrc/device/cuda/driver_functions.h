@@ -41,6 +41,7 @@
     X(cuMemPoolGetAttribute) \
     X(cuMemPoolTrimTo) \
     X(cuMemAllocFromPoolAsync) \
+    X(cuMemAlloc) \
     X(cuMemFreeAsync) \
     X(cuMemsetD8Async) \
     X(cuMemcpyHtoDAsync) \

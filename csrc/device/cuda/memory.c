@@ -32,6 +32,18 @@ void gk_cuda_trim(gk_backend *base) {
     (void)result; /* fails only after a fault, which the next call reports */
 }
 
+/* On a device that is full. In the context. A pool grows by 32 MiB at the least, so that where less
+   is free only memory beside the pool is to be had; it is freed in the order of a stream all the
+   same. */
+static CUresult allocate_the_last(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes,
+                                  CUstream stream) {
+    const gk_driver *driver = &cuda->driver;
+    CUresult result = trim_pool(cuda);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, stream);
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? driver->cuMemAlloc(pointer, bytes) : result;
+}
+
 /* In the context. */
 static CUresult allocate_in_order(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes,
                                   CUstream stream) {
@@ -46,9 +58,7 @@ static CUresult allocate_in_order(gk_cuda *cuda, CUdeviceptr *pointer, size_t by
         if (result != CUDA_SUCCESS)
             (void)driver->cuMemFreeAsync(*pointer, stream);
     } else if (result == CUDA_ERROR_OUT_OF_MEMORY && !captured) {
-        result = trim_pool(cuda);
-        if (result == CUDA_SUCCESS)
-            result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, stream);
+        result = allocate_the_last(cuda, pointer, bytes, stream);
     }
     return result;
 }

@@ -547,6 +547,16 @@ def test_too_large(case):
     assert re.search(r"\d\.? ?([KMGTPE]iB|bytes)", sentence), sentence
 
 
+def test_a_result_that_nothing_could_hold():
+    """Where the kernel overcommits, memory for it is to be had until it is filled."""
+    one = np.broadcast_to(np.float32(1), (1 << 40,))
+    for call in (lambda: gk.add(one, 1.0), lambda: gk.transpose(one.reshape(1 << 20, 1 << 20))):
+        with pytest.raises(MemoryError, match="takes 4398046511104 bytes, and this machine"):
+            call()
+    with pytest.raises(MemoryError, match="takes 1099511627776 bytes, and this machine"):
+        gk.less(one, 1.0)
+
+
 @pytest.mark.parametrize("shape", [(1 << 62, 4), (1 << 32, 1 << 32), (1 << 61,), (1 << 63,)])
 def test_sizes_beyond_what_a_number_holds(shape):
     with pytest.raises((MemoryError, ValueError, OverflowError)):

@@ -1,6 +1,7 @@
 #include "base/memory.h"
 
 #include <stdio.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 /* A limit of a container's, by the two versions of control groups. Where there is none the file is
@@ -26,6 +27,14 @@ size_t gk_memory_total(void) {
             (void)fclose(file);
     }
     return total;
+}
+
+size_t gk_memory_most(void) {
+    struct sysinfo machine;
+    size_t swap = 0;
+    if (sysinfo(&machine) == 0)
+        swap = (size_t)machine.totalswap * machine.mem_unit;
+    return gk_memory_total() + swap;
 }
 
 size_t gk_memory_free(void) {

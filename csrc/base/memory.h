@@ -6,6 +6,8 @@
 
 /* Bytes that the machine has, or the container, if that may use fewer. */
 size_t gk_memory_total(void);
+/* The most that a process could fill: that, and what the machine can swap out. */
+size_t gk_memory_most(void);
 /* Bytes that nobody uses, on the whole machine. */
 size_t gk_memory_free(void);
 

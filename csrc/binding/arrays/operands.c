@@ -2,6 +2,7 @@
 
 #include <numpy/arrayobject.h>
 
+#include "base/memory.h"
 #include "base/pack.h"
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/foreign.h"
@@ -119,6 +120,23 @@ static int planted_host_fault(gk_state *state, const gk_call *call) {
     return -1;
 }
 
+/* A kernel that overcommits hands out addresses for any size, and kills the process that fills
+   them. Smaller arrays are not worth the look. */
+static int refuse_unfillable(const gk_call *call, const gk_array *like) {
+    size_t bytes = gk_bytes(like);
+    if (bytes < (size_t)1 << 30)
+        return 0;
+    size_t most = gk_memory_most();
+    if (bytes <= most)
+        return 0;
+    PyErr_Format(
+        PyExc_MemoryError,
+        "%s: the result takes %zu bytes, and this machine or its container has %zu bytes of "
+        "memory and swap",
+        call->operation, bytes, most);
+    return -1;
+}
+
 void *gk_host_data(PyObject *array) {
     return PyArray_DATA((PyArrayObject *)array);
 }
@@ -163,7 +181,7 @@ PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like
     PyObject *array = NULL;
     for (int i = 0; i < like->ndim; i++)
         shape[i] = (npy_intp)like->shape[i];
-    if (planted_host_fault(state, call) < 0)
+    if (refuse_unfillable(call, like) < 0 || planted_host_fault(state, call) < 0)
         return NULL;
     PyArray_Descr *descr = new_descr(state, like->dtype);
     if (!descr)

@@ -377,6 +377,23 @@ assert (gk.to_device(b).to_host() == b).all()
     assert "1200" in failures[0][1], "what was asked"
 
 
+@pytest.mark.skipif(
+    not {"90", "90a"} & set(BUILD["architectures"]),
+    reason="this build has no code for 9.0, which the variant with a workspace needs",
+)
+def test_a_workspace_lasts_as_long_as_its_launch(on_fake):
+    """In panels, which the product is cut into, as well as whole."""
+    code = """
+a, b = np.ones((1024, 1024), np.float32), np.ones((1024, 512), np.float32)
+gk.matmul(a, b, variant="tma")
+assert _core.live_bytes() == 0
+gk.matmul(gk.to_device(a), gk.to_device(b), variant="tma")
+assert _core.live_bytes() == 0
+print(json.dumps(_core.live_bytes()))
+"""
+    assert answers(on_fake(code, FAKE_CAPABILITY=90)) == 0
+
+
 def test_a_pool_that_grows_no_more(on_fake):
     """What the pool has no room for is taken beside it, and is given back like the rest."""
     code = """

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/pack.h"
 #include "engine/copy.h"
 #include "engine/nest.h"
-#include "ops/docs.h"
-#include "base/pack.h"
 #include "engine/transfer.h"
+#include "ops/docs.h"
 
 typedef struct elementwise_operation {
     gk_operation base;

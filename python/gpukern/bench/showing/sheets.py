@@ -3,7 +3,7 @@
 Two tables for each operation and dtype, one of times on the device, one from end to end.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -46,9 +46,32 @@ def sheets(comparison: Results) -> Iterator[Sheet]:
         group = list(rows)
         timed = any(row.on_device for row in group)
         if comparison.mode == "device" or (timed and comparison.mode == "both"):
-            yield _compact(_device_sheet(comparison, f"{op} {dtype}", group))
+            yield _sheet(comparison, f"{op} {dtype}", group, _DEVICE)
         if comparison.mode != "device":
-            yield _compact(_end_sheet(comparison, f"{op} {dtype}", group))
+            yield _sheet(comparison, f"{op} {dtype}", group, _END)
+
+
+@dataclass(frozen=True)
+class _View:
+    """What is measured: on the device alone, or from end to end."""
+
+    name: str
+    head: tuple[str, ...]
+    protocol: str
+    time: Callable[[Row], Figure | None]
+    line: Callable[[str, Row, float | None, tuple[str, ...]], tuple[Cell, ...]]
+
+
+def _sheet(comparison: Results, what: str, rows: list[Row], view: _View) -> Sheet:
+    extra = _protocol_names(rows, view.protocol)
+    blocks = []
+    for size, group in groupby(rows, key=lambda row: row.size):
+        block = list(group)
+        best = _least(view.time(row) for row in block if not row.simulated)
+        blocks.append(tuple(view.line(size if i == 0 else "", row, best, extra)
+                            for i, row in enumerate(block)))  # fmt: skip
+    title = _title(comparison, f"{what}, {view.name}")
+    return _compact(Sheet(title, (*_WHO, *view.head, *extra), tuple(blocks)))
 
 
 def _compact(sheet: Sheet) -> Sheet:
@@ -75,18 +98,6 @@ def _title(comparison: Results, what: str) -> str:
     return title
 
 
-def _device_sheet(comparison: Results, what: str, rows: list[Row]) -> Sheet:
-    head = (*_WHO, "on device", "±", "warm", "overhead", "rate", "limit", "ratio")
-    extra = _protocol_names(rows, "leetcuda")
-    blocks = []
-    for size, group in groupby(rows, key=lambda row: row.size):
-        block = list(group)
-        best = _least(row.on_device for row in block if not row.simulated)
-        blocks.append(tuple(_device_line(size if i == 0 else "", row, best, extra)
-                            for i, row in enumerate(block)))  # fmt: skip
-    return Sheet(_title(comparison, f"{what}, device"), head + extra, tuple(blocks))
-
-
 def _device_line(
     size: str, row: Row, best: float | None, extra: tuple[str, ...]
 ) -> tuple[Cell, ...]:
@@ -103,18 +114,6 @@ def _device_line(
     )
 
 
-def _end_sheet(comparison: Results, what: str, rows: list[Row]) -> Sheet:
-    head = (*_WHO, "end to end", "±", "first call", "in", "compute", "out", "ratio")
-    extra = _protocol_names(rows, "notes")
-    blocks = []
-    for size, group in groupby(rows, key=lambda row: row.size):
-        block = list(group)
-        best = _least(row.end_to_end for row in block if not row.simulated)
-        blocks.append(tuple(_end_line(size if i == 0 else "", row, best, extra)
-                            for i, row in enumerate(block)))  # fmt: skip
-    return Sheet(_title(comparison, f"{what}, end to end"), head + extra, tuple(blocks))
-
-
 def _end_line(size: str, row: Row, best: float | None, extra: tuple[str, ...]) -> tuple[Cell, ...]:
     phases = row.phases()
     parts = [_plain(phases.get(name)) for name in ("host to device", "compute", "device to host")]
@@ -127,6 +126,22 @@ def _end_line(size: str, row: Row, best: float | None, extra: tuple[str, ...]) -
         _ratio(row.end_to_end_ratio, row.end_to_end),
         *_protocols(row, extra),
     )
+
+
+_DEVICE = _View(
+    "device",
+    ("on device", "±", "warm", "overhead", "rate", "limit", "ratio"),
+    "leetcuda",
+    lambda row: row.on_device,
+    _device_line,
+)
+_END = _View(
+    "end to end",
+    ("end to end", "±", "first call", "in", "compute", "out", "ratio"),
+    "notes",
+    lambda row: row.end_to_end,
+    _end_line,
+)
 
 
 def _who(size: str, row: Row) -> tuple[Cell, ...]:

@@ -418,6 +418,15 @@ def test_a_device_that_is_full():
     assert _core.devices()[0]["memory_free"] > free_before + (1 << 34), "others need it as well"
 
 
+@pytest.mark.parametrize("variant", ["f32", "f32x4", "strided", None])
+def test_chunks_give_back_what_they_took(variant):
+    """A variant of contiguous arrays takes a number as an array, which each chunk makes."""
+    a = random((1 << 23,), DTYPES["float32"], 1)
+    before = _core.live_bytes()
+    same_bits(gk.add(a, 1.0, variant=variant), a + np.float32(1), f"{variant}")
+    assert _core.live_bytes() == before
+
+
 def test_device_memory_stays_within_its_limit():
     """What is live during a product is looked at from another thread."""
     m = 60_000 if not on_gpu() else 2_000_000

@@ -77,6 +77,13 @@ void gk_call_end(gk_call *call) {
                                call->stream);
 }
 
+gk_call gk_call_part(const gk_call *whole, gk_stream stream) {
+    gk_call part = *whole;
+    part.stream = stream;
+    part.temporary_count = 0;
+    return part;
+}
+
 /* A profiled phase runs from an idle stream to an idle stream. */
 static double phase_start(const gk_call *call) {
     return call->phases ? gk_seconds() : 0.0;

@@ -300,17 +300,17 @@ typedef struct chunked {
 static gk_status elementwise_chunk(void *context, gk_stream stream, const gk_array *operands,
                                    gk_array *result, size_t first, gk_error *error) {
     const chunked *whole = context;
-    gk_call chunk = *whole->call;
+    gk_call chunk = gk_call_part(whole->call, stream);
     gk_array all[GK_MAX_OPERANDS];
     int arrays = 0;
     (void)first;
-    chunk.stream = stream;
     chunk.phases = NULL;
     for (int k = 0; k < whole->count; k++) {
         bool number = gk_count(&whole->operands[k]) == 1;
         gk_copy_view(&all[k], number ? &whole->operands[k] : &operands[arrays++]);
     }
     gk_status status = gk_run_elementwise(&chunk, whole->op, all, whole->count, result);
+    gk_call_end(&chunk);
     if (status != GK_OK)
         *error = chunk.error;
     return status;

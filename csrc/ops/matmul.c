@@ -192,9 +192,9 @@ static gk_array device_matrix(const gk_array *host, void *data) {
 
 /* An upload that begins when the stream `gate` lets it, and that `gate` then waits for. */
 static gk_status bring(product *of, const gk_array *host, void *device) {
-    gk_call upload = *of->call;
-    upload.stream = of->streams.gate;
+    gk_call upload = gk_call_part(of->call, of->streams.gate);
     gk_status status = gk_upload(&upload, host, device);
+    gk_call_end(&upload);
     if (status != GK_OK)
         of->call->error = upload.error;
     return status;
@@ -202,15 +202,15 @@ static gk_status bring(product *of, const gk_array *host, void *device) {
 
 static gk_status compute(product *of, panel *on, const gk_array *a, const gk_array *b,
                          gk_array *c) {
-    gk_call call = *of->call;
+    gk_call call = gk_call_part(of->call, of->streams.compute);
     gk_backend *backend = call.backend;
     gk_array operands[] = {*a, *b};
-    call.stream = of->streams.compute;
     gk_status status = backend->wait(backend, call.stream, of->streams.gate, &call.error);
     if (status == GK_OK)
         status = backend->wait_event(backend, call.stream, on->sent, &call.error);
     if (status == GK_OK)
         status = run_matmul(gk_op_matmul, &call, operands, c);
+    gk_call_end(&call);
     if (status == GK_OK)
         status = backend->record(backend, on->used, call.stream, &call.error);
     if (status != GK_OK)

@@ -317,11 +317,11 @@ static gk_status run_reduction(const gk_operation *operation, gk_call *call,
 static gk_status ladder_chunk(void *context, gk_stream stream, const gk_array *operands,
                               gk_array *result, size_t first, gk_error *error) {
     const ladder *whole = context;
-    gk_call chunk = *whole->call;
+    gk_call chunk = gk_call_part(whole->call, stream);
     (void)result;
-    chunk.stream = stream;
     chunk.phases = NULL;
     gk_status status = climb(whole, &chunk, operands[0].data, first, gk_count(&operands[0]));
+    gk_call_end(&chunk);
     if (status != GK_OK)
         *error = chunk.error;
     return status;
@@ -332,15 +332,15 @@ static gk_status reduction_chunk(void *context, gk_stream stream, const gk_array
                                  gk_array *result, size_t first, gk_error *error) {
     const reduction *whole = context;
     gk_reduction how = whole->plan.how;
-    gk_call chunk = *whole->call;
+    gk_call chunk = gk_call_part(whole->call, stream);
     (void)result;
-    chunk.stream = stream;
     chunk.phases = NULL;
     how.first = first;
     how.length = gk_count(&operands[0]);
     how.segments = (how.length + how.segment - 1) / how.segment;
     how.stage = GK_REDUCE_PARTIAL;
     gk_status status = launch(whole, &chunk, &how, how.segments, operands);
+    gk_call_end(&chunk);
     if (status != GK_OK)
         *error = chunk.error;
     return status;
@@ -411,12 +411,11 @@ typedef struct panels {
 } panels;
 
 static gk_status run_panel(panels *of, const gk_array *part, uint64_t reduced) {
-    gk_call call = *of->call; /* what a panel takes is given back at its end */
+    gk_call call = gk_call_part(of->call, of->call->stream);
     gk_array there = *part, result = {.dtype = of->result, .data = of->next};
     gk_reduce_plan plan = of->plan;
     if (gk_interrupted(call.interruption, &of->call->error))
         return GK_INTERRUPTED;
-    call.temporary_count = 0;
     there.place = GK_DEVICE;
     there.swapped = false;
     gk_make_contiguous(&there);

@@ -247,30 +247,19 @@ gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void *
     return perform(call, row, launch_work, &launch);
 }
 
-/* With its workspace, where it has one. */
-static gk_status launch_prepared(gk_call *call, const gk_row *row, gk_prepared *prepared,
-                                 size_t zeroed) {
-    gk_status status = gk_call_zero(call, prepared->workspace, zeroed);
-    if (status == GK_OK)
-        status = blame(call, row->prepare(call->backend, prepared, &call->error));
-    if (status != GK_OK)
-        return status;
-    return gk_call_launch(call, row, prepared->blocks, prepared->arguments);
-}
-
 gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem) {
-    gk_backend *backend = call->backend;
     gk_prepared prepared = {.problem = problem};
     gk_room room = row->workspace ? row->workspace(problem) : (gk_room){0};
     gk_status status = GK_OK;
     if (room.bytes > 0)
-        status = allocate(call, backend->allocate, room.bytes, &prepared.workspace);
+        status = gk_call_temporary(call, room.bytes, &prepared.workspace);
+    if (status == GK_OK)
+        status = gk_call_zero(call, prepared.workspace, room.zeroed);
+    if (status == GK_OK)
+        status = blame(call, row->prepare(call->backend, &prepared, &call->error));
     if (status != GK_OK)
         return status;
-    status = launch_prepared(call, row, &prepared, room.zeroed);
-    if (prepared.workspace)
-        backend->release(backend, prepared.workspace, call->stream);
-    return status;
+    return gk_call_launch(call, row, prepared.blocks, prepared.arguments);
 }
 
 gk_status gk_call_gemm(gk_call *call, const gk_row *row, gk_gemm gemm) {

@@ -4,9 +4,12 @@
     python benchmarks/beside.py old-site new-site results/beside.json results/beside.md
 
 Each build runs in a process of its own on the same GPU. Round by round both measure every case,
-in random order, and a ratio is taken of each pair; a time is the median of a build's rounds, the
-interval that of the median of the ratios. Device times are events around calls one after another,
-so small arrays are in the L2 cache: what is compared is two builds, not a build with the memory.
+in random order, and a ratio is taken of each round. What stays for a process's life (where its
+memory lies, which core it runs on) would look like a difference of the builds, so it is done with
+several pairs of processes, each build started first in turn: the ratio is the median of the pairs'
+medians, the interval reaches from the least of them to the greatest. Device times are events around
+calls one after another, so small arrays are in the L2 cache: what is compared is two builds, not a
+build with the memory.
 """
 
 import json
@@ -19,10 +22,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpukern.bench.model.intervals import Figure, ratio
 from gpukern.text.units import seconds
 
-ROUNDS = 15
+PAIRS = 4  # of processes
+ROUNDS = 4  # of each pair
 SAME = 0.01  # of a ratio: what two builds of one source may differ by
 
 WORKER = """
@@ -34,9 +37,10 @@ rng = np.random.default_rng(3)
 WHOLE = ("int8", "uint8", "int32", "int64")
 
 def array(shape, dtype):
+    few = 1000003  # again and again: drawing them all would take longer than what is measured
     if dtype in WHOLE:
-        return rng.integers(0, 100, shape).astype(dtype)
-    return rng.standard_normal(shape).astype(dtype)
+        return np.resize(rng.integers(0, 100, few).astype(dtype), shape)
+    return np.resize(rng.standard_normal(few).astype(dtype), shape)
 
 def operands(op, shape, dtype):
     two = ("add", "multiply", "divide", "maximum", "dot")
@@ -175,49 +179,64 @@ def ask(worker: "subprocess.Popen[str]", case: list[Any]) -> float:
     return float(said)
 
 
-def measure(workers: list["subprocess.Popen[str]"], case: list[Any]) -> list[list[float]]:
-    """The seconds of each build, round by round."""
-    taken: list[list[float]] = [[], []]
-    for _ in range(ROUNDS):
-        for which in random.sample((0, 1), 2):
-            taken[which].append(ask(workers[which], case))
+def measure_pair(sites: list[str], first: int, cases: list[list[Any]]) -> list[list[list[float]]]:
+    """The seconds of each case, build by build, round by round, by a new process of each build."""
+    workers: dict[int, subprocess.Popen[str]] = {}
+    for which in (first, 1 - first):
+        workers[which] = start(sites[which])
+        ask(workers[which], cases[0])
+    taken: list[list[list[float]]] = [[[], []] for _ in cases]
+    for case, builds in zip(cases, taken, strict=True):
+        for _ in range(ROUNDS):
+            for which in random.sample((0, 1), 2):
+                builds[which].append(ask(workers[which], case))
+    for worker in workers.values():
+        worker.kill()
+        worker.wait()
     return taken
 
 
-def line_of(case: list[Any], taken: list[list[float]], found: Figure) -> str:
+def ratios(pairs: list[list[list[float]]]) -> list[float]:
+    """Of each pair of processes the median of its rounds' ratios, the least first."""
+    return sorted(
+        statistics.median(old / new for old, new in zip(*builds, strict=True)) for builds in pairs
+    )
+
+
+def line_of(case: list[Any], pairs: list[list[list[float]]]) -> str:
     """A line of the table."""
     kind, op, shape, dtype, options = case
+    found = ratios(pairs)
     verdict = "same"
-    if found.low > 1 + SAME:
+    if found[0] > 1 + SAME:
         verdict = "faster"
-    if found.high < 1 - SAME:
+    if found[-1] < 1 - SAME:
         verdict = "SLOWER"
     named = ", ".join(f"{key} {value}" for key, value in options.items())
     size = "x".join(map(str, shape))
-    old, new = (statistics.median(one) for one in taken)
+    old, new = (
+        statistics.median(time for builds in pairs for time in builds[which]) for which in (0, 1)
+    )
     return (
         f"| {kind} | {op} {size} {dtype}{' ' + named if named else ''} | {seconds(old)} | "
-        f"{seconds(new)} | {found.value:.3f}x | {found.low:.3f}..{found.high:.3f} | {verdict} |"
+        f"{seconds(new)} | {statistics.median(found):.3f}x | {found[0]:.3f}..{found[-1]:.3f} | "
+        f"{verdict} |"
     )
 
 
 def main(arguments: list[str]) -> int:
     if len(arguments) != 4:
         sys.exit(__doc__)
-    workers = [start(site) for site in arguments[:2]]
+    cases = [*device_cases(), *other_cases()]
+    taken = [measure_pair(arguments[:2], number % 2, cases) for number in range(PAIRS)]
     lines = ["| | work | before | now | ratio | interval | |", "|---|---|---|---|---|---|---|"]
     stored = []
-    for case in [*device_cases(), *other_cases()]:
-        taken = measure(workers, case)
-        found = ratio(*taken)
-        assert found
-        lines.append(line_of(case, taken, found))
-        stored.append({"case": case, "before": taken[0], "now": taken[1]})
-        print(lines[-1], flush=True)
-    Path(arguments[2]).write_text(json.dumps(stored, indent=1))
+    for case, *pairs in zip(cases, *taken, strict=True):
+        lines.append(line_of(case, pairs))
+        stored.append({"case": case, "pairs": pairs})
+    print("\n".join(lines))
+    Path(arguments[2]).write_text("[\n" + ",\n".join(map(json.dumps, stored)) + "\n]\n")
     Path(arguments[3]).write_text("\n".join(lines) + "\n")
-    for worker in workers:
-        worker.kill()
     return int(any("SLOWER" in line for line in lines))
 
 

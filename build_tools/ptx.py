@@ -106,6 +106,17 @@ def _with_what_it_needs(
     return "".join(statements[index].text for index in sorted(needed))
 
 
+def without_local_memory(modules: Mapping[str, str], source: str) -> None:
+    """Stop at a kernel that spills: as slow as the arrays themselves, and no result shows it."""
+    for name, text in modules.items():
+        if re.search(r"^\s*\.local\b", text, re.MULTILINE):
+            stop(
+                f"{name} of {source} keeps a variable in local memory, which is the GPU's DRAM: "
+                "index arrays by constants and in unrolled loops alone, and take the address of no "
+                "parameter"
+            )
+
+
 # ---- packing ----
 
 
@@ -115,6 +126,7 @@ class PackStep(Step):
     def make(self, output: Path) -> list[str]:
         """Compress every kernel, as an image that the driver unpacks."""
         modules = split((ROOT / self.source).read_text(encoding="utf-8"))
+        without_local_memory(modules, self.source)
         images = {}
         with tempfile.TemporaryDirectory() as folder:
             module, image = Path(folder, "kernel.ptx"), Path(folder, "kernel.fatbin")

@@ -672,6 +672,14 @@ def test_a_build_that_fails_ends_in_one_sentence(project, tmp_path):
     assert not (tmp_path / "tree/python/gpukern/_core.abi3.so").exists()
 
 
+def test_a_kernel_in_local_memory_is_refused(project, tmp_path):
+    spilling = KERNELS.replace("gk_a() { ret", "gk_a() {\n\t.local .align 8 .b8 \tdepot[16];\n ret")
+    edit(tmp_path / "tree/cuda/two.cu", spilling)
+    done, _ = project(GPUKERN_ARCHS="80")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("gpukern: gk_a of build/gpukern/kernels/80/two.ptx keeps a variable in ")
+
+
 def test_two_files_of_one_name_in_c_are_refused(project, tmp_path):
     edit(tmp_path / "tree/cuda/matmul_01_naive.cu", KERNELS)
     done, _ = project(GPUKERN_ARCHS="80")

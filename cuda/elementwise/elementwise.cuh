@@ -91,7 +91,7 @@ template <typename OP, typename T, int WIDTH> struct gk_gathered {
         const char *from = (const char *)terms.data[k] + offset;
         if (terms.repeated >> k & 1) {
             T same[WIDTH];
-            same[0] = gk_read<T>(terms.data[k] ? from : (const char *)&terms.value[k]);
+            same[0] = terms.data[k] ? gk_read<T>(from) : gk_read<T>(&terms.value[k]);
 #pragma unroll
             for (int i = 1; i < WIDTH; i++)
                 same[i] = same[0];

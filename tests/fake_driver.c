@@ -6,6 +6,7 @@
      FAKE_MACHINE_CODE=n  what loading an image with machine code returns
      FAKE_LAUNCH=n      what a launch returns               FAKE_MEMORY=n    bytes of the device
      FAKE_FAULT=n       what every call returns from the first one that waits for a kernel
+     FAKE_MAP=n         what asking where kernels see pinned memory returns
      FAKE_PAUSE=file    cuInit makes the file and goes on when it is gone
    A symbol is made missing by compiling with -Dname=absent_name. */
 #include <pthread.h>
@@ -44,6 +45,7 @@ static const struct {
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
     {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when capturing"},
     {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "a legacy stream and a capturing blocking one"},
+    {801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
     {802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"},
     {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "driver and kernel module disagree"},
     {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
@@ -536,6 +538,12 @@ result cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags) {
 result cuMemHostUnregister(void *memory) {
     (void)memory;
     return sticky;
+}
+
+result cuMemHostGetDevicePointer_v2(pointer *mapped, void *memory, unsigned flags) {
+    (void)flags;
+    *mapped = (pointer)memory;
+    return sticky ? sticky : (result)setting("FAKE_MAP", OK);
 }
 
 /* Every stream is over at once, so one handle does for all. */

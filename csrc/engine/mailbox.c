@@ -45,9 +45,13 @@ static bool make(gk_mailboxes *mailboxes, gk_backend *backend) {
     if (mailboxes->memory)
         return true;
     mailboxes->memory = gk_pool_take(mailboxes->pool, (size_t)MAILBOXES * GK_MAILBOX_BYTES);
-    bool made = mailboxes->memory != NULL;
+    void *mapped = NULL;
+    bool made =
+        mailboxes->memory && backend->map(backend, mailboxes->memory, &mapped, &ignored) == GK_OK;
     for (int i = 0; i < MAILBOXES && made; i++) {
-        mailboxes->boxes[i].memory = mailboxes->memory + (size_t)i * GK_MAILBOX_BYTES;
+        size_t offset = (size_t)i * GK_MAILBOX_BYTES;
+        mailboxes->boxes[i].memory = mailboxes->memory + offset;
+        mailboxes->boxes[i].mapped = (char *)mapped + offset;
         made = backend->stream_new(backend, &mailboxes->boxes[i].stream, &ignored) == GK_OK;
     }
     if (!made)

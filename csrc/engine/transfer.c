@@ -41,14 +41,13 @@ void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array 
     }
 }
 
-char *gk_mapped_view(gk_array *view, char *memory) {
+size_t gk_mapped_view(gk_array *view, char *mapped) {
     size_t bytes = gk_bytes(view);
-    view->data = memory;
+    view->data = mapped;
     view->place = GK_DEVICE;
     view->swapped = false;
     gk_make_contiguous(view);
-    return memory +
-           (bytes + GK_MAILBOX_ALIGNMENT - 1) / GK_MAILBOX_ALIGNMENT * GK_MAILBOX_ALIGNMENT;
+    return (bytes + GK_MAILBOX_ALIGNMENT - 1) / GK_MAILBOX_ALIGNMENT * GK_MAILBOX_ALIGNMENT;
 }
 
 gk_status gk_call_flow(gk_call *call, gk_flow *flow) {

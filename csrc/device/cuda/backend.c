@@ -311,6 +311,7 @@ static const gk_backend functions = {
     .start_copy_in = gk_cuda_start_copy_in,
     .start_copy_out = gk_cuda_start_copy_out,
     .pin = gk_cuda_pin,
+    .map = gk_cuda_map,
     .unpin = gk_cuda_unpin,
     .event_new = cuda_event_new,
     .event_free = cuda_event_free,

@@ -49,6 +49,7 @@
     X(cuMemcpyDtoDAsync) \
     X(cuMemHostRegister) \
     X(cuMemHostUnregister) \
+    X(cuMemHostGetDevicePointer) \
     X(cuStreamCreate) \
     X(cuStreamDestroy) \
     X(cuStreamSynchronize) \

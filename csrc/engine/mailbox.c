@@ -71,6 +71,16 @@ static void lock(gk_mailboxes *mailboxes) {
         mailboxes->boxes[i].taken = false;
 }
 
+void gk_mailboxes_trim(gk_mailboxes *mailboxes, gk_backend *backend) {
+    bool idle = true;
+    lock(mailboxes);
+    for (int i = 0; i < MAILBOXES; i++)
+        idle = idle && !mailboxes->boxes[i].taken;
+    if (idle)
+        discard(mailboxes, backend);
+    gk_lock_give(&mailboxes->lock);
+}
+
 gk_mailbox *gk_mailbox_take(gk_mailboxes *mailboxes, gk_backend *backend) {
     gk_mailbox *found = NULL;
     lock(mailboxes);

@@ -20,6 +20,9 @@ typedef struct gk_mailbox {
 gk_mailboxes *gk_mailboxes_new(gk_pool *pool);
 void gk_mailboxes_free(gk_mailboxes *mailboxes, gk_backend *backend);
 
+/* Give memory and streams back until the next gk_mailbox_take, if none is taken. */
+void gk_mailboxes_trim(gk_mailboxes *mailboxes, gk_backend *backend);
+
 /* One for this call alone, or NULL where all are taken, or none could be made: kernels of
    this device may not reach the host's memory. */
 gk_mailbox *gk_mailbox_take(gk_mailboxes *mailboxes, gk_backend *backend);

@@ -337,8 +337,7 @@ gk_status gk_backend_cuda_open(gk_backend **backend, int ordinal, gk_locator loc
     cuda->base.ordinal = ordinal;
     cuda->locate = locate;
     cuda->locate_context = context;
-    pthread_mutex_init(&cuda->lock, NULL);
-    pthread_mutex_init(&cuda->cublas_lock, NULL);
+    cuda->lock = cuda->cublas_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     gk_status status = start(cuda, error);
     if (status != GK_OK) {
         cuda_close(&cuda->base);

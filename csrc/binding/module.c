@@ -312,7 +312,8 @@ static PyMethodDef methods[] = {
      "release_memory($module)\n--\n\n"
      "Give the memory that is kept for later calls back to the system: device memory that no\n"
      "array uses, once the device is done with it, pinned host memory that no result lives in,\n"
-     "and the buffers that NumPy arrays pass through. For a process that others share the GPU with; later calls ask for memory anew."},
+     "and the buffers that NumPy arrays pass through. For a process that others share the GPU\n"
+     "with; later calls ask for memory anew."},
     {"backend", backend, METH_NOARGS,
      "backend($module)\n--\n\n'cuda' or 'sim': what runs the kernels of this process."},
     {"simulator_reason", simulator_reason, METH_NOARGS,

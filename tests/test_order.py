@@ -72,6 +72,12 @@ for use in (lambda: gk.add(pinned, ones), lambda: gk.sum(pinned), lambda: gk.to_
     gk.synchronize()
 pinned = gk.add(long, ones)
 assert (gk.add(pinned, ones, out=pinned) == long + 2).all()
+pinned = gk.add(long, ones)
+launches = sum(step[0] == "l" for step in steps(lambda: gk.sum(pinned)))
+fail("cuLaunchKernel", 701, launches - 1)  # after the last chunk
+assert failure(gk.sum, pinned)[0] == "CudaError"
+pinned[:] = -1
+gk.synchronize()
 """)
 
 
@@ -306,10 +312,14 @@ LEAKS = {
     "copies that fail": 'fail("cuMemcpyHtoDAsync_v2", 1, 3); failure(gk.add, long, ones)',
     "launches that fail": 'fail("cuLaunchKernel", 701, 1); failure(gk.matmul, *matrices(2100, 130, '
     '520), variant="naive")',
-    "events that fail": 'fail("cuEventCreate", 2); failure(gk.matmul, *matrices(2100, 130, 520))',
+    "events that fail": """fail("cuEventCreate", 2)
+    assert failure(gk.matmul, *matrices(2100, 130, 520), variant="naive")[0] == "none"
+    fail("cuEventCreate", 2)
+    name, _ = failure(gk.Event().record)
+    assert name == "MemoryError" """,
     "streams that fail": """gk.release_memory()
     fail("cuStreamCreate", 2, 1)
-    failure(gk.add, long, ones)
+    assert (gk.add(long, ones) == long + 1).all(), "by another way"
     gk.add(long, ones); gk.add(a, a)""",
     "pinning that fails": """gk.release_memory()
     fail("cuMemHostRegister_v2", 2)

@@ -99,6 +99,9 @@ with gk.limits(pinned_memory={(1 << 30) if pinned else (49 << 20)}):
     for limit in (0, 1 << 20, 150_000):
         with gk.limits(device_memory=limit):
             assert (gk.matmul(x, y, variant="naive") == x @ y).all(), limit
+    row, wide = matrices(1, 16, 300_000)
+    with gk.limits(device_memory=4 << 20):  # several panels of B, each result in one piece
+        assert (gk.matmul(row, wide, variant="naive") == row @ wide).all()
     tall = x[:, :1] @ y[:1, :1]
     assert (gk.matmul(x[:, :1].copy(), y[:1, :1].copy(), variant="naive") == tall).all()
 """)
@@ -279,13 +282,14 @@ for before in range(12):
     driver.fake_heal()
     assert CALLS["{call}"]()
     assert _core.live_bytes() == 0
-if {times} == 1 and "{call}" == "along":
-    gk.release_memory()
-    fail("cuMemAllocFromPoolAsync", 2, 0, 2)
-    fail("cuMemAlloc_v2", 2, 0, 1)
-    assert CALLS["along"](), "half of it at a time"
 """
     )
+
+
+@pytest.mark.parametrize("call", ["add", "sum", "along", "matmul", "small"])
+def test_arrays_larger_than_the_device(right, call):
+    """Too small for the staging buffers as well."""
+    right(SHORT + f'assert CALLS["{call}"]() and _core.live_bytes() == 0', FAKE_MEMORY=3 << 20)
 
 
 def test_a_device_that_stays_full(on_fake):
@@ -349,6 +353,44 @@ for _ in range(8): cycle()
 assert live() == before, (live(), before)
 assert _core.live_bytes() == bytes_before
 """)
+
+
+def test_a_process_gives_back_all_at_its_end(right):
+    right(
+        """
+event = gk.Event()
+event.record()
+gk.add(long, ones); gk.add(a, a); gk.matmul(*matrices(2100, 130, 520), variant="naive")
+kept = gk.add(gk.to_device(long), ones, stream=1001)
+assert sum(live().values()) > 10
+""",
+        FAKE_EXIT=1,
+    )
+
+
+def test_a_call_leaves_the_context_of_the_thread_as_it_was(right):
+    right(
+        """
+def current():
+    context = ctypes.c_void_p()
+    driver.cuCtxGetCurrent(ctypes.byref(context))
+    return context.value
+def calls():
+    there = gk.to_device(long)
+    gk.add(there, ones), gk.add(long, ones), gk.add(a, a), gk.sum(there), there.to_host()
+    failure(gk.empty, 1 << 40)
+    gk.Event().record()
+    gk.release_memory()
+calls()
+assert current() is None
+other = ctypes.c_void_p()
+driver.cuDevicePrimaryCtxRetain(ctypes.byref(other), 1)
+driver.cuCtxPushCurrent_v2(other)
+calls()
+assert current() == other.value
+""",
+        FAKE_DEVICES=2,
+    )
 
 
 def test_two_threads_record_a_new_event_at_once(right):

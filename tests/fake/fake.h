@@ -10,10 +10,13 @@
      FAKE_FAULT=n       what every call returns from the first one that waits for a kernel
      FAKE_POOL=n        how far the pool can grow; a real one grows by 32 MiB at the least
      FAKE_HOST_POINTERS=0  kernels see pinned memory elsewhere than the host, as under WSL 2
-     FAKE_MAPS=0        kernels do not see pinned memory    FAKE_SLOW_EVENTS=n  microseconds to make
-   one FAKE_PAUSE=file    cuInit makes the file and goes on when it is gone A test calls fake_fail
-   to have a function fail some times, and fake_live to count what lives. A symbol is made missing
-   by compiling with -Dname=absent_name. */
+     FAKE_MAPS=0        kernels do not see pinned memory
+     FAKE_SLOW_EVENTS=n microseconds that making one takes
+     FAKE_EXIT=1        what lives when the process ends is written to stderr
+     FAKE_PAUSE=file    cuInit makes the file and goes on when it is gone
+
+   A test calls fake_fail to have a function fail some times, and fake_live to count what lives. A
+   symbol is made missing by compiling with -Dname=absent_name. */
 #ifndef GK_TESTS_FAKE_H
 #define GK_TESTS_FAKE_H
 

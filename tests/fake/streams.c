@@ -22,14 +22,21 @@ void fake_note(char what, handle stream) {
 
 /* One stream at a time is captured, from fake_capture(stream) to fake_capture(NULL); its graph
    lives until fake_graph_gone(). */
-enum { OBJECTS = 4096 };
+enum { OBJECTS = 64 };
 static handle captured;
 static int is_blocking, graph;
-static struct {
-    void (*gone)(void *);
+static struct user_object {
+    void (*gone)(void *); /* NULL: there is none in this place */
     void *data;
-} owned[OBJECTS];
-static int owned_count;
+    int is_of_graph;
+} objects[OBJECTS];
+
+static void end_object(struct user_object *object) {
+    void (*gone)(void *) = object->gone;
+    object->gone = NULL;
+    gone(object->data);
+    fake_count("objects", -1);
+}
 
 void fake_capture(handle stream, int blocking) {
     captured = stream;
@@ -37,11 +44,9 @@ void fake_capture(handle stream, int blocking) {
 }
 
 void fake_graph_gone(void) {
-    while (owned_count > 0) {
-        owned_count--;
-        owned[owned_count].gone(owned[owned_count].data);
-        fake_count("objects", -1);
-    }
+    for (int i = 0; i < OBJECTS; i++)
+        if (objects[i].gone && objects[i].is_of_graph)
+            end_object(&objects[i]);
 }
 
 int fake_is_captured(handle stream) {
@@ -69,27 +74,32 @@ result cuStreamGetCaptureInfo_v3(handle stream, int *status, uint64_t *id, handl
 result cuUserObjectCreate(handle *object, void *data, void (*gone)(void *), unsigned references,
                           unsigned flags) {
     FAKE_ENTER();
-    if (references != 1 || flags != 1 || owned_count == OBJECTS)
+    int i = 0;
+    while (i < OBJECTS && objects[i].gone)
+        i++;
+    if (i == OBJECTS)
+        fake_violation("%s: there are %d objects: are they ever released?", __func__, OBJECTS);
+    if (references != 1 || flags != 1)
         return INVALID_VALUE;
-    owned[owned_count].gone = gone;
-    owned[owned_count].data = data;
-    *object = &owned[owned_count++];
+    objects[i] = (struct user_object){gone, data, 0};
+    *object = &objects[i];
     fake_count("objects", 1);
     return OK;
 }
 
 result cuUserObjectRelease(handle object, unsigned count) {
-    (void)object, (void)count;
-    owned_count--;
-    owned[owned_count].gone(owned[owned_count].data);
-    fake_count("objects", -1);
+    if (count != 1)
+        return INVALID_VALUE;
+    end_object(object);
     return OK;
 }
 
 result cuGraphRetainUserObject(handle of, handle object, unsigned count, unsigned flags) {
-    (void)object;
     FAKE_ENTER();
-    return of == &graph && count == 1 && flags == 1 ? OK : INVALID_VALUE;
+    if (of != &graph || count != 1 || flags != 1)
+        return INVALID_VALUE;
+    ((struct user_object *)object)->is_of_graph = 1;
+    return OK;
 }
 
 result cuThreadExchangeStreamCaptureMode(int *mode) {

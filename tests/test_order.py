@@ -238,6 +238,23 @@ assert kind == "ValueError" and "is not device memory" in sentence, sentence
 """)
 
 
+def test_foreign_memory_of_another_device_is_refused(right):
+    right(
+        """
+class Foreign:
+    def __init__(self, array):
+        self.kept = array
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+with gk.device(1):
+    there = Foreign(gk.empty(100))
+    gk.add(there, 1.0)
+kind, sentence = failure(gk.add, there, 1.0)
+assert kind == "ValueError" and "device 1" in sentence and "device 0" in sentence, sentence
+""",
+        FAKE_DEVICES=2,
+    )
+
+
 # --- memory that runs out ---------------------------------------------------------------------
 
 
@@ -362,6 +379,8 @@ event = gk.Event()
 event.record()
 gk.add(long, ones); gk.add(a, a); gk.matmul(*matrices(2100, 130, 520), variant="naive")
 kept = gk.add(gk.to_device(long), ones, stream=1001)
+lasting = gk.add(long, ones)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(lasting))  # lives longer than gpukern
 assert sum(live().values()) > 10
 """,
         FAKE_EXIT=1,

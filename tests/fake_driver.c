@@ -510,6 +510,12 @@ result cuMemcpyDtoDAsync_v2(pointer to, pointer from, size_t bytes, handle strea
     return sticky;
 }
 
+result cuMemcpyPeerAsync(pointer to, handle there, pointer from, handle here, size_t bytes,
+                         handle stream) {
+    (void)there, (void)here;
+    return cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
+}
+
 result cuPointerGetAttributes(unsigned count, const int *attributes, void **values,
                               pointer address) {
     pthread_mutex_lock(&lock);

@@ -45,6 +45,13 @@ static int event_traverse(PyObject *object, visitproc visit, void *arg) {
     return 0;
 }
 
+/* On the event's device, which is the one that the thread had chosen when it was first recorded. */
+static int begin_at(event_object *self, gk_call *call, const char *operation) {
+    int ordinal =
+        self->device ? self->device->backend->ordinal : gk_engine_current(self->state->engine);
+    return gk_begin_on(self->state, call, ordinal, operation);
+}
+
 static PyObject *event_record(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
                               PyObject *keywords) {
     static const char *const names[] = {"stream", NULL};
@@ -56,13 +63,8 @@ static PyObject *event_record(PyObject *object, PyObject *const *arguments, Py_s
     PyObject *value;
     if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
         gk_stream_from_object("Event.record", value, &stream) < 0 ||
-        gk_begin(self->state, &call, "Event.record") < 0)
+        begin_at(self, &call, "Event.record") < 0)
         return NULL;
-    if (self->device && self->device != call.device) {
-        PyErr_Format(PyExc_ValueError, "Event.record: the event belongs to device %d",
-                     self->device->backend->ordinal);
-        return NULL;
-    }
     self->device = call.device;
     Py_BEGIN_ALLOW_THREADS;
     if (!self->event)
@@ -84,7 +86,14 @@ static PyObject *seconds_between(event_object *from, event_object *to, const cha
                      operation);
         return NULL;
     }
-    if (gk_begin(to->state, &call, operation) < 0)
+    if (from->device != to->device) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: earlier was recorded on device %d, this event on device %d, and their "
+                     "clocks differ",
+                     operation, from->device->backend->ordinal, to->device->backend->ordinal);
+        return NULL;
+    }
+    if (begin_at(to, &call, operation) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     status = call.backend->elapsed(call.backend, from->event, to->event, &seconds, &call.error);

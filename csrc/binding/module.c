@@ -34,7 +34,7 @@ static PyObject *to_device(PyObject *module, gk_arguments arguments, Py_ssize_t 
     PyObject *values[2];
     if (gk_parse(&signature, arguments, count, keywords, values) < 0)
         return NULL;
-    return gk_device_array_copy(state_of(module), values[0], values[1]);
+    return gk_to_device(state_of(module), values[0], values[1]);
 }
 
 static PyObject *from_dlpack(PyObject *module, gk_arguments arguments, Py_ssize_t count,

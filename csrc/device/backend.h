@@ -87,6 +87,7 @@ typedef void (*gk_locator)(void *context, char *candidates, size_t size);
 struct gk_backend {
     const char *name;    /* "cuda" or "sim" */
     int ordinal;         /* which of the devices */
+    int devices;         /* how many there are of this kind */
     int capability;      /* compute capability, 90 for 9.0; the simulator claims 75 */
     gk_choices *choices; /* of rows, so far */
 
@@ -140,6 +141,12 @@ struct gk_backend {
     /* Whether the bytes are memory of this device, as an array handed over by others must be. A GPU
        answers for the first and the last byte, the simulator for all. */
     gk_status (*owns)(gk_backend *, const void *first, size_t bytes, gk_error *);
+    /* The number of the device of this kind whose memory that is; -1: of none that this one knows
+       of. */
+    int (*place)(gk_backend *, const void *pointer);
+    /* Bytes of another device of this kind, to where both are idle, and as it returns both are. */
+    gk_status (*copy_across)(gk_backend *, void *to, gk_backend *other, const void *from,
+                             size_t bytes, gk_error *);
     size_t (*live_bytes)(gk_backend *); /* allocated and not yet released, the device idle */
     void (*trim)(gk_backend *);         /* what is kept for later allocations, to the system */
     void (*close)(gk_backend *);

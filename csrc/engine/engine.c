@@ -121,10 +121,7 @@ bool gk_engine_choose(gk_engine *base, long ordinal) {
 /* opening -------------------------------------------------------------------------------------- */
 
 static gk_status open_simulator(int ordinal, gk_backend **backend, gk_error *error) {
-    if (ordinal != 0)
-        return gk_fail(error, GK_VALUE_ERROR, "there is no device %d: the simulator is device 0",
-                       ordinal);
-    return gk_backend_sim_open(backend, error);
+    return gk_backend_sim_open(backend, ordinal, error);
 }
 
 static gk_status open_cuda(whole_engine *engine, int ordinal, gk_backend **backend,
@@ -226,10 +223,9 @@ static gk_status open_once(whole_engine *engine, int ordinal, open_device **open
     return status;
 }
 
-gk_status gk_engine_device(gk_engine *base, gk_device **device, gk_backend **backend,
+gk_status gk_engine_device(gk_engine *base, int ordinal, gk_device **device, gk_backend **backend,
                            gk_error *error) {
     whole_engine *engine = (whole_engine *)base;
-    int ordinal = gk_engine_current(base);
     if (ordinal < 0 || ordinal >= DEVICES)
         return gk_fail(error, GK_VALUE_ERROR, "there is no device %d", ordinal);
     open_device *opened = atomic_load(&engine->devices[ordinal]);
@@ -247,10 +243,31 @@ gk_status gk_engine_device(gk_engine *base, gk_device **device, gk_backend **bac
     return GK_OK;
 }
 
-bool gk_engine_is_open(const gk_engine *base) {
+bool gk_engine_is_open(const gk_engine *base, int ordinal) {
     const whole_engine *engine = (const whole_engine *)base;
-    int ordinal = gk_engine_current(base);
     return ordinal >= 0 && ordinal < DEVICES && atomic_load(&engine->devices[ordinal]);
+}
+
+int gk_engine_devices(const gk_engine *base) {
+    const whole_engine *engine = (const whole_engine *)base;
+    for (int i = 0; i < DEVICES; i++) {
+        const open_device *opened = atomic_load(&engine->devices[i]);
+        if (opened)
+            return opened->base.backend->devices;
+    }
+    return 0;
+}
+
+int gk_engine_place(const gk_engine *base, const void *pointer) {
+    const whole_engine *engine = (const whole_engine *)base;
+    int place = -1;
+    for (int i = 0; i < DEVICES && place < 0; i++) {
+        const open_device *opened = atomic_load(&engine->devices[i]);
+        gk_backend *backend = opened ? gk_device_usable(&opened->base) : NULL;
+        if (backend)
+            place = backend->place(backend, pointer);
+    }
+    return place;
 }
 
 /* settings ------------------------------------------------------------------------------------- */
@@ -323,18 +340,14 @@ const char *gk_engine_no_gpu(const gk_engine *base) {
 }
 
 int gk_device_count(const gk_device *device) {
-    gk_driver_report report;
-    if (!is_cuda(device->backend))
-        return 1;
-    gk_cuda_report(&report);
-    return report.devices;
+    return device->backend->devices;
 }
 
 gk_status gk_device_describe(const gk_device *device, int ordinal, gk_device_summary *summary,
                              gk_attribute_visitor visit, void *context, gk_error *error) {
     if (is_cuda(device->backend))
         return gk_cuda_describe(ordinal, summary, visit, context, error);
-    gk_backend_sim_describe(summary, visit, context);
+    gk_backend_sim_describe(ordinal, summary, visit, context);
     return GK_OK;
 }
 

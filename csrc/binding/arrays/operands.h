@@ -18,6 +18,10 @@ void gk_drop_operands(PyObject **keepers, int count);
 int gk_take_bound(gk_state *state, gk_call *call, const char *name, PyObject *object,
                   gk_dtype dtype, gk_bound *bound);
 
+/* The device that a call on these arrays runs on: that of the first which is in device memory (out
+   may be NULL), or the one that the thread has chosen. -1: raised. */
+int gk_device_of(gk_state *state, PyObject *const *objects, int count, PyObject *out);
+
 /* Whether the object is something that an operation takes. */
 bool gk_is_operand(gk_state *state, PyObject *object);
 

@@ -285,7 +285,9 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
     if (status != GK_OK)
         return status;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver);
-    CUresult result = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);
+    CUresult result = cuda->driver.cuDeviceGetCount(&cuda->base.devices);
+    if (result == CUDA_SUCCESS)
+        result = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);
     if (result == CUDA_SUCCESS)
         GK_IN_CONTEXT(cuda, result, make_pool(cuda));
     gk_restrict(&cuda->driver, mode);
@@ -322,6 +324,8 @@ static const gk_backend functions = {
     .synchronize = cuda_synchronize,
     .holds = cuda_holds,
     .owns = gk_cuda_owns,
+    .place = gk_cuda_place,
+    .copy_across = gk_cuda_copy_across,
     .live_bytes = gk_cuda_live_bytes,
     .trim = gk_cuda_trim,
     .close = cuda_close,

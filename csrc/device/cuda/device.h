@@ -89,6 +89,9 @@ gk_status gk_cuda_copy_within(gk_backend *base, void *to, const void *from, size
 gk_status gk_cuda_pin(gk_backend *base, void *host, size_t bytes, gk_error *error);
 void gk_cuda_unpin(gk_backend *base, void *host);
 gk_status gk_cuda_owns(gk_backend *base, const void *first, size_t bytes, gk_error *error);
+int gk_cuda_place(gk_backend *base, const void *pointer);
+gk_status gk_cuda_copy_across(gk_backend *base, void *to, gk_backend *other, const void *from,
+                              size_t bytes, gk_error *error);
 size_t gk_cuda_live_bytes(gk_backend *base);
 void gk_cuda_trim(gk_backend *base);
 

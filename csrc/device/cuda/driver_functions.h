@@ -45,6 +45,7 @@
     X(cuMemFreeAsync) \
     X(cuMemsetD8Async) \
     X(cuMemcpyHtoDAsync) \
+    X(cuMemcpyPeerAsync) \
     X(cuMemcpyDtoHAsync) \
     X(cuMemcpyDtoDAsync) \
     X(cuMemHostRegister) \

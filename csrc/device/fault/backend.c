@@ -76,6 +76,11 @@ GK_FORWARD(synchronize, GK_CUDA_ERROR, (gk_backend * base, gk_stream stream, gk_
 GK_FORWARD(owns, GK_CUDA_ERROR,
            (gk_backend * base, const void *first, size_t bytes, gk_error *error), first, bytes)
 
+GK_FORWARD(copy_across, GK_CUDA_ERROR,
+           (gk_backend * base, void *to, gk_backend *other, const void *from, size_t bytes,
+            gk_error *error),
+           to, other, from, bytes)
+
 /* What gives back, or only answers, does not fail. */
 static void fault_release(gk_backend *base, void *device, gk_stream stream) {
     gk_faulty *faulty = (gk_faulty *)base;
@@ -108,6 +113,11 @@ static gk_status fault_holds(gk_backend *base, const gk_row *row, gk_error *erro
     return faulty->inner->holds(faulty->inner, row, error);
 }
 
+static int fault_place(gk_backend *base, const void *pointer) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    return faulty->inner->place(faulty->inner, pointer);
+}
+
 static size_t fault_live_bytes(gk_backend *base) {
     gk_faulty *faulty = (gk_faulty *)base;
     return faulty->inner->live_bytes(faulty->inner);
@@ -122,6 +132,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
     *faulty = (gk_faulty){
         .base = {.name = inner->name,
                  .ordinal = inner->ordinal,
+                 .devices = inner->devices,
                  .capability = inner->capability,
                  .choices = inner->choices,
                  .allocate = fault_allocate,
@@ -152,6 +163,8 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .synchronize = fault_synchronize,
                  .holds = fault_holds,
                  .owns = fault_owns,
+                 .place = fault_place,
+                 .copy_across = fault_copy_across,
                  .live_bytes = fault_live_bytes,
                  .trim = fault_trim},
         .inner = inner,

@@ -18,6 +18,7 @@
 #undef GK_FAMILY
 
 enum {
+    MOST_DEVICES = 8,
     POISON = 0xff, /* fresh device memory is not zero: a NaN in every floating type */
     CANARY = 0xa5,
     ALIGNMENT = 256, /* cuMemAlloc's */
@@ -408,6 +409,23 @@ static gk_status sim_owns(gk_backend *backend, const void *first, size_t bytes, 
                    first);
 }
 
+static int sim_place(gk_backend *backend, const void *pointer) {
+    sim_backend *sim = (sim_backend *)backend;
+    lock(sim);
+    allocation *found = holder(sim, pointer, 1);
+    unlock(sim);
+    return found ? backend->ordinal : -1;
+}
+
+static gk_status sim_copy_across(gk_backend *backend, void *to, gk_backend *other, const void *from,
+                                 size_t bytes, gk_error *error) {
+    if (inside((sim_backend *)backend, to, bytes, error) ||
+        inside((sim_backend *)other, from, bytes, error))
+        return error->status;
+    memcpy(to, from, bytes);
+    return GK_OK;
+}
+
 /* The simulator keeps nothing: what is released is the system's at once. */
 static void sim_trim(gk_backend *backend) {
     (void)backend;
@@ -509,21 +527,41 @@ static const gk_backend functions = {
     .synchronize = sim_synchronize,
     .holds = sim_holds,
     .owns = sim_owns,
+    .place = sim_place,
+    .copy_across = sim_copy_across,
     .live_bytes = sim_live_bytes,
     .trim = sim_trim,
     .close = sim_close,
 };
 
-gk_status gk_backend_sim_open(gk_backend **backend, gk_error *error) {
-    uint64_t seed = 1, cores = 0, memory = 0;
+static int device_count(uint64_t asked) {
+    return asked == 0 ? 1 : asked < MOST_DEVICES ? (int)asked : MOST_DEVICES;
+}
+
+static gk_status check_ordinal(int ordinal, int devices, gk_error *error) {
+    if (ordinal < devices)
+        return GK_OK;
+    if (devices == 1)
+        return gk_fail(error, GK_VALUE_ERROR, "there is no device %d: the simulator is device 0",
+                       ordinal);
+    return gk_fail(error, GK_VALUE_ERROR, "there is no device %d: the simulator has %d", ordinal,
+                   devices);
+}
+
+gk_status gk_backend_sim_open(gk_backend **backend, int ordinal, gk_error *error) {
+    uint64_t seed = 1, cores = 0, memory = 0, devices = 1;
     if (number_from("GPUKERN_SIM_SEED", &seed, error) ||
         number_from("GPUKERN_SIM_THREADS", &cores, error) ||
+        number_from("GPUKERN_SIM_DEVICES", &devices, error) ||
+        check_ordinal(ordinal, device_count(devices), error) ||
         number_from("GPUKERN_SIM_MEMORY", &memory, error))
         return error->status;
     sim_backend *sim = calloc(1, sizeof *sim);
     if (!sim)
         return gk_fail(error, GK_MEMORY_ERROR, "out of memory for the simulator");
     sim->base = functions;
+    sim->base.ordinal = ordinal;
+    sim->base.devices = device_count(devices);
     sim->total = device_memory(memory);
     if (!gk_lock_init(&sim->lock)) {
         free(sim);
@@ -538,8 +576,9 @@ gk_status gk_backend_sim_open(gk_backend **backend, gk_error *error) {
     return GK_OK;
 }
 
-void gk_backend_sim_describe(gk_device_summary *summary, gk_attribute_visitor visit,
+void gk_backend_sim_describe(int ordinal, gk_device_summary *summary, gk_attribute_visitor visit,
                              void *context) {
+    (void)ordinal; /* they are all alike */
     gk_error ignored;
     uint64_t cores = 0, memory = 0;
     (void)number_from("GPUKERN_SIM_THREADS", &cores, &ignored);

@@ -201,6 +201,39 @@ static int is_default(handle stream) {
     return (uintptr_t)stream <= 1;
 }
 
+result cuStreamBeginCapture_v2(handle stream, int mode) {
+    (void)mode;
+    captured = stream;
+    return sticky;
+}
+
+result cuStreamEndCapture(handle stream, handle *graph) {
+    *graph = captured == stream ? &anything : NULL;
+    captured = NULL;
+    return *graph ? sticky : INVALID_VALUE;
+}
+
+result cuGraphInstantiateWithFlags(handle *executable, handle graph, unsigned long long flags) {
+    (void)graph, (void)flags;
+    *executable = &anything;
+    return sticky;
+}
+
+result cuGraphLaunch(handle executable, handle stream) {
+    (void)executable, (void)stream;
+    return sticky;
+}
+
+result cuGraphDestroy(handle graph) {
+    (void)graph;
+    return sticky;
+}
+
+result cuGraphExecDestroy(handle executable) {
+    (void)executable;
+    return sticky;
+}
+
 result cuStreamIsCapturing(handle stream, int *status) {
     *status = captured && stream == captured;
     return captured && is_blocking && is_default(stream) ? CAPTURE_IMPLICIT : sticky;

@@ -49,6 +49,8 @@ typedef struct gk_state {
     PyObject *simulator_warning;
     PyTypeObject *device_array_type;
     PyTypeObject *event_type;
+    PyTypeObject *stream_type;
+    PyTypeObject *graph_type;
     PyObject *bfloat16; /* ml_dtypes' dtype, once one has been seen or asked for; else NULL */
     PyObject *profile;  /* the list that a gpukern.profile() fills; else NULL */
     PyObject *names[GK_NAME_COUNT];

@@ -13,12 +13,17 @@ typedef struct gk_row gk_row;
 typedef struct gk_backend gk_backend;
 typedef struct gk_choices gk_choices;
 typedef struct gk_event gk_event;
+typedef struct gk_graph gk_graph;
 typedef uintptr_t gk_stream; /* a CUstream, or one of these */
 
 /* The legacy default stream is 0 to the driver; where 0 means that none is named it is 1. */
 enum { GK_LEGACY_STREAM = 1, GK_PER_THREAD_STREAM = 2 };
 enum { GK_STREAM_COUNTERS = 2048 };
 enum { GK_LEAST_CAPABILITY = 75 }; /* that gpukern runs on: 7.5, Turing */
+
+#define GK_ON_CAPTURED_STREAM                                                                      \
+    "an array is of a stream that is being captured in a CUDA graph, and the call is not on it; "  \
+    "pass that stream as stream="
 
 static inline bool gk_is_legacy(gk_stream stream) {
     return stream <= GK_LEGACY_STREAM;
@@ -135,6 +140,12 @@ struct gk_backend {
        other way round is an error. */
     gk_status (*wait)(gk_backend *, gk_stream waiting, gk_stream producer, gk_error *);
     gk_status (*synchronize)(gk_backend *, gk_stream, gk_error *); /* 0: the whole device */
+
+    /* What a stream is given between these two is not done but kept, as a graph to launch. */
+    gk_status (*capture)(gk_backend *, gk_stream, gk_error *);
+    gk_status (*capture_end)(gk_backend *, gk_stream, gk_graph **, gk_error *);
+    gk_status (*graph_launch)(gk_backend *, gk_graph *, gk_stream, gk_error *);
+    void (*graph_free)(gk_backend *, gk_graph *); /* NULL is fine */
 
     /* Whether this backend holds the kernel or library that the row needs. */
     gk_status (*holds)(gk_backend *, const gk_row *, gk_error *);

@@ -89,6 +89,12 @@ gk_status gk_cuda_copy_within(gk_backend *base, void *to, const void *from, size
 gk_status gk_cuda_pin(gk_backend *base, void *host, size_t bytes, gk_error *error);
 void gk_cuda_unpin(gk_backend *base, void *host);
 gk_status gk_cuda_owns(gk_backend *base, const void *first, size_t bytes, gk_error *error);
+gk_status gk_cuda_capture(gk_backend *base, gk_stream stream, gk_error *error);
+gk_status gk_cuda_capture_end(gk_backend *base, gk_stream stream, gk_graph **graph,
+                              gk_error *error);
+gk_status gk_cuda_graph_launch(gk_backend *base, gk_graph *graph, gk_stream stream,
+                               gk_error *error);
+void gk_cuda_graph_free(gk_backend *base, gk_graph *graph);
 int gk_cuda_place(gk_backend *base, const void *pointer);
 gk_status gk_cuda_copy_across(gk_backend *base, void *to, gk_backend *other, const void *from,
                               size_t bytes, gk_error *error);

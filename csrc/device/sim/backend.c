@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* clock_gettime */
 #include "device/sim/backend.h"
 
 #include <errno.h>

@@ -63,7 +63,7 @@ gk_status gk_queues_capture_end(gk_queues *queues, gk_stream stream, gk_graph **
 /* The steps of a graph, and what the memory keeps for it. */
 struct gk_graph {
     gk_step *first, **last;
-    void *kept; /* memory.c's */
+    void *kept; /* allocations.c's */
 };
 void gk_graph_init(gk_graph *graph);
 void gk_graph_drop_steps(gk_graph *graph);

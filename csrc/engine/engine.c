@@ -88,6 +88,7 @@ static void close_device(open_device *opened) {
         gk_pool_close(device->pool);
         device->backend->close(device->backend);
     }
+    gk_workers_free(device->workers);
     gk_owner_free(&opened->opener);
     free(opened);
 }
@@ -101,7 +102,6 @@ void gk_engine_free(gk_engine *base) {
         if (opened)
             close_device(opened);
     }
-    gk_workers_free(base->workers);
     pthread_key_delete(engine->current);
     gk_lock_free(&engine->lock);
     free(engine);
@@ -162,16 +162,13 @@ static gk_status open_backend(whole_engine *engine, int ordinal, gk_backend **ba
 }
 
 static gk_status equip(whole_engine *engine, open_device *opened, gk_error *error) {
-    gk_workers **workers = &engine->base.workers;
     gk_device *device = &opened->base;
-    if (!*workers) {
-        int cores = gk_cores();
-        *workers = gk_workers_new(cores < MOST_WORKERS ? cores : MOST_WORKERS);
-    }
-    if (*workers)
-        device->pool = gk_pool_new(device->backend, *workers, engine->base.pinned_limit);
+    int cores = gk_cores();
+    device->workers = gk_workers_new(cores < MOST_WORKERS ? cores : MOST_WORKERS);
+    if (device->workers)
+        device->pool = gk_pool_new(device->backend, device->workers, engine->base.pinned_limit);
     if (device->pool) {
-        device->pipeline = gk_pipeline_new(*workers, device->pool);
+        device->pipeline = gk_pipeline_new(device->workers, device->pool);
         device->mailboxes = gk_mailboxes_new(device->pool);
     }
     if (!device->pipeline || !device->mailboxes)

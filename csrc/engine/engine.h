@@ -19,6 +19,7 @@ typedef struct gk_mailboxes gk_mailboxes;
 /* An open device; what else it has is engine.c's. */
 typedef struct gk_device {
     gk_backend *backend;
+    gk_workers *workers; /* its own: calls on two devices do not wait for one another */
     gk_pool *pool;
     gk_pipeline *pipeline;
     gk_mailboxes *mailboxes;
@@ -26,7 +27,6 @@ typedef struct gk_device {
 
 /* What a call reads of the engine; what else it has is engine.c's. */
 typedef struct gk_engine {
-    gk_workers *workers;        /* shared by the devices */
     atomic_int strict;          /* how many gpukern.strict() blocks are open */
     atomic_size_t pinned_limit; /* bytes of pinned host memory a device */
     atomic_size_t device_limit; /* bytes of device memory that a call's arrays may take; 0: all */

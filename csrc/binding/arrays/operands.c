@@ -520,13 +520,13 @@ int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_o
     return 0;
 }
 
-int gk_finish_output(gk_state *state, gk_output *output) {
+int gk_finish_output(const gk_call *call, gk_output *output) {
     if (!output->bridge)
         return 0;
     if (PyArray_ISBYTESWAPPED((PyArrayObject *)output->object))
         return PyArray_CopyInto((PyArrayObject *)output->object, (PyArrayObject *)output->bridge);
     Py_BEGIN_ALLOW_THREADS;
-    gk_copy_host(state->engine, &output->target, &output->array);
+    gk_copy_host(call->device, &output->target, &output->array);
     Py_END_ALLOW_THREADS;
     return 0;
 }

@@ -41,7 +41,7 @@ int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array
 /* A new host array for the result. */
 int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output);
 /* What has to be done after the engine has written: -1 raised. */
-int gk_finish_output(gk_state *state, gk_output *output);
+int gk_finish_output(const gk_call *call, gk_output *output);
 void gk_drop_output(gk_output *output);
 /* A 0-d host array as the scalar that NumPy would give; steals and returns a reference. */
 PyObject *gk_as_scalar(PyObject *array);

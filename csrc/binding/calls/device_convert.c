@@ -143,7 +143,7 @@ PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out) {
         }
     }
     if (!failed)
-        failed = gk_finish_output(state, &output);
+        failed = gk_finish_output(&call, &output);
     if (!failed)
         failed = gk_profile_end(state, &call, &profiled, &self->array, 1);
     PyObject *result = failed ? NULL : Py_NewRef(output.object);

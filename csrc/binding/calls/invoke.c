@@ -88,7 +88,7 @@ static int run(gk_state *state, gk_call *call, const gk_operation *operation,
     gk_call_end(call);
     PyEval_RestoreThread(signals.thread);
     if (status == GK_OK)
-        return gk_finish_output(state, output);
+        return gk_finish_output(call, output);
     gk_raise(state, &call->error);
     return -1;
 }

@@ -21,6 +21,8 @@ from gpukern import _core
 if "GPUKERN_DEVICE" not in os.environ and _core.driver_report()["problem"] is not None:
     os.environ["GPUKERN_DEVICE"] = "sim"
 
+os.environ.setdefault("GPUKERN_SIM_DEVICES", "2")
+
 hypothesis.settings.register_profile("gpukern", deadline=None, max_examples=60, print_blob=True)
 hypothesis.settings.load_profile("gpukern")
 

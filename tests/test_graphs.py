@@ -1,5 +1,5 @@
-"""CUDA graphs: every operation captured on PyTorch's and CuPy's streams, and launched with new
-inputs. What has to happen in which order is tested without a GPU in test_streams.py."""
+"""Graphs: every operation captured on streams of ours, of PyTorch's and of CuPy's, and launched
+with new inputs. What has to happen in which order is tested without a GPU in test_streams.py."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ import gpukern as gk
 import oracle
 from arrays import DTYPES, on_gpu, random, settled
 from gpukern import _core
-
-pytestmark = pytest.mark.skipif(not on_gpu(), reason="the simulator has no CUDA graphs")
 
 SHAPE = (96, 96)
 
@@ -55,6 +53,35 @@ def variants():
 
 def small_integers(seed, shape=SHAPE):
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
+
+
+class Ours:
+    """Arrays and graphs of gpukern."""
+
+    def array(self, values):
+        return gk.to_device(values)
+
+    def fill(self, array, values):
+        gk.multiply(values, 1.0, out=array)
+        gk.synchronize()
+
+    def read(self, array):
+        return array.to_host()
+
+    def capture(self, work):
+        stream = gk.Stream()
+        gk.synchronize()
+        stream.begin_capture()
+        try:
+            result = work(stream)
+        finally:
+            graph = stream.end_capture()
+
+        def launch():
+            graph.launch()
+            stream.synchronize()
+
+        return result, launch
 
 
 class Torch:
@@ -119,9 +146,19 @@ class Cupy:
         return result, launch
 
 
-@pytest.fixture(params=["torch", "cupy", "cupy non-blocking"])
+LIBRARIES = {
+    "gpukern": Ours,
+    "torch": Torch,
+    "cupy": lambda: Cupy(False),
+    "cupy non-blocking": lambda: Cupy(True),
+}
+
+
+@pytest.fixture(params=LIBRARIES if on_gpu() else ["gpukern"])
 def library(request):
-    return Torch() if request.param == "torch" else Cupy("non" in request.param)
+    made = LIBRARIES[request.param]()
+    made.name = request.param
+    return made
 
 
 @pytest.mark.parametrize(("op", "variant"), variants())
@@ -177,8 +214,8 @@ def test_the_first_call_of_all_may_be_captured(library, script, request):
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-from test_graphs import Torch, Cupy, small_integers, gk
-library = Torch() if sys.argv[2] == "torch" else Cupy(sys.argv[2] == "True")
+from test_graphs import LIBRARIES, small_integers, gk
+library = LIBRARIES[sys.argv[2]]()
 a, b = small_integers(1), small_integers(2)
 x, y = library.array(a), library.array(b)
 def work(stream):
@@ -188,8 +225,7 @@ launch()
 for got, want in zip(results, (a @ b, a.sum(), a + b)):
     np.testing.assert_array_equal(got.to_host(), want)
 """
-    kind = "torch" if isinstance(library, Torch) else str(library.non_blocking)
-    run = script(code, str(request.path.parent), kind)
+    run = script(code, str(request.path.parent), library.name)
     assert run.returncode == 0, run.stderr
 
 
@@ -251,7 +287,7 @@ def test_host_arrays_are_refused_and_the_capture_goes_on(library):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_products_of_other_dtypes(dtype):
-    library = Torch()
+    library = Ours()
     a = random(SHAPE, DTYPES[dtype], 1)
     device = gk.to_device(a)
     result, launch = library.capture(lambda stream: gk.matmul(device, device, stream=stream))

@@ -12,7 +12,7 @@ pytestmark = NEEDS_FAKE
 HELPERS = """
 import gc, threading
 driver = ctypes.CDLL("libcuda.so.1")
-KINDS = ("streams", "events", "modules", "objects", "pinned", "pools")
+KINDS = ("streams", "events", "modules", "objects", "pinned", "pools", "graphs", "executables")
 def live():
     gc.collect()
     return {kind: driver.fake_live(kind.encode()) for kind in KINDS}
@@ -248,8 +248,10 @@ class Foreign:
 with gk.device(1):
     there = Foreign(gk.empty(100))
     gk.add(there, 1.0)
-kind, sentence = failure(gk.add, there, 1.0)
-assert kind == "ValueError" and "device 1" in sentence and "device 0" in sentence, sentence
+here = gk.to_device(np.ones(100, np.float32))
+for operands in ((there, here), (here, there)):
+    kind, sentence = failure(gk.add, *operands)
+    assert kind == "ValueError" and "device 1" in sentence and "device 0" in sentence, sentence
 """,
         FAKE_DEVICES=2,
     )

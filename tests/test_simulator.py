@@ -61,7 +61,7 @@ def build(folder: Path, c_flags: list[str], body_flags: list[str], link: list[st
     (folder / "gk_families.h").write_text(families)
     includes = ["-I.", *(f"-I{ROOT / name}" for name in ("csrc", "cuda", "tests/planted"))]
     sources = [*(ROOT / "cuda" / "sim").glob("*.c"), PLANTED / "harness.c"]
-    sources += [ROOT / "csrc/device/sim/backend.c"]
+    sources += (ROOT / "csrc/device/sim").glob("*.c")
     sources += [ROOT / f"csrc/base/{name}.c" for name in ("error", "lock", "memory")]
     commands = [
         ["gcc", *C_FLAGS, *c_flags, *includes, "-c", str(source), "-o", f"{source.stem}.o"]

@@ -45,6 +45,13 @@ static int event_traverse(PyObject *object, visitproc visit, void *arg) {
     return 0;
 }
 
+/* On the event's device, which is the one that the thread had chosen when it was first recorded. */
+static int begin_at(event_object *self, gk_call *call, const char *operation) {
+    int ordinal =
+        self->device ? self->device->backend->ordinal : gk_engine_current(self->state->engine);
+    return gk_begin_on(self->state, call, ordinal, operation);
+}
+
 /* Two threads may record a new event at once: the first one's stays. */
 static gk_status make_event(event_object *self, gk_call *call) {
     gk_event *made = NULL;
@@ -74,15 +81,12 @@ static PyObject *event_record(PyObject *object, PyObject *const *arguments, Py_s
     PyObject *value;
     if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
         gk_stream_from_object("Event.record", value, &stream) < 0 ||
-        gk_begin(self->state, &call, "Event.record") < 0)
+        begin_at(self, &call, "Event.record") < 0)
         return NULL;
     if (!self->event && make_event(self, &call) != GK_OK)
         return gk_raise(self->state, &call.error);
-    if (self->device != call.device) {
-        PyErr_Format(PyExc_ValueError, "Event.record: the event belongs to device %d",
-                     self->device->backend->ordinal);
-        return NULL;
-    }
+    if (self->device != call.device && begin_at(self, &call, "Event.record") < 0)
+        return NULL; /* the other thread had chosen another device */
     Py_BEGIN_ALLOW_THREADS;
     status = call.backend->record(call.backend, self->event, stream, &call.error);
     Py_END_ALLOW_THREADS;
@@ -100,7 +104,14 @@ static PyObject *seconds_between(event_object *from, event_object *to, const cha
                      operation);
         return NULL;
     }
-    if (gk_begin(to->state, &call, operation) < 0)
+    if (from->device != to->device) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: earlier was recorded on device %d, this event on device %d, and their "
+                     "clocks differ",
+                     operation, from->device->backend->ordinal, to->device->backend->ordinal);
+        return NULL;
+    }
+    if (begin_at(to, &call, operation) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     status = call.backend->elapsed(call.backend, from->event, to->event, &seconds, &call.error);

@@ -11,6 +11,7 @@
 #include "binding/calls/operations.h"
 #include "binding/event.h"
 #include "binding/reports.h"
+#include "binding/stream.h"
 #include "binding/values.h"
 #include "engine/call.h"
 #include "engine/pool.h"
@@ -34,7 +35,7 @@ static PyObject *to_device(PyObject *module, gk_arguments arguments, Py_ssize_t 
     PyObject *values[2];
     if (gk_parse(&signature, arguments, count, keywords, values) < 0)
         return NULL;
-    return gk_device_array_copy(state_of(module), values[0], values[1]);
+    return gk_to_device(state_of(module), values[0], values[1]);
 }
 
 static PyObject *from_dlpack(PyObject *module, gk_arguments arguments, Py_ssize_t count,
@@ -393,7 +394,9 @@ static int add_public_names(PyObject *module) {
         "DeviceArray",
         "DeviceLostError",
         "Event",
+        "Graph",
         "SimulatorWarning",
+        "Stream",
         "empty",
         "from_dlpack",
         "release_memory",
@@ -456,7 +459,9 @@ static int module_exec(PyObject *module) {
     if (!state->device_array_type)
         return -1;
     state->event_type = add_type(module, &gk_event_spec);
-    if (!state->event_type)
+    state->stream_type = state->event_type ? add_type(module, &gk_stream_spec) : NULL;
+    state->graph_type = state->stream_type ? add_type(module, &gk_graph_spec) : NULL;
+    if (!state->graph_type)
         return -1;
     /* NumPy's operators then leave `ndarray + DeviceArray` to us. */
     return PyObject_SetAttrString((PyObject *)state->device_array_type, "__array_ufunc__", Py_None);
@@ -469,6 +474,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->simulator_warning);
     Py_VISIT(state->device_array_type);
     Py_VISIT(state->event_type);
+    Py_VISIT(state->stream_type);
+    Py_VISIT(state->graph_type);
     Py_VISIT(state->bfloat16);
     Py_VISIT(state->profile);
     for (int i = 0; i < GK_FOREIGN_TYPES; i++)
@@ -483,6 +490,8 @@ static int module_clear(PyObject *module) {
     Py_CLEAR(state->simulator_warning);
     Py_CLEAR(state->device_array_type);
     Py_CLEAR(state->event_type);
+    Py_CLEAR(state->stream_type);
+    Py_CLEAR(state->graph_type);
     Py_CLEAR(state->bfloat16);
     Py_CLEAR(state->profile);
     for (int i = 0; i < GK_FOREIGN_TYPES; i++)

@@ -43,10 +43,11 @@ static int show_simulator(gk_state *state) {
         no_gpu);
 }
 
-int gk_begin(gk_state *state, gk_call *call, const char *operation) {
+int gk_begin_on(gk_state *state, gk_call *call, int ordinal, const char *operation) {
     /* Only opening a device takes time, and may need the GIL in another thread. */
-    PyThreadState *released = gk_engine_is_open(state->engine) ? NULL : PyEval_SaveThread();
-    gk_status status = gk_call_begin(call, state->engine, operation);
+    bool is_open = gk_engine_is_open(state->engine, ordinal);
+    PyThreadState *released = is_open ? NULL : PyEval_SaveThread();
+    gk_status status = gk_call_begin(call, state->engine, ordinal, operation);
     if (released)
         PyEval_RestoreThread(released);
     if (status != GK_OK) {
@@ -54,6 +55,10 @@ int gk_begin(gk_state *state, gk_call *call, const char *operation) {
         return -1;
     }
     return show_simulator(state);
+}
+
+int gk_begin(gk_state *state, gk_call *call, const char *operation) {
+    return gk_begin_on(state, call, gk_engine_current(state->engine), operation);
 }
 
 int gk_take_stream(gk_state *state, gk_call *call, PyObject *object) {

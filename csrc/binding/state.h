@@ -49,6 +49,8 @@ typedef struct gk_state {
     PyObject *simulator_warning;
     PyTypeObject *device_array_type;
     PyTypeObject *event_type;
+    PyTypeObject *stream_type;
+    PyTypeObject *graph_type;
     PyObject *bfloat16; /* ml_dtypes' dtype, once one has been seen or asked for; else NULL */
     PyObject *profile;  /* the list that a gpukern.profile() fills; else NULL */
     PyObject *names[GK_NAME_COUNT];
@@ -61,8 +63,10 @@ typedef struct gk_state {
 /* Raise the Python exception that fits the error; always returns NULL. */
 PyObject *gk_raise(const gk_state *state, const gk_error *error);
 
-/* Open the device for a call, with the GIL, and say once that it is the simulator. -1: raised; then
-   there is nothing to end. */
+/* Open the device of that number for a call, with the GIL, and say once that it is the simulator.
+   -1: raised; then there is nothing to end. */
+int gk_begin_on(gk_state *state, gk_call *call, int ordinal, const char *operation);
+/* The same on the device that the thread has chosen. */
 int gk_begin(gk_state *state, gk_call *call, const char *operation);
 /* Run the call on the stream that the user names; after gk_profile_begin. -1: raised. */
 int gk_take_stream(gk_state *state, gk_call *call, PyObject *object);

@@ -13,12 +13,17 @@ typedef struct gk_row gk_row;
 typedef struct gk_backend gk_backend;
 typedef struct gk_choices gk_choices;
 typedef struct gk_event gk_event;
+typedef struct gk_graph gk_graph;
 typedef uintptr_t gk_stream; /* a CUstream, or one of these */
 
 /* The legacy default stream is 0 to the driver; where 0 means that none is named it is 1. */
 enum { GK_LEGACY_STREAM = 1, GK_PER_THREAD_STREAM = 2 };
 enum { GK_STREAM_COUNTERS = 2048 };
 enum { GK_LEAST_CAPABILITY = 75 }; /* that gpukern runs on: 7.5, Turing */
+
+#define GK_ON_CAPTURED_STREAM                                                                      \
+    "an array is of a stream that is being captured in a CUDA graph, and the call is not on it; "  \
+    "pass that stream as stream="
 
 static inline bool gk_is_legacy(gk_stream stream) {
     return stream <= GK_LEGACY_STREAM;
@@ -87,6 +92,7 @@ typedef void (*gk_locator)(void *context, char *candidates, size_t size);
 struct gk_backend {
     const char *name;    /* "cuda" or "sim" */
     int ordinal;         /* which of the devices */
+    int devices;         /* how many there are of this kind */
     int capability;      /* compute capability, 90 for 9.0; the simulator claims 75 */
     gk_choices *choices; /* of rows, so far */
 
@@ -137,11 +143,23 @@ struct gk_backend {
     gk_status (*wait)(gk_backend *, gk_stream waiting, gk_stream producer, gk_error *);
     gk_status (*synchronize)(gk_backend *, gk_stream, gk_error *); /* 0: the whole device */
 
+    /* What a stream is given between these two is not done but kept, as a graph to launch. */
+    gk_status (*capture)(gk_backend *, gk_stream, gk_error *);
+    gk_status (*capture_end)(gk_backend *, gk_stream, gk_graph **, gk_error *);
+    gk_status (*graph_launch)(gk_backend *, gk_graph *, gk_stream, gk_error *);
+    void (*graph_free)(gk_backend *, gk_graph *); /* NULL is fine */
+
     /* Whether this backend holds the kernel or library that the row needs. */
     gk_status (*holds)(gk_backend *, const gk_row *, gk_error *);
     /* Whether the bytes are memory of this device, as an array handed over by others must be. A GPU
        answers for the first and the last byte, the simulator for all. */
     gk_status (*owns)(gk_backend *, const void *first, size_t bytes, gk_error *);
+    /* The number of the device of this kind whose memory that is; -1: of none that this one knows
+       of. */
+    int (*place)(gk_backend *, const void *pointer);
+    /* Bytes of another device of this kind, to where both are idle, and as it returns both are. */
+    gk_status (*copy_across)(gk_backend *, void *to, gk_backend *other, const void *from,
+                             size_t bytes, gk_error *);
     size_t (*live_bytes)(gk_backend *); /* allocated and not yet released, the device idle */
     void (*trim)(gk_backend *);         /* what is kept for later allocations, to the system */
     void (*close)(gk_backend *);

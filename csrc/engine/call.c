@@ -20,14 +20,15 @@ static gk_status blame(gk_call *call, gk_status status) {
     return status;
 }
 
-gk_status gk_call_begin(gk_call *call, gk_engine *engine, const char *operation) {
+gk_status gk_call_begin(gk_call *call, gk_engine *engine, int ordinal, const char *operation) {
     memset(call, 0, offsetof(gk_call, temporaries)); /* what follows is written before it is read */
     call->engine = engine;
     call->operation = operation;
     call->strict = atomic_load(&engine->strict) > 0;
     call->error.status = GK_OK;
     call->error.text[0] = '\0';
-    return blame(call, gk_engine_device(engine, &call->device, &call->backend, &call->error));
+    return blame(call,
+                 gk_engine_device(engine, ordinal, &call->device, &call->backend, &call->error));
 }
 
 gk_status gk_call_on(gk_call *call, gk_stream stream) {

@@ -42,8 +42,9 @@ typedef struct gk_call {
 
 double gk_seconds(void); /* a clock that only goes forward */
 
-/* Open the device for the call. Every call that was begun has to be ended, also after an error. */
-gk_status gk_call_begin(gk_call *call, gk_engine *engine, const char *operation);
+/* Open the device of that number for the call. Every call that was begun has to be ended, also
+   after an error. */
+gk_status gk_call_begin(gk_call *call, gk_engine *engine, int ordinal, const char *operation);
 void gk_call_end(gk_call *call); /* releases the temporaries */
 /* A part of the call on a stream of its own, to be ended like a call: temporaries of the part are
    not known to the whole. */

@@ -88,6 +88,7 @@ static void close_device(open_device *opened) {
         gk_pool_close(device->pool);
         device->backend->close(device->backend);
     }
+    gk_workers_free(device->workers);
     gk_owner_free(&opened->opener);
     free(opened);
 }
@@ -101,7 +102,6 @@ void gk_engine_free(gk_engine *base) {
         if (opened)
             close_device(opened);
     }
-    gk_workers_free(base->workers);
     pthread_key_delete(engine->current);
     gk_lock_free(&engine->lock);
     free(engine);
@@ -121,10 +121,7 @@ bool gk_engine_choose(gk_engine *base, long ordinal) {
 /* opening -------------------------------------------------------------------------------------- */
 
 static gk_status open_simulator(int ordinal, gk_backend **backend, gk_error *error) {
-    if (ordinal != 0)
-        return gk_fail(error, GK_VALUE_ERROR, "there is no device %d: the simulator is device 0",
-                       ordinal);
-    return gk_backend_sim_open(backend, error);
+    return gk_backend_sim_open(backend, ordinal, error);
 }
 
 static gk_status open_cuda(whole_engine *engine, int ordinal, gk_backend **backend,
@@ -165,16 +162,13 @@ static gk_status open_backend(whole_engine *engine, int ordinal, gk_backend **ba
 }
 
 static gk_status equip(whole_engine *engine, open_device *opened, gk_error *error) {
-    gk_workers **workers = &engine->base.workers;
     gk_device *device = &opened->base;
-    if (!*workers) {
-        int cores = gk_cores();
-        *workers = gk_workers_new(cores < MOST_WORKERS ? cores : MOST_WORKERS);
-    }
-    if (*workers)
-        device->pool = gk_pool_new(device->backend, *workers, engine->base.pinned_limit);
+    int cores = gk_cores();
+    device->workers = gk_workers_new(cores < MOST_WORKERS ? cores : MOST_WORKERS);
+    if (device->workers)
+        device->pool = gk_pool_new(device->backend, device->workers, engine->base.pinned_limit);
     if (device->pool) {
-        device->pipeline = gk_pipeline_new(*workers, device->pool);
+        device->pipeline = gk_pipeline_new(device->workers, device->pool);
         device->mailboxes = gk_mailboxes_new(device->pool);
     }
     if (!device->pipeline || !device->mailboxes)
@@ -226,10 +220,9 @@ static gk_status open_once(whole_engine *engine, int ordinal, open_device **open
     return status;
 }
 
-gk_status gk_engine_device(gk_engine *base, gk_device **device, gk_backend **backend,
+gk_status gk_engine_device(gk_engine *base, int ordinal, gk_device **device, gk_backend **backend,
                            gk_error *error) {
     whole_engine *engine = (whole_engine *)base;
-    int ordinal = gk_engine_current(base);
     if (ordinal < 0 || ordinal >= DEVICES)
         return gk_fail(error, GK_VALUE_ERROR, "there is no device %d", ordinal);
     open_device *opened = atomic_load(&engine->devices[ordinal]);
@@ -247,10 +240,31 @@ gk_status gk_engine_device(gk_engine *base, gk_device **device, gk_backend **bac
     return GK_OK;
 }
 
-bool gk_engine_is_open(const gk_engine *base) {
+bool gk_engine_is_open(const gk_engine *base, int ordinal) {
     const whole_engine *engine = (const whole_engine *)base;
-    int ordinal = gk_engine_current(base);
     return ordinal >= 0 && ordinal < DEVICES && atomic_load(&engine->devices[ordinal]);
+}
+
+int gk_engine_devices(const gk_engine *base) {
+    const whole_engine *engine = (const whole_engine *)base;
+    for (int i = 0; i < DEVICES; i++) {
+        const open_device *opened = atomic_load(&engine->devices[i]);
+        if (opened)
+            return opened->base.backend->devices;
+    }
+    return 0;
+}
+
+int gk_engine_place(const gk_engine *base, const void *pointer) {
+    const whole_engine *engine = (const whole_engine *)base;
+    int place = -1;
+    for (int i = 0; i < DEVICES && place < 0; i++) {
+        const open_device *opened = atomic_load(&engine->devices[i]);
+        gk_backend *backend = opened ? gk_device_usable(&opened->base) : NULL;
+        if (backend)
+            place = backend->place(backend, pointer);
+    }
+    return place;
 }
 
 /* settings ------------------------------------------------------------------------------------- */
@@ -325,18 +339,14 @@ const char *gk_engine_no_gpu(const gk_engine *base) {
 }
 
 int gk_device_count(const gk_device *device) {
-    gk_driver_report report;
-    if (!is_cuda(device->backend))
-        return 1;
-    gk_cuda_report(&report);
-    return report.devices;
+    return device->backend->devices;
 }
 
 gk_status gk_device_describe(const gk_device *device, int ordinal, gk_device_summary *summary,
                              gk_attribute_visitor visit, void *context, gk_error *error) {
     if (is_cuda(device->backend))
         return gk_cuda_describe(ordinal, summary, visit, context, error);
-    gk_backend_sim_describe(summary, visit, context);
+    gk_backend_sim_describe(ordinal, summary, visit, context);
     return GK_OK;
 }
 

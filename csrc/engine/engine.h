@@ -19,6 +19,7 @@ typedef struct gk_mailboxes gk_mailboxes;
 /* An open device; what else it has is engine.c's. */
 typedef struct gk_device {
     gk_backend *backend;
+    gk_workers *workers; /* its own: calls on two devices do not wait for one another */
     gk_pool *pool;
     gk_pipeline *pipeline;
     gk_mailboxes *mailboxes;
@@ -26,7 +27,6 @@ typedef struct gk_device {
 
 /* What a call reads of the engine; what else it has is engine.c's. */
 typedef struct gk_engine {
-    gk_workers *workers;        /* shared by the devices */
     atomic_int strict;          /* how many gpukern.strict() blocks are open */
     atomic_size_t pinned_limit; /* bytes of pinned host memory a device */
     atomic_size_t device_limit; /* bytes of device memory that a call's arrays may take; 0: all */
@@ -38,14 +38,19 @@ typedef struct gk_engine {
 gk_engine *gk_engine_new(gk_locator locate, void *locate_context);
 void gk_engine_free(gk_engine *engine); /* NULL is fine */
 
-/* The calling thread's device, opened now if it was not; not under the GIL. `backend` is what to
+/* The device of that number, opened now if it was not; not under the GIL. `backend` is what to
    call: the device's own, or the one with planted faults. GPUKERN_DEVICE decides: "cuda", "sim", or
    unset for a GPU where there is one and the simulator elsewhere. */
-gk_status gk_engine_device(gk_engine *engine, gk_device **device, gk_backend **backend,
+gk_status gk_engine_device(gk_engine *engine, int ordinal, gk_device **device, gk_backend **backend,
                            gk_error *error);
 
-/* Whether the calling thread's device is open. */
-bool gk_engine_is_open(const gk_engine *engine);
+/* Whether the device of that number is open. */
+bool gk_engine_is_open(const gk_engine *engine, int ordinal);
+
+/* How many devices there are to choose from; 0: not known before one is open. */
+int gk_engine_devices(const gk_engine *engine);
+/* The open device whose memory that is; -1: none's. */
+int gk_engine_place(const gk_engine *engine, const void *pointer);
 
 /* The device's backend for giving memory back; NULL in a process that must not touch it. */
 gk_backend *gk_device_usable(const gk_device *device);

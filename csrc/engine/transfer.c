@@ -115,11 +115,11 @@ static void copy_pieces(void *context, int worker) {
     }
 }
 
-void gk_copy_host(gk_engine *engine, const gk_array *to, const gk_array *from) {
+void gk_copy_host(const gk_device *device, const gk_array *to, const gk_array *from) {
     host_copy copy = {.to = to, .from = from, .count = gk_count(from)};
     copy.piece = LARGE_BYTES / gk_dtype_size(from->dtype);
     if (gk_bytes(from) > 4 * LARGE_BYTES)
-        gk_workers_run(engine->workers, copy_pieces, &copy);
+        gk_workers_run(device->workers, copy_pieces, &copy);
     else
         copy_pieces(&copy, 0);
 }

@@ -14,7 +14,7 @@ gk_status gk_download(gk_call *call, const void *device, const gk_array *host);
 gk_status gk_call_flow(gk_call *call, gk_flow *flow);
 
 /* The values of a host array to another of the same shape and dtype, by all the workers. */
-void gk_copy_host(gk_engine *engine, const gk_array *to, const gk_array *from);
+void gk_copy_host(const gk_device *device, const gk_array *to, const gk_array *from);
 
 /* The same memory seen in the shape of `target`: new and repeated axes get stride 0. */
 void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array *view);

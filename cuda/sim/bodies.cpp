@@ -21,6 +21,7 @@ template <typename... P, void (*kernel)(P...)> struct gk_sim_call<kernel> {
         (void)arguments;
         kernel(*static_cast<std::remove_reference_t<P> *>(arguments[i])...);
     }
+    static constexpr unsigned sizes[] = {sizeof(std::remove_reference_t<P>)..., 0};
     static void run(void **arguments) {
         spread(arguments, std::index_sequence_for<P...>());
     }
@@ -29,11 +30,12 @@ template <typename... P, void (*kernel)(P...)> struct gk_sim_call<kernel> {
 // The rows once more, this time as entries of the table.
 #define GK_ROWS_ONLY
 #undef GK_ROW
-#define GK_ROW(op, variant, dtype, symbol, ...) {#symbol, gk_sim_call<&GK_NAMESPACE::symbol>::run},
+#define GK_ROW(op, variant, dtype, symbol, ...)                           \
+    {#symbol, gk_sim_call<&GK_NAMESPACE::symbol>::run, gk_sim_call<&GK_NAMESPACE::symbol>::sizes},
 
 extern "C" {
 extern const gk_sim_body GK_BODIES[] __attribute__((visibility("hidden")));
 const gk_sim_body GK_BODIES[] = {
 #include GK_FAMILY_FILE
-    {nullptr, nullptr}};
+    {nullptr, nullptr, nullptr}};
 }

@@ -25,6 +25,7 @@ enum {
 typedef struct gk_sim_body {
     const char *symbol;
     void (*run)(void **arguments); /* the kernel for one thread; arguments as cuLaunchKernel's */
+    const unsigned *sizes;         /* of the arguments in bytes, 0 behind the last */
 } gk_sim_body;
 
 typedef struct gk_sim_grid {

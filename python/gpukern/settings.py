@@ -17,8 +17,9 @@ def device(ordinal: int) -> Iterator[None]:
             total = gpukern.sum(a)
 
     It holds for the calling thread, and blocks nest. Devices are numbered as
-    ``gpukern.device_info()`` lists them, from 0. Arrays that are on a device stay there, and a call
-    on another one refuses them. Raises ValueError for a device that there is not.
+    ``gpukern.device_info()`` lists them, from 0. It is for arrays of the host, and for what makes
+    new arrays: an operation on arrays that are on a device runs there (``DeviceArray.device``), and
+    ``gpukern.to_device`` copies them to this one. Raises ValueError for a device that there is not.
     """
     try:
         before = _core.choose_device(ordinal)

@@ -50,8 +50,8 @@ int fake_device_of(handle context);
 void fake_lock(void);
 void fake_unlock(void);
 
-/* How many of a kind live: "streams", "events", "modules", "objects", "pinned",
-   "pools", "cublas"; "blocking streams" are all that were ever made. */
+/* How many of a kind live: "streams", "events", "modules", "objects", "pinned", "graphs",
+   "executables", "pools", "cublas"; "blocking streams" are all that were ever made. */
 void fake_count(const char *kind, int change);
 
 /* End the process with a line about what is wrong. */

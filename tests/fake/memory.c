@@ -377,3 +377,15 @@ result cuMemcpyDtoDAsync_v2(pointer to, pointer from, size_t bytes, handle named
     fake_unlock();
     return OK;
 }
+
+/* On a stream of the device that it goes to: nothing orders it after what the other one does. */
+result cuMemcpyPeerAsync(pointer to, handle there, pointer from, handle here, size_t bytes,
+                         handle named) {
+    FAKE_ENTER();
+    fake_lock();
+    const block *target = block_of(to), *source = block_of(from);
+    if (!target || !source || target->context != there || source->context != here)
+        fake_violation("%s: memory of other contexts than it says", __func__);
+    fake_unlock();
+    return cuMemcpyDtoDAsync_v2(to, from, bytes, named);
+}

@@ -20,11 +20,12 @@ void fake_note(char what, handle stream) {
 
 /* --- captures ---------------------------------------------------------------------------- */
 
-/* One stream at a time is captured, from fake_capture(stream) to fake_capture(NULL); its graph
-   lives until fake_graph_gone(). */
+/* One stream at a time is captured, from fake_capture(stream) to fake_capture(NULL), and its graph
+   lives until fake_graph_gone(); or as the driver has it, to a graph of which the launches do
+   nothing. */
 enum { OBJECTS = 64 };
 static handle captured;
-static int is_blocking, graph;
+static int is_blocking, graph, holders; /* of the graph: itself and executables */
 static struct user_object {
     void (*gone)(void *); /* NULL: there is none in this place */
     void *data;
@@ -47,6 +48,62 @@ void fake_graph_gone(void) {
     for (int i = 0; i < OBJECTS; i++)
         if (objects[i].gone && objects[i].is_of_graph)
             end_object(&objects[i]);
+}
+
+static void let_go(const char *kind) {
+    fake_count(kind, -1);
+    if (--holders == 0)
+        fake_graph_gone();
+}
+
+result cuStreamBeginCapture_v2(handle stream, int mode) {
+    FAKE_ENTER();
+    if (mode != 1)
+        fake_violation("%s: a capture that forbids other threads their calls", __func__);
+    fake_capture(stream, 0);
+    return fake_sticky;
+}
+
+result cuStreamEndCapture(handle stream, handle *ended) {
+    if (!fake_is_captured(stream))
+        return INVALID_VALUE;
+    fake_capture(NULL, 0);
+    FAKE_ENTER();
+    holders++;
+    fake_count("graphs", 1);
+    *ended = &graph;
+    return fake_sticky;
+}
+
+result cuGraphInstantiateWithFlags(handle *executable, handle of, unsigned long long flags) {
+    (void)flags;
+    FAKE_ENTER();
+    holders++;
+    fake_count("executables", 1);
+    *executable = of;
+    return fake_sticky;
+}
+
+result cuGraphLaunch(handle executable, handle named) {
+    FAKE_ENTER();
+    if (executable != &graph)
+        return INVALID_VALUE;
+    fake_lock();
+    (void)fake_submit(fake_stream(named, __func__));
+    fake_unlock();
+    return fake_sticky;
+}
+
+result cuGraphDestroy(handle gone) {
+    (void)gone;
+    let_go("graphs");
+    return fake_sticky;
+}
+
+result cuGraphExecDestroy(handle gone) {
+    (void)gone;
+    let_go("executables");
+    return fake_sticky;
 }
 
 int fake_is_captured(handle stream) {

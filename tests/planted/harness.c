@@ -121,7 +121,7 @@ static const char *in_a_child(void) {
 
 int main(int count, char **arguments) {
     gk_error error;
-    if (count < 2 || gk_backend_sim_open(&device, &error)) {
+    if (count < 2 || gk_backend_sim_open(&device, 0, &error)) {
         printf("error: %s\n", count < 2 ? "no kernel named" : error.text);
         return 1;
     }

@@ -68,6 +68,16 @@ static int read_typestr(const gk_call *call, const char *name, PyObject *text, g
     return -1;
 }
 
+const void *gk_cuda_interface_data(const gk_state *state, PyObject *interface) {
+    PyObject *data =
+        PyDict_Check(interface) ? interface_item(state, interface, GK_NAME_DATA) : NULL;
+    const void *pointer = data && PyTuple_Check(data) && PyTuple_Size(data) == 2
+                              ? PyLong_AsVoidPtr(PyTuple_GetItem(data, 0))
+                              : NULL;
+    PyErr_Clear(); /* whoever reads the dict says what is wrong with it */
+    return pointer;
+}
+
 int gk_read_cuda_interface(gk_state *state, const gk_call *call, const char *name,
                            PyObject *interface, gk_array *array) {
     gk_clear_view(array);

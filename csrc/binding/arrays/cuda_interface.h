@@ -10,6 +10,9 @@
 int gk_read_cuda_interface(gk_state *state, const gk_call *call, const char *name,
                            PyObject *interface, gk_array *array);
 
+/* The pointer alone; NULL where the dict has none. */
+const void *gk_cuda_interface_data(const gk_state *state, PyObject *interface);
+
 /* Our own dict. */
 PyObject *gk_cuda_interface(const gk_array *array, gk_stream stream);
 

@@ -4,6 +4,19 @@ bool gk_is_device_array(const gk_state *state, PyObject *object) {
     return Py_TYPE(object) == state->device_array_type;
 }
 
+int gk_device_number(const gk_device_array *array) {
+    return array->device->backend->ordinal;
+}
+
+int gk_refuse_place(const gk_call *call, const char *name, int there) {
+    int here = call->device->backend->ordinal;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: %s is on device %d, and the call runs on device %d, where an array before it "
+                 "is; to copy it there: with gpukern.device(%d): %s = gpukern.to_device(%s)",
+                 call->operation, name, there, here, here, name, name);
+    return -1;
+}
+
 void gk_device_array_deallocate(PyObject *self) {
     gk_device_array *array = (gk_device_array *)self;
     PyTypeObject *type = Py_TYPE(self);

@@ -22,6 +22,11 @@ typedef struct gk_device_array {
 } gk_device_array;
 
 bool gk_is_device_array(const gk_state *state, PyObject *object);
+/* The number of the device that its memory is on, whichever the thread has chosen. */
+int gk_device_number(const gk_device_array *array);
+
+/* Raise that argument `name` is on that device and the call is not; always -1. */
+int gk_refuse_place(const gk_call *call, const char *name, int there);
 
 /* A new array of that shape and dtype on the call's stream, its values undefined. */
 PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *like);

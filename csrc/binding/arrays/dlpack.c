@@ -26,8 +26,8 @@ gk_dl_device gk_dlpack_device(const gk_backend *backend) {
 
 /* in ------------------------------------------------------------------------------------------- */
 
-static int bad_tensor(const gk_call *call, const char *name, const char *what) {
-    PyErr_Format(PyExc_ValueError, "%s: the DLPack tensor of %s %s", call->operation, name, what);
+static int bad_tensor(const char *operation, const char *name, const char *what) {
+    PyErr_Format(PyExc_ValueError, "%s: the DLPack tensor of %s %s", operation, name, what);
     return -1;
 }
 
@@ -75,7 +75,7 @@ static int read_strides(const gk_call *call, const char *name, const gk_dl_tenso
     gk_make_contiguous(array);
     for (int i = 0; i < array->ndim && tensor->strides; i++)
         if (__builtin_mul_overflow(tensor->strides[i], size, &array->strides[i]))
-            return bad_tensor(call, name, "has strides that leave the memory");
+            return bad_tensor(call->operation, name, "has strides that leave the memory");
     return 0;
 }
 
@@ -87,21 +87,22 @@ static int read_tensor(const gk_call *call, const char *name, const gk_dl_tensor
         read_dtype(call, name, tensor, &array->dtype) < 0)
         return -1;
     if (tensor->ndim < 0 || tensor->ndim > GK_MAX_DIMENSIONS)
-        return bad_tensor(call, name, "has a number of axes that is not from 0 to 64");
+        return bad_tensor(call->operation, name, "has a number of axes that is not from 0 to 64");
     if (tensor->ndim > 0 && !tensor->shape)
-        return bad_tensor(call, name, "has no shape");
+        return bad_tensor(call->operation, name, "has no shape");
     array->ndim = tensor->ndim;
     for (int i = 0; i < array->ndim; i++) {
         array->shape[i] = tensor->shape[i];
         if (array->shape[i] < 0)
-            return bad_tensor(call, name, "has a negative length in its shape");
+            return bad_tensor(call->operation, name, "has a negative length in its shape");
     }
     if (!gk_is_addressable(array))
-        return bad_tensor(call, name, "has more bytes than an address counts");
+        return bad_tensor(call->operation, name, "has more bytes than an address counts");
     if (read_strides(call, name, tensor, array) < 0)
         return -1;
     if (!tensor->data && gk_count(array) > 0)
-        return bad_tensor(call, name, "has a null pointer for an array that is not empty");
+        return bad_tensor(call->operation, name,
+                          "has a null pointer for an array that is not empty");
     array->data = (char *)tensor->data + tensor->byte_offset;
     return 0;
 }
@@ -167,7 +168,7 @@ static int keep_versioned(const gk_call *call, const char *name, gk_dl_versioned
         return -1;
     }
     if (lent->major != GK_DL_MAJOR)
-        return bad_tensor(call, name, "is of a major version of DLPack that is not 1");
+        return bad_tensor(call->operation, name, "is of a major version of DLPack that is not 1");
     int failed = read_tensor(call, name, &lent->tensor, array);
     array->readonly = (lent->flags & GK_DL_READ_ONLY) != 0;
     return failed;
@@ -197,7 +198,7 @@ int gk_dlpack_borrow(gk_call *call, const char *name, const gk_dl_exchange *exch
 }
 
 /* Where the object says that it is, before it is asked for more than it has. */
-static int ask_device(gk_state *state, const gk_call *call, const char *name, PyObject *object,
+static int ask_device(gk_state *state, const char *operation, const char *name, PyObject *object,
                       gk_dl_device *device) {
     PyObject *method = PyObject_GetAttr(object, state->names[GK_NAME_DLPACK_DEVICE]);
     PyObject *pair = method ? PyObject_CallNoArgs(method) : NULL;
@@ -210,10 +211,24 @@ static int ask_device(gk_state *state, const gk_call *call, const char *name, Py
         device->ordinal = (int32_t)PyLong_AsLong(PyTuple_GetItem(pair, 1));
         failed = PyErr_Occurred() ? -1 : 0;
     } else {
-        bad_tensor(call, name, "has a __dlpack_device__ that does not give (kind, number)");
+        bad_tensor(operation, name, "has a __dlpack_device__ that does not give (kind, number)");
     }
     Py_DECREF(pair);
     return failed;
+}
+
+static int place_on(gk_dl_device device) {
+    return device.kind == GK_DL_CUDA ? device.ordinal : -1;
+}
+
+int gk_dlpack_shown_place(const gk_dl_exchange *exchange, PyObject *object) {
+    gk_dl_tensor tensor;
+    return exchange->show(object, &tensor) < 0 ? -2 : place_on(tensor.device);
+}
+
+int gk_dlpack_place(gk_state *state, PyObject *object) {
+    gk_dl_device device;
+    return ask_device(state, "gpukern", "the array", object, &device) < 0 ? -2 : place_on(device);
 }
 
 /* __dlpack__(stream=..., max_version=(1, 0)), or as before there were versions. The producer makes
@@ -247,7 +262,8 @@ int gk_dlpack_import(gk_state *state, gk_call *call, const char *name, PyObject 
                      gk_array *array, PyObject **keeper) {
     int failed = -1;
     gk_dl_device device;
-    if (ask_device(state, call, name, object, &device) < 0 || check_device(call, name, device) < 0)
+    if (ask_device(state, call->operation, name, object, &device) < 0 ||
+        check_device(call, name, device) < 0)
         return -1;
     PyObject *capsule = ask(state, call, device, object);
     if (!capsule)

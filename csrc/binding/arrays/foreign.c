@@ -1,6 +1,7 @@
 #include "binding/arrays/foreign.h"
 
 #include "binding/arrays/cuda_interface.h"
+#include "binding/arrays/device_object.h"
 #include "binding/arrays/dlpack.h"
 #include "binding/values.h"
 
@@ -50,6 +51,25 @@ bool gk_is_foreign(gk_state *state, PyObject *object) {
            PyObject_HasAttrString(object, "__cuda_array_interface__");
 }
 
+static int interface_place(gk_state *state, PyObject *object) {
+    int place = -2;
+    PyObject *interface = PyObject_GetAttr(object, state->names[GK_NAME_INTERFACE]);
+    if (interface)
+        place = gk_engine_place(state->engine, gk_cuda_interface_data(state, interface));
+    Py_XDECREF(interface);
+    return place;
+}
+
+/* Asked in the way in which it is taken afterwards, so that what raises here would raise there. */
+int gk_foreign_place(gk_state *state, PyObject *object) {
+    gk_foreign_type type = type_of(state, object);
+    if (type.exchange && type.exchange->show)
+        return gk_dlpack_shown_place(type.exchange, object);
+    if (type.has_interface || !type.has_dlpack)
+        return interface_place(state, object);
+    return gk_dlpack_place(state, object);
+}
+
 /* The pointer comes from another library: ask the driver before a kernel touches it. */
 static int check_owned(const gk_state *state, gk_call *call, const char *name,
                        const gk_array *array) {
@@ -65,6 +85,9 @@ static int check_owned(const gk_state *state, gk_call *call, const char *name,
     status = call->backend->owns(call->backend, (const void *)first, end - first, &call->error);
     if (status == GK_OK)
         return 0;
+    int place = gk_engine_place(state->engine, (const void *)first);
+    if (place >= 0 && place != call->device->backend->ordinal)
+        return gk_refuse_place(call, name, place);
     gk_fail_in(&call->error, "%s: %s: ", call->operation, name);
     gk_raise(state, &call->error);
     return -1;

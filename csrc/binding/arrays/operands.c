@@ -249,6 +249,31 @@ static bool is_python_scalar(PyObject *object) {
            (PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object));
 }
 
+/* -1: in no device's memory; -2: raised. */
+static int place_of(gk_state *state, PyObject *object) {
+    if (gk_is_device_array(state, object))
+        return gk_device_number((const gk_device_array *)object);
+    bool host = PyArray_Check(object) || PyArray_IsScalar(object, Generic) ||
+                is_python_scalar(object) || Py_IsNone(object);
+    int devices = gk_engine_devices(state->engine);
+    /* Where there is one device alone, nobody has to be asked. */
+    if (host || devices == 1 || !gk_is_foreign(state, object))
+        return -1;
+    int place = gk_foreign_place(state, object);
+    return devices && place >= devices ? -1 : place; /* refused when it is taken */
+}
+
+int gk_device_of(gk_state *state, PyObject *const *objects, int count, PyObject *out) {
+    int place = -1;
+    for (int i = 0; i < count && place == -1; i++)
+        place = place_of(state, objects[i]);
+    if (place == -1 && out)
+        place = place_of(state, out);
+    if (place == -1)
+        return gk_engine_current(state->engine);
+    return place < 0 ? -1 : place;
+}
+
 bool gk_is_operand(gk_state *state, PyObject *object) {
     return gk_is_device_array(state, object) || PyArray_Check(object) ||
            PyArray_IsScalar(object, Generic) || is_python_scalar(object) ||
@@ -263,15 +288,6 @@ static void take_device(PyObject *object, gk_array *array, PyObject **keeper) {
     *keeper = Py_NewRef(object);
 }
 
-static int on_another_device(const gk_call *call, const char *name, PyObject *object) {
-    const gk_device *its = ((const gk_device_array *)object)->device;
-    if (its == call->device)
-        return 0;
-    PyErr_Format(PyExc_ValueError, "%s: %s is on device %d, and this call runs on device %d",
-                 call->operation, name, its->backend->ordinal, call->device->backend->ordinal);
-    return -1;
-}
-
 static int refuse(const gk_call *call, const char *name, PyObject *object) {
     PyErr_Format(PyExc_TypeError,
                  "%s: %s has to be a NumPy array, a DeviceArray or an object with "
@@ -283,8 +299,9 @@ static int refuse(const gk_call *call, const char *name, PyObject *object) {
 static int take_array(gk_state *state, gk_call *call, const char *name, PyObject *object,
                       gk_array *array, PyObject **keeper) {
     if (gk_is_device_array(state, object)) {
-        if (on_another_device(call, name, object) < 0)
-            return -1;
+        const gk_device_array *source = (const gk_device_array *)object;
+        if (source->device != call->device)
+            return gk_refuse_place(call, name, gk_device_number(source));
         take_device(object, array, keeper);
         return 0;
     }
@@ -503,13 +520,13 @@ int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_o
     return 0;
 }
 
-int gk_finish_output(gk_state *state, gk_output *output) {
+int gk_finish_output(const gk_call *call, gk_output *output) {
     if (!output->bridge)
         return 0;
     if (PyArray_ISBYTESWAPPED((PyArrayObject *)output->object))
         return PyArray_CopyInto((PyArrayObject *)output->object, (PyArrayObject *)output->bridge);
     Py_BEGIN_ALLOW_THREADS;
-    gk_copy_host(state->engine, &output->target, &output->array);
+    gk_copy_host(call->device, &output->target, &output->array);
     Py_END_ALLOW_THREADS;
     return 0;
 }

@@ -18,6 +18,10 @@ void gk_drop_operands(PyObject **keepers, int count);
 int gk_take_bound(gk_state *state, gk_call *call, const char *name, PyObject *object,
                   gk_dtype dtype, gk_bound *bound);
 
+/* The device that a call on these arrays runs on: that of the first which is in device memory (out
+   may be NULL), or the one that the thread has chosen. -1: raised. */
+int gk_device_of(gk_state *state, PyObject *const *objects, int count, PyObject *out);
+
 /* Whether the object is something that an operation takes. */
 bool gk_is_operand(gk_state *state, PyObject *object);
 
@@ -37,7 +41,7 @@ int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array
 /* A new host array for the result. */
 int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output);
 /* What has to be done after the engine has written: -1 raised. */
-int gk_finish_output(gk_state *state, gk_output *output);
+int gk_finish_output(const gk_call *call, gk_output *output);
 void gk_drop_output(gk_output *output);
 /* A 0-d host array as the scalar that NumPy would give; steals and returns a reference. */
 PyObject *gk_as_scalar(PyObject *array);

@@ -46,6 +46,11 @@ static PyObject *get_dtype(PyObject *self, void *closure) {
     return gk_dtype_object(array->state, array->array.dtype);
 }
 
+static PyObject *get_device(PyObject *self, void *closure) {
+    (void)closure;
+    return PyLong_FromLong(gk_device_number((gk_device_array *)self));
+}
+
 static PyObject *get_interface(PyObject *self, void *closure) {
     (void)closure;
     gk_device_array *array = (gk_device_array *)self;
@@ -79,7 +84,7 @@ static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     gk_make_contiguous(&shaped);
     if (gk_is_contiguous(&source->array))
         return gk_device_array_view(source, &shaped);
-    PyObject *copy = gk_device_array_copy(source->state, self, NULL);
+    PyObject *copy = gk_device_array_copy(source->state, self, gk_device_number(source), NULL);
     if (copy) {
         shaped.data = ((gk_device_array *)copy)->array.data;
         gk_copy_view(&((gk_device_array *)copy)->array, &shaped);
@@ -181,6 +186,7 @@ static PyGetSetDef attributes[] = {
     {"nbytes", get_nbytes, NULL, "Size of the values in bytes.", NULL},
     {"itemsize", get_itemsize, NULL, "Size of one element in bytes.", NULL},
     {"dtype", get_dtype, NULL, "The numpy.dtype of the elements.", NULL},
+    {"device", get_device, NULL, "The number of the device whose memory it is in, from 0.", NULL},
     {"T", get_transposed, NULL, "The array with its axes reversed, a view of the same memory.",
      NULL},
     {"__cuda_array_interface__", get_interface, NULL,

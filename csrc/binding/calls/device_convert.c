@@ -30,12 +30,12 @@ PyObject *gk_device_array_copy_operand(gk_state *state, gk_call *call, const gk_
     return gk_raise(state, &call->error);
 }
 
-PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stream) {
+PyObject *gk_device_array_copy(gk_state *state, PyObject *source, int ordinal, PyObject *stream) {
     gk_call call;
     gk_array operand;
     PyObject *keeper;
     gk_profiled profiled;
-    if (gk_begin(state, &call, "to_device") < 0)
+    if (gk_begin_on(state, &call, ordinal, "to_device") < 0)
         return NULL;
     gk_profile_begin(state, &call, &profiled);
     if (gk_take_stream(state, &call, stream) < 0 ||
@@ -47,6 +47,59 @@ PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stre
         Py_CLEAR(made);
     gk_drop_operands(&keeper, 1);
     return made;
+}
+
+/* The bytes of a contiguous array on another device, which the call's stream is made to wait for.
+ */
+static gk_status bring_across(gk_call *call, const gk_device_array *there, void *target) {
+    gk_backend *other = there->device->backend, *backend = call->backend;
+    gk_status status = GK_OK;
+    if (call->captured)
+        status = gk_fail(&call->error, GK_VALUE_ERROR,
+                         "to_device: a is on device %d, and a copy from one device to another "
+                         "cannot be captured in a CUDA graph",
+                         other->ordinal);
+    if (status == GK_OK)
+        status = other->synchronize(other, there->stream, &call->error);
+    if (status == GK_OK)
+        status = backend->synchronize(backend, call->stream, &call->error);
+    if (status == GK_OK)
+        status = backend->copy_across(backend, target, other, there->array.data,
+                                      gk_bytes(&there->array), &call->error);
+    return status;
+}
+
+/* By a copy where it is, since what goes from device to device is contiguous. */
+static PyObject *move(gk_state *state, PyObject *source, int from, PyObject *stream) {
+    gk_call call;
+    gk_status status;
+    PyObject *made = NULL;
+    PyObject *there = gk_device_array_copy(state, source, from, NULL);
+    if (!there)
+        return NULL;
+    if (gk_begin(state, &call, "to_device") == 0 && gk_take_stream(state, &call, stream) == 0)
+        made = gk_device_array_new(state, &call, &((gk_device_array *)there)->array);
+    if (made) {
+        Py_BEGIN_ALLOW_THREADS;
+        status =
+            bring_across(&call, (gk_device_array *)there, ((gk_device_array *)made)->array.data);
+        Py_END_ALLOW_THREADS;
+        if (status != GK_OK) {
+            Py_CLEAR(made);
+            gk_raise(state, &call.error);
+        }
+    }
+    Py_DECREF(there);
+    return made;
+}
+
+PyObject *gk_to_device(gk_state *state, PyObject *source, PyObject *stream) {
+    int here = gk_engine_current(state->engine);
+    int there = gk_device_of(state, &source, 1, NULL);
+    if (there < 0)
+        return NULL;
+    return there == here ? gk_device_array_copy(state, source, here, stream)
+                         : move(state, source, there, stream);
 }
 
 /* to the host ---------------------------------------------------------------------------------- */
@@ -63,7 +116,7 @@ PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out) {
     gk_call call;
     gk_output output;
     gk_profiled profiled;
-    if (gk_begin(state, &call, "to_host") < 0)
+    if (gk_begin_on(state, &call, gk_device_number(self), "to_host") < 0)
         return NULL;
     gk_profile_begin(state, &call, &profiled);
     if (gk_device_array_go_home(self, &call) < 0)
@@ -90,7 +143,7 @@ PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out) {
         }
     }
     if (!failed)
-        failed = gk_finish_output(state, &output);
+        failed = gk_finish_output(&call, &output);
     if (!failed)
         failed = gk_profile_end(state, &call, &profiled, &self->array, 1);
     PyObject *result = failed ? NULL : Py_NewRef(output.object);

@@ -4,8 +4,10 @@
 
 #include "binding/arrays/device_object.h"
 
-/* A copy in device memory of a host or device array. */
-PyObject *gk_device_array_copy(gk_state *state, PyObject *source, PyObject *stream);
+/* A copy of a host or device array in the memory of that device, which a device array is on. */
+PyObject *gk_device_array_copy(gk_state *state, PyObject *source, int ordinal, PyObject *stream);
+/* What gpukern.to_device does: the copy is on the thread's device, wherever the source is. */
+PyObject *gk_to_device(gk_state *state, PyObject *source, PyObject *stream);
 /* The operand of a call made contiguous, in memory of its own. */
 PyObject *gk_device_array_copy_operand(gk_state *state, gk_call *call, const gk_array *operand);
 

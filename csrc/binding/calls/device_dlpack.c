@@ -3,6 +3,7 @@
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/dlpack.h"
 #include "binding/arrays/foreign.h"
+#include "binding/arrays/operands.h"
 #include "binding/calls/device_convert.h"
 #include "binding/values.h"
 
@@ -11,10 +12,11 @@ PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObjec
     gk_array lent;
     PyObject *keeper, *result = NULL;
     bool wanted = copy && Py_IsTrue(copy);
-    if (gk_begin(state, &call, "from_dlpack") < 0)
+    int ordinal = gk_device_of(state, &source, 1, NULL);
+    if (ordinal < 0 || gk_begin_on(state, &call, ordinal, "from_dlpack") < 0)
         return NULL;
     if (gk_is_device_array(state, source))
-        return wanted ? gk_device_array_copy(state, source, NULL) : Py_NewRef(source);
+        return wanted ? gk_device_array_copy(state, source, ordinal, NULL) : Py_NewRef(source);
     if (gk_take_dlpack(state, &call, "x", source, &lent, &keeper) < 0)
         return NULL;
     if (wanted) {
@@ -96,7 +98,7 @@ PyObject *gk_method_dlpack(PyObject *object, PyObject *const *arguments, Py_ssiz
     bool versioned;
     if (gk_parse(&signature, arguments, count, keywords, values) < 0 ||
         is_versioned(values[1], &versioned) < 0 || check_dl_device(self, values[2]) < 0 ||
-        gk_begin(self->state, &call, "__dlpack__") < 0)
+        gk_begin_on(self->state, &call, gk_device_number(self), "__dlpack__") < 0)
         return NULL;
     bool copied = values[3] && Py_IsTrue(values[3]);
     if (self->array.readonly && !versioned && !copied) {
@@ -104,7 +106,9 @@ PyObject *gk_method_dlpack(PyObject *object, PyObject *const *arguments, Py_ssiz
                                            "from version 1.0 on; pass max_version=(1, 0)");
         return NULL;
     }
-    PyObject *lent = copied ? gk_device_array_copy(self->state, object, NULL) : Py_NewRef(object);
+    PyObject *lent = copied
+                         ? gk_device_array_copy(self->state, object, gk_device_number(self), NULL)
+                         : Py_NewRef(object);
     PyObject *capsule = NULL;
     if (lent && hand_over((gk_device_array *)lent, &call, values[0]) == 0)
         capsule =

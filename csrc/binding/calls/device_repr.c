@@ -18,7 +18,8 @@ static const char *element_address(const gk_array *array, int64_t number) {
 static PyObject *read_some(gk_device_array *self, int64_t first, int64_t count) {
     gk_call call;
     gk_status status = GK_OK;
-    if (gk_begin(self->state, &call, "repr") < 0 || gk_device_array_go_home(self, &call) < 0)
+    if (gk_begin_on(self->state, &call, gk_device_number(self), "repr") < 0 ||
+        gk_device_array_go_home(self, &call) < 0)
         return NULL;
     gk_array part = {.dtype = self->array.dtype, .ndim = 1, .shape = {count}};
     PyObject *host = gk_new_host_array(self->state, &call, &part);

@@ -88,7 +88,7 @@ static int run(gk_state *state, gk_call *call, const gk_operation *operation,
     gk_call_end(call);
     PyEval_RestoreThread(signals.thread);
     if (status == GK_OK)
-        return gk_finish_output(state, output);
+        return gk_finish_output(call, output);
     gk_raise(state, &call->error);
     return -1;
 }
@@ -103,7 +103,8 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
     PyObject *result = NULL;
     int count = operation->operand_count;
     _Alignas(16) unsigned char parameters[GK_PARAMETER_BYTES];
-    if (gk_begin(state, &call, operation->name) < 0)
+    int ordinal = gk_device_of(state, objects, count, options->out);
+    if (ordinal < 0 || gk_begin_on(state, &call, ordinal, operation->name) < 0)
         return NULL;
     gk_profile_begin(state, &call, &profiled);
     if (gk_take_stream(state, &call, options->stream) < 0 ||

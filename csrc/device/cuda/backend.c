@@ -207,9 +207,7 @@ static gk_status cuda_wait(gk_backend *base, gk_stream waiting, gk_stream produc
         result = join(cuda, (CUstream)waiting, (CUstream)producer);
     gk_cuda_leave(cuda, pushed);
     if (result == CUDA_SUCCESS && produced_later && !later)
-        return gk_fail(error, GK_VALUE_ERROR,
-                       "an array is of a stream that is being captured in a CUDA graph, and the "
-                       "call is not on it; pass that stream as stream=");
+        return gk_fail(error, GK_VALUE_ERROR, GK_ON_CAPTURED_STREAM);
     return gk_cuda_check(cuda, result, "waiting for the producer's stream", error);
 }
 
@@ -293,7 +291,9 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
     if (status != GK_OK)
         return status;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver);
-    CUresult result = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);
+    CUresult result = cuda->driver.cuDeviceGetCount(&cuda->base.devices);
+    if (result == CUDA_SUCCESS)
+        result = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);
     if (result == CUDA_SUCCESS)
         GK_IN_CONTEXT(cuda, result, make_pool(cuda));
     gk_restrict(&cuda->driver, mode);
@@ -329,8 +329,14 @@ static const gk_backend functions = {
     .wait_event = cuda_wait_event,
     .wait = cuda_wait,
     .synchronize = cuda_synchronize,
+    .capture = gk_cuda_capture,
+    .capture_end = gk_cuda_capture_end,
+    .graph_launch = gk_cuda_graph_launch,
+    .graph_free = gk_cuda_graph_free,
     .holds = cuda_holds,
     .owns = gk_cuda_owns,
+    .place = gk_cuda_place,
+    .copy_across = gk_cuda_copy_across,
     .live_bytes = gk_cuda_live_bytes,
     .trim = gk_cuda_trim,
     .close = cuda_close,

@@ -90,6 +90,15 @@ gk_status gk_cuda_pin(gk_backend *base, void *host, size_t bytes, gk_error *erro
 gk_status gk_cuda_map(gk_backend *base, void *host, void **device, gk_error *error);
 void gk_cuda_unpin(gk_backend *base, void *host);
 gk_status gk_cuda_owns(gk_backend *base, const void *first, size_t bytes, gk_error *error);
+gk_status gk_cuda_capture(gk_backend *base, gk_stream stream, gk_error *error);
+gk_status gk_cuda_capture_end(gk_backend *base, gk_stream stream, gk_graph **graph,
+                              gk_error *error);
+gk_status gk_cuda_graph_launch(gk_backend *base, gk_graph *graph, gk_stream stream,
+                               gk_error *error);
+void gk_cuda_graph_free(gk_backend *base, gk_graph *graph);
+int gk_cuda_place(gk_backend *base, const void *pointer);
+gk_status gk_cuda_copy_across(gk_backend *base, void *to, gk_backend *other, const void *from,
+                              size_t bytes, gk_error *error);
 size_t gk_cuda_live_bytes(gk_backend *base);
 void gk_cuda_trim(gk_backend *base);
 

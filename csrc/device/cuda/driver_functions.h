@@ -23,6 +23,12 @@
     X(cuCtxSynchronize) \
     X(cuThreadExchangeStreamCaptureMode) \
     X(cuStreamIsCapturing) \
+    X(cuStreamBeginCapture) \
+    X(cuStreamEndCapture) \
+    X(cuGraphInstantiate) \
+    X(cuGraphLaunch) \
+    X(cuGraphDestroy) \
+    X(cuGraphExecDestroy) \
     X(cuStreamGetCaptureInfo) \
     X(cuUserObjectCreate) \
     X(cuUserObjectRelease) \
@@ -45,6 +51,7 @@
     X(cuMemFreeAsync) \
     X(cuMemsetD8Async) \
     X(cuMemcpyHtoDAsync) \
+    X(cuMemcpyPeerAsync) \
     X(cuMemcpyDtoHAsync) \
     X(cuMemcpyDtoDAsync) \
     X(cuMemHostRegister) \

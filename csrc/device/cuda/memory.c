@@ -275,6 +275,33 @@ void gk_cuda_unpin(gk_backend *base, void *host) {
     (void)result; /* fails only after a fault, or when the process is ending */
 }
 
+/* Staged by the driver where the two devices do not reach one another. */
+gk_status gk_cuda_copy_across(gk_backend *base, void *to, gk_backend *other, const void *from,
+                              size_t bytes, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base, *source = (gk_cuda *)other;
+    CUresult result;
+    if (bytes == 0)
+        return GK_OK;
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuMemcpyPeerAsync((CUdeviceptr)to, cuda->context, (CUdeviceptr)from,
+                                                 source->context, bytes, NULL));
+    gk_status status = gk_cuda_check(cuda, result, "copying from one device to another", error);
+    return finish_copy(cuda, status, 0, error);
+}
+
+int gk_cuda_place(gk_backend *base, const void *pointer) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    int ordinal = -1;
+    CUpointer_attribute asked = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+    void *answer = &ordinal;
+    CUresult result;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuPointerGetAttributes(1, &asked, &answer, (CUdeviceptr)pointer));
+    gk_restrict(&cuda->driver, mode);
+    return result == CUDA_SUCCESS && ordinal >= 0 ? ordinal : -1;
+}
+
 static gk_status owns_byte(gk_cuda *cuda, const void *pointer, gk_error *error) {
     unsigned kind = 0;
     int ordinal = -1;
@@ -292,9 +319,7 @@ static gk_status owns_byte(gk_cuda *cuda, const void *pointer, gk_error *error) 
     if (kind != CU_MEMORYTYPE_DEVICE && kind != CU_MEMORYTYPE_UNIFIED)
         return gk_fail(error, GK_VALUE_ERROR, "%p is not device memory", pointer);
     if (ordinal != cuda->base.ordinal)
-        return gk_fail(error, GK_VALUE_ERROR,
-                       "%p is memory of device %d, and this call runs on device %d", pointer,
-                       ordinal, cuda->base.ordinal);
+        return gk_fail(error, GK_VALUE_ERROR, "%p is memory of device %d", pointer, ordinal);
     return GK_OK;
 }
 

@@ -78,6 +78,14 @@ GK_FORWARD(synchronize, GK_CUDA_ERROR, (gk_backend * base, gk_stream stream, gk_
 GK_FORWARD(owns, GK_CUDA_ERROR,
            (gk_backend * base, const void *first, size_t bytes, gk_error *error), first, bytes)
 
+GK_FORWARD(capture, GK_CUDA_ERROR, (gk_backend * base, gk_stream stream, gk_error *error), stream)
+GK_FORWARD(graph_launch, GK_CUDA_ERROR,
+           (gk_backend * base, gk_graph *graph, gk_stream stream, gk_error *error), graph, stream)
+GK_FORWARD(copy_across, GK_CUDA_ERROR,
+           (gk_backend * base, void *to, gk_backend *other, const void *from, size_t bytes,
+            gk_error *error),
+           to, other, from, bytes)
+
 /* What gives back, or only answers, does not fail. */
 static void fault_release(gk_backend *base, void *device, gk_stream stream) {
     gk_faulty *faulty = (gk_faulty *)base;
@@ -87,6 +95,18 @@ static void fault_release(gk_backend *base, void *device, gk_stream stream) {
 static void fault_stream_free(gk_backend *base, gk_stream stream) {
     gk_faulty *faulty = (gk_faulty *)base;
     faulty->inner->stream_free(faulty->inner, stream);
+}
+
+/* A stream that nobody takes out of its capture would be lost. */
+static gk_status fault_capture_end(gk_backend *base, gk_stream stream, gk_graph **graph,
+                                   gk_error *error) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    return faulty->inner->capture_end(faulty->inner, stream, graph, error);
+}
+
+static void fault_graph_free(gk_backend *base, gk_graph *graph) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    faulty->inner->graph_free(faulty->inner, graph);
 }
 
 static void fault_unpin(gk_backend *base, void *host) {
@@ -110,6 +130,11 @@ static gk_status fault_holds(gk_backend *base, const gk_row *row, gk_error *erro
     return faulty->inner->holds(faulty->inner, row, error);
 }
 
+static int fault_place(gk_backend *base, const void *pointer) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    return faulty->inner->place(faulty->inner, pointer);
+}
+
 static size_t fault_live_bytes(gk_backend *base) {
     gk_faulty *faulty = (gk_faulty *)base;
     return faulty->inner->live_bytes(faulty->inner);
@@ -124,6 +149,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
     *faulty = (gk_faulty){
         .base = {.name = inner->name,
                  .ordinal = inner->ordinal,
+                 .devices = inner->devices,
                  .capability = inner->capability,
                  .choices = inner->choices,
                  .allocate = fault_allocate,
@@ -153,8 +179,14 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .wait_event = fault_wait_event,
                  .wait = fault_wait,
                  .synchronize = fault_synchronize,
+                 .capture = fault_capture,
+                 .capture_end = fault_capture_end,
+                 .graph_launch = fault_graph_launch,
+                 .graph_free = fault_graph_free,
                  .holds = fault_holds,
                  .owns = fault_owns,
+                 .place = fault_place,
+                 .copy_across = fault_copy_across,
                  .live_bytes = fault_live_bytes,
                  .trim = fault_trim},
         .inner = inner,

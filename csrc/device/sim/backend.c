@@ -1,252 +1,181 @@
-#define _GNU_SOURCE /* tsearch, posix_memalign */
+#define _GNU_SOURCE /* clock_gettime */
 #include "device/sim/backend.h"
 
 #include <errno.h>
-#include <search.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/lock.h"
 #include "base/memory.h"
 #include "device/registry.h"
-#include "sim/sim.h"
+#include "device/sim/simulator.h"
 
 #define GK_FAMILY(name)                                                                            \
     extern const gk_sim_body gk_sim_bodies_##name[] __attribute__((visibility("hidden")));
 #include "gk_families.h"
 #undef GK_FAMILY
 
-enum {
-    POISON = 0xff, /* fresh device memory is not zero: a NaN in every floating type */
-    CANARY = 0xa5,
-    ALIGNMENT = 256, /* cuMemAlloc's */
-#ifdef __SANITIZE_ADDRESS__
-    REDZONE = 0, /* the sanitizer has its own, and names the line */
-#else
-    REDZONE = 256,
-#endif
-};
+enum { MOST_DEVICES = 8 };
 
-typedef struct allocation {
-    char *start, *end; /* at least one byte, so that each can be told from its neighbours */
-    size_t bytes;
-    struct allocation *next, **link;
-} allocation;
-
-typedef struct sim_backend {
-    gk_backend base;
-    gk_sim *sim;
-    size_t total; /* what counts as the device's memory */
-    gk_lock lock; /* of what follows, but for the bodies */
-    size_t used;
-    void *tree; /* of allocations, by address */
-    allocation *first;
-    size_t slots; /* of the hash table of bodies by symbol: a power of two */
-    const gk_sim_body **bodies;
-} sim_backend;
-
+/* Lazily an event is stamped when its stream comes to it, by when its owner may have freed it. */
 struct gk_event {
+    atomic_int holders;
     struct timespec at;
     bool recorded;
+    gk_mark mark;
 };
 
-/* Ranges that share a byte compare as equal: a search for one byte finds its allocation. */
-static int compare(const void *left, const void *right) {
-    const allocation *a = left, *b = right;
-    return a->end <= b->start ? -1 : a->start >= b->end;
+/* waiting -------------------------------------------------------------------------------------- */
+
+static gk_status wait_for(gk_simulated *sim, gk_mark mark, gk_error *error) {
+    gk_queues_reach(sim->queues, mark);
+    return gk_queues_report(sim->queues, error);
 }
 
-/* In the child of a fork, where a thread that is not here may have been in the middle of a change.
-   The list can be walked forwards at any moment of one; the rest is made of it anew. */
-static void inherit(sim_backend *sim, bool was_abandoned) {
-    allocation **link = &sim->first;
-    sim->used = 0;
-    if (was_abandoned)
-        sim->tree = NULL;
-    for (allocation *at = sim->first; at; link = &at->next, at = at->next) {
-        at->link = link;
-        sim->used += (size_t)(at->end - at->start);
-        if (was_abandoned)
-            (void)tsearch(at, &sim->tree, compare); /* what it has no memory for is not found */
-    }
-}
-
-static void lock(sim_backend *sim) {
-    gk_taken taken = gk_lock_take(&sim->lock);
-    if (taken == GK_INHERITED || taken == GK_ABANDONED)
-        inherit(sim, taken == GK_ABANDONED);
-}
-
-static void unlock(sim_backend *sim) {
-    gk_lock_give(&sim->lock);
-}
-
-static gk_status only_stream(gk_stream stream, gk_error *error) {
-    if (stream <= 1) /* 0 and 1 both name the legacy default stream */
-        return GK_OK;
-    return gk_fail(error, GK_VALUE_ERROR, "the simulator has no streams; leave stream out");
-}
-
-/* The live allocation that holds all `bytes` from `pointer`; under the lock. */
-static allocation *holder(sim_backend *sim, const void *pointer, size_t bytes) {
-    char *at = (char *)(uintptr_t)pointer;
-    allocation wanted = {.start = at, .end = at + 1};
-    allocation **found = tfind(&wanted, &sim->tree, compare);
-    if (!found || bytes > (size_t)((*found)->start + (*found)->bytes - at))
-        return NULL;
-    return *found;
-}
-
-static gk_status inside(sim_backend *sim, const void *pointer, size_t bytes, gk_error *error) {
-    if (!bytes)
-        return GK_OK;
-    lock(sim);
-    allocation *found = holder(sim, pointer, bytes);
-    unlock(sim);
-    if (found)
-        return GK_OK;
-    return gk_fail(error, GK_CUDA_ERROR,
-                   "CUDA_ERROR_INVALID_VALUE: %zu bytes at %p are not in one allocation of the "
-                   "simulator",
-                   bytes, pointer);
-}
-
-/* Count `bytes` as used if there are that many; what was free before comes back in `left`. */
-static bool reserve(sim_backend *sim, size_t bytes, size_t *left) {
-    lock(sim);
-    *left = sim->total - sim->used;
-    bool fits = bytes <= *left;
-    sim->used += fits ? bytes : 0;
-    unlock(sim);
-    return fits;
-}
-
-/* Poisoned memory between its redzones; NULL: out of memory. */
-static allocation *fresh_allocation(size_t bytes, size_t extent) {
-    void *memory;
-    allocation *record = malloc(sizeof *record);
-    if (!record || posix_memalign(&memory, ALIGNMENT, extent + 2 * (size_t)REDZONE) != 0) {
-        free(record);
-        return NULL;
-    }
-    char *start = (char *)memory + REDZONE;
-    *record = (allocation){.start = start, .end = start + extent, .bytes = bytes};
-    memset(memory, CANARY, REDZONE);
-    memset(start, POISON, extent);
-    memset(record->end, CANARY, REDZONE);
-    return record;
-}
-
-/* Into the tree and the list, from where other threads see it. False: out of memory. */
-static bool publish(sim_backend *sim, allocation *record) {
-    lock(sim);
-    bool held = tsearch(record, &sim->tree, compare) != NULL;
-    if (held) {
-        record->next = sim->first;
-        record->link = &sim->first;
-        if (sim->first)
-            sim->first->link = &record->next;
-        sim->first = record;
-    }
-    unlock(sim);
-    return held;
-}
-
-static gk_status sim_allocate(gk_backend *backend, size_t bytes, gk_stream stream, void **device,
-                              gk_error *error) {
-    sim_backend *sim = (sim_backend *)backend;
-    if (only_stream(stream, error))
-        return error->status;
-    size_t extent = bytes ? bytes : 1, left;
-    bool reserved = reserve(sim, extent, &left);
-    allocation *record = reserved ? fresh_allocation(bytes, extent) : NULL;
-    if (record && publish(sim, record)) {
-        *device = record->start;
-        return GK_OK;
-    }
-    if (record)
-        free(record->start - REDZONE);
-    free(record);
-    if (reserved) {
-        lock(sim);
-        sim->used -= extent;
-        unlock(sim);
-    }
-    return gk_fail(error, GK_MEMORY_ERROR,
-                   "%zu bytes of device memory asked for, %zu of the simulator's %zu are free",
-                   bytes, left, sim->total);
-}
-
-static void sim_release(gk_backend *backend, void *device, gk_stream stream) {
-    sim_backend *sim = (sim_backend *)backend;
-    (void)stream;
-    if (!device)
-        return;
-    lock(sim);
-    allocation *record = holder(sim, device, 0);
-    if (record) {
-        tdelete(record, &sim->tree, compare);
-        *record->link = record->next;
-        if (record->next)
-            record->next->link = record->link;
-        sim->used -= (size_t)(record->end - record->start);
-    }
-    unlock(sim);
-    if (record)
-        free(record->start - REDZONE);
-    free(record);
+static gk_status settle_and_report(gk_simulated *sim, gk_error *error) {
+    gk_simulated_settle(sim);
+    return gk_queues_report(sim->queues, error);
 }
 
 static gk_status sim_captured(gk_backend *backend, gk_stream stream, bool *captured,
                               gk_error *error) {
-    (void)backend;
-    *captured = false;
-    return only_stream(stream, error);
+    gk_graph *graph;
+    gk_status status = gk_queues_captured(((gk_simulated *)backend)->queues, stream, &graph, error);
+    *captured = graph != NULL;
+    return status;
+}
+
+static gk_status refuse_captured(gk_backend *backend, gk_stream stream, const char *what,
+                                 gk_error *error) {
+    bool captured;
+    if (sim_captured(backend, stream, &captured, error) != GK_OK)
+        return error->status;
+    if (captured)
+        return gk_fail(error, GK_CUDA_ERROR, "%s a stream that is being captured in a graph", what);
+    return GK_OK;
+}
+
+static gk_status sim_synchronize(gk_backend *backend, gk_stream stream, gk_error *error) {
+    gk_simulated *sim = (gk_simulated *)backend;
+    gk_mark mark;
+    if (!stream)
+        return settle_and_report(sim, error);
+    if (refuse_captured(backend, stream, "nobody waits for", error) != GK_OK ||
+        gk_queues_mark(sim->queues, stream, &mark, error) != GK_OK)
+        return error->status;
+    return wait_for(sim, mark, error);
+}
+
+/* copies --------------------------------------------------------------------------------------- */
+
+typedef struct copy {
+    void *to;
+    const void *from; /* NULL: zeros */
+    size_t bytes;
+    unsigned char snapshot[] __attribute__((aligned(16))); /* what is copied, if it is `from` */
+} copy;
+
+static gk_status run_copy(void *context, const void *payload, gk_error *error) {
+    const copy *what = payload;
+    (void)context, (void)error;
+    if (what->from)
+        memmove(what->to, what->from, what->bytes);
+    else
+        memset(what->to, 0, what->bytes);
+    return GK_OK;
+}
+
+static gk_status run_snapshot(void *context, const void *payload, gk_error *error) {
+    const copy *what = payload;
+    (void)context, (void)error;
+    memcpy(what->to, what->snapshot, what->bytes);
+    return GK_OK;
+}
+
+static gk_status add_copy(gk_simulated *sim, void *to, const void *from, size_t bytes,
+                          gk_stream stream, gk_error *error) {
+    gk_step *step = gk_step_new(run_copy, NULL, sizeof(copy));
+    if (step)
+        *(copy *)gk_step_payload(step) = (copy){.to = to, .from = from, .bytes = bytes};
+    return gk_queues_add(sim->queues, stream, step, error);
 }
 
 static gk_status sim_zero(gk_backend *backend, void *device, size_t bytes, gk_stream stream,
                           gk_error *error) {
-    if (only_stream(stream, error) || inside((sim_backend *)backend, device, bytes, error))
-        return error->status;
-    memset(device, 0, bytes);
-    return GK_OK;
+    gk_simulated *sim = (gk_simulated *)backend;
+    gk_status status = gk_simulated_inside(sim, device, bytes, error);
+    return status == GK_OK ? add_copy(sim, device, NULL, bytes, stream, error) : status;
 }
 
 /* A fault ends a launch half-way here without ending the process: the counters would stay as they
    are. */
 static gk_status sim_counters(gk_backend *backend, gk_stream stream, unsigned **counters,
                               gk_error *error) {
-    (void)backend;
+    (void)backend, (void)stream, (void)error;
     *counters = NULL;
-    return only_stream(stream, error);
+    return GK_OK;
 }
 
+static gk_status sim_start_copy_in(gk_backend *backend, void *device, const void *host,
+                                   size_t bytes, gk_stream stream, gk_error *error) {
+    gk_simulated *sim = (gk_simulated *)backend;
+    gk_status status = gk_simulated_inside(sim, device, bytes, error);
+    return status == GK_OK ? add_copy(sim, device, host, bytes, stream, error) : status;
+}
+
+static gk_status sim_start_copy_out(gk_backend *backend, void *host, const void *device,
+                                    size_t bytes, gk_stream stream, gk_error *error) {
+    gk_simulated *sim = (gk_simulated *)backend;
+    gk_status status = gk_simulated_inside(sim, device, bytes, error);
+    return status == GK_OK ? add_copy(sim, host, device, bytes, stream, error) : status;
+}
+
+/* The host's memory is read at once, and written when the stream gets there. */
 static gk_status sim_copy_in(gk_backend *backend, void *device, const void *host, size_t bytes,
                              gk_stream stream, gk_error *error) {
-    if (only_stream(stream, error) || inside((sim_backend *)backend, device, bytes, error))
+    gk_simulated *sim = (gk_simulated *)backend;
+    if (!gk_queues_are_lazy(sim->queues))
+        return sim_start_copy_in(backend, device, host, bytes, stream, error);
+    if (gk_simulated_inside(sim, device, bytes, error) != GK_OK)
         return error->status;
-    memcpy(device, host, bytes);
-    return GK_OK;
+    gk_step *step = gk_step_new(run_snapshot, NULL, sizeof(copy) + bytes);
+    if (step) {
+        copy *what = gk_step_payload(step);
+        *what = (copy){.to = device, .bytes = bytes};
+        memcpy(what->snapshot, host, bytes);
+    }
+    return gk_queues_add(sim->queues, stream, step, error);
 }
 
 static gk_status sim_copy_out(gk_backend *backend, void *host, const void *device, size_t bytes,
                               gk_stream stream, gk_error *error) {
-    if (only_stream(stream, error) || inside((sim_backend *)backend, device, bytes, error))
+    gk_simulated *sim = (gk_simulated *)backend;
+    gk_mark mark;
+    if (sim_start_copy_out(backend, host, device, bytes, stream, error) != GK_OK ||
+        gk_queues_mark(sim->queues, stream, &mark, error) != GK_OK)
         return error->status;
-    memcpy(host, device, bytes);
-    return GK_OK;
+    return wait_for(sim, mark, error);
 }
 
 static gk_status sim_copy_within(gk_backend *backend, void *to, const void *from, size_t bytes,
                                  gk_stream stream, gk_error *error) {
-    sim_backend *sim = (sim_backend *)backend;
-    if (only_stream(stream, error) || inside(sim, to, bytes, error) ||
-        inside(sim, from, bytes, error))
+    gk_simulated *sim = (gk_simulated *)backend;
+    if (gk_simulated_inside(sim, to, bytes, error) || gk_simulated_inside(sim, from, bytes, error))
         return error->status;
-    memmove(to, from, bytes);
+    return add_copy(sim, to, from, bytes, stream, error);
+}
+
+static gk_status sim_copy_across(gk_backend *backend, void *to, gk_backend *other, const void *from,
+                                 size_t bytes, gk_error *error) {
+    if (gk_simulated_inside((gk_simulated *)backend, to, bytes, error) ||
+        gk_simulated_inside((gk_simulated *)other, from, bytes, error))
+        return error->status;
+    memcpy(to, from, bytes);
     return GK_OK;
 }
+
+/* launches ------------------------------------------------------------------------------------- */
 
 static size_t hash(const char *symbol) {
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
@@ -256,7 +185,7 @@ static size_t hash(const char *symbol) {
 }
 
 /* The place of the symbol in the table, or the empty one where it would go. */
-static const gk_sim_body **place_of(sim_backend *sim, const char *symbol) {
+static const gk_sim_body **place_of(gk_simulated *sim, const char *symbol) {
     size_t at = hash(symbol) & (sim->slots - 1);
     while (sim->bodies[at] && strcmp(sim->bodies[at]->symbol, symbol) != 0)
         at = (at + 1) & (sim->slots - 1);
@@ -266,49 +195,67 @@ static const gk_sim_body **place_of(sim_backend *sim, const char *symbol) {
 static gk_status sim_holds(gk_backend *backend, const gk_row *row, gk_error *error) {
     if (!row->symbol)
         return gk_fail(error, GK_CUDA_ERROR, "needs a GPU (cuBLAS)");
-    if (!*place_of((sim_backend *)backend, row->symbol))
+    if (!*place_of((gk_simulated *)backend, row->symbol))
         return gk_fail(error, GK_CUDA_ERROR, "needs a GPU: the simulator has no %s", row->symbol);
     return GK_OK;
 }
 
-/* The first byte that the kernel wrote outside of an allocation; the canary is put back. */
-static gk_status redzones(sim_backend *sim, const char *symbol, gk_error *error) {
-    static const unsigned char canary[] = {[0 ... 255] = CANARY};
-    _Static_assert(REDZONE <= (int)sizeof canary, "");
-    gk_status status = GK_OK;
-    lock(sim);
-    for (allocation *at = sim->first; at; at = at->next)
-        for (int side = 0; side < 2; side++) {
-            unsigned char *zone = (unsigned char *)(side ? at->end : at->start - REDZONE);
-            if (memcmp(zone, canary, REDZONE) == 0)
-                continue;
-            /* The byte nearest to the allocation says most. */
-            int i = side ? 0 : REDZONE - 1;
-            while (zone[i] == CANARY)
-                i += side ? 1 : -1;
-            status = gk_fail(error, GK_CUDA_ERROR,
-                             "%s wrote out of bounds: at byte %td of an allocation of %zu", symbol,
-                             (char *)zone + i - at->start, at->bytes);
-            memset(zone, CANARY, REDZONE);
-        }
-    unlock(sim);
-    return status;
+typedef struct kernel {
+    const char *symbol;
+    gk_sim_grid grid;
+    unsigned char arguments[] __attribute__((aligned(16))); /* each on a multiple of 16 */
+} kernel;
+
+enum { MOST_ARGUMENTS = 16 };
+
+static size_t room(unsigned bytes) {
+    return (bytes + 15u) & ~(size_t)15;
+}
+
+static gk_status run_kernel(void *context, const void *payload, gk_error *error) {
+    gk_simulated *sim = context;
+    const kernel *what = payload;
+    void *arguments[MOST_ARGUMENTS];
+    size_t at = 0;
+    for (int i = 0; what->grid.body->sizes[i]; i++) {
+        arguments[i] = (void *)(uintptr_t)(what->arguments + at);
+        at += room(what->grid.body->sizes[i]);
+    }
+    gk_sim_grid grid = what->grid;
+    grid.arguments = arguments;
+    if (!gk_sim_launch(sim->sim, &grid, error->text, sizeof error->text))
+        return error->status = GK_CUDA_ERROR;
+    return gk_simulated_redzones(sim, what->symbol, error);
+}
+
+static gk_step *kernel_step(const gk_launch *launch, const gk_sim_body *body) {
+    size_t bytes = 0, at = 0;
+    int count = 0;
+    for (; body->sizes[count]; count++)
+        bytes += room(body->sizes[count]);
+    gk_step *step =
+        count <= MOST_ARGUMENTS ? gk_step_new(run_kernel, NULL, sizeof(kernel) + bytes) : NULL;
+    if (!step)
+        return NULL;
+    kernel *what = gk_step_payload(step);
+    *what = (kernel){.symbol = launch->row->symbol,
+                     .grid = {.body = body,
+                              .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+                              .block = {launch->block[0], launch->block[1], launch->block[2]},
+                              .shared_bytes = launch->shared_bytes}};
+    for (int i = 0; i < count; i++) {
+        memcpy(what->arguments + at, launch->arguments[i], body->sizes[i]);
+        at += room(body->sizes[i]);
+    }
+    return step;
 }
 
 static gk_status sim_launch(gk_backend *backend, const gk_launch *launch, gk_error *error) {
-    sim_backend *sim = (sim_backend *)backend;
-    if (only_stream(launch->stream, error) || sim_holds(backend, launch->row, error))
+    gk_simulated *sim = (gk_simulated *)backend;
+    if (sim_holds(backend, launch->row, error))
         return error->status;
-    gk_sim_grid grid = {
-        .body = *place_of(sim, launch->row->symbol),
-        .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
-        .block = {launch->block[0], launch->block[1], launch->block[2]},
-        .shared_bytes = launch->shared_bytes,
-        .arguments = launch->arguments,
-    };
-    if (!gk_sim_launch(sim->sim, &grid, error->text, sizeof error->text))
-        return error->status = GK_CUDA_ERROR;
-    return REDZONE ? redzones(sim, launch->row->symbol, error) : GK_OK;
+    gk_step *step = kernel_step(launch, *place_of(sim, launch->row->symbol));
+    return gk_queues_add(sim->queues, launch->stream, step, error);
 }
 
 static gk_status sim_gemm(gk_backend *backend, const gk_gemm *gemm, gk_error *error) {
@@ -322,15 +269,14 @@ static gk_status sim_describe_box(gk_backend *backend, const gk_tensor_box *box,
     return gk_fail(error, GK_CUDA_ERROR, "tensor maps need a GPU of compute capability 9.0");
 }
 
-/* Everything is over when its call returns, so one stream is as good as many: the legacy one. */
+/* streams and events --------------------------------------------------------------------------- */
+
 static gk_status sim_stream_new(gk_backend *backend, gk_stream *stream, gk_error *error) {
-    (void)backend, (void)error;
-    *stream = 1;
-    return GK_OK;
+    return gk_queues_stream_new(((gk_simulated *)backend)->queues, false, stream, error);
 }
 
 static void sim_stream_free(gk_backend *backend, gk_stream stream) {
-    (void)backend, (void)stream;
+    gk_queues_stream_free(((gk_simulated *)backend)->queues, stream);
 }
 
 /* The kernels run on the CPU: all memory is theirs to read and write. */
@@ -349,90 +295,142 @@ static void sim_unpin(gk_backend *backend, void *host) {
     (void)backend, (void)host;
 }
 
-static gk_status sim_reach(gk_backend *backend, gk_event *event, gk_error *error) {
-    (void)backend, (void)event, (void)error;
-    return GK_OK;
-}
-
-static gk_status sim_wait_event(gk_backend *backend, gk_stream waiting, gk_event *event,
-                                gk_error *error) {
-    (void)backend, (void)event;
-    return only_stream(waiting, error);
-}
-
 static gk_status sim_event_new(gk_backend *backend, gk_event **event, gk_error *error) {
     (void)backend;
     *event = calloc(1, sizeof **event);
-    return *event ? GK_OK : gk_fail(error, GK_MEMORY_ERROR, "out of memory for an event");
+    if (!*event)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of memory for an event");
+    (*event)->holders = 1;
+    return GK_OK;
+}
+
+static void let_go(gk_event *event) {
+    if (event && atomic_fetch_sub(&event->holders, 1) == 1)
+        free(event);
 }
 
 static void sim_event_free(gk_backend *backend, gk_event *event) {
     (void)backend;
-    free(event);
+    let_go(event);
+}
+
+static gk_status run_record(void *context, const void *payload, gk_error *error) {
+    gk_event *event = *(gk_event *const *)payload;
+    (void)context, (void)error;
+    clock_gettime(CLOCK_MONOTONIC, &event->at);
+    return GK_OK;
+}
+
+static void drop_record(void *payload) {
+    let_go(*(gk_event **)payload);
 }
 
 static gk_status sim_record(gk_backend *backend, gk_event *event, gk_stream stream,
                             gk_error *error) {
-    (void)backend;
-    if (only_stream(stream, error))
+    gk_simulated *sim = (gk_simulated *)backend;
+    if (refuse_captured(backend, stream, "no event is recorded on", error) != GK_OK)
         return error->status;
-    clock_gettime(CLOCK_MONOTONIC, &event->at);
+    gk_step *step = gk_step_new(run_record, drop_record, sizeof event);
+    if (step) {
+        atomic_fetch_add(&event->holders, 1);
+        *(gk_event **)gk_step_payload(step) = event;
+    }
+    if (gk_queues_add(sim->queues, stream, step, error) != GK_OK)
+        return error->status;
     event->recorded = true;
-    return GK_OK;
+    return gk_queues_mark(sim->queues, stream, &event->mark, error);
+}
+
+static gk_status sim_reach(gk_backend *backend, gk_event *event, gk_error *error) {
+    return wait_for((gk_simulated *)backend, event->mark, error);
 }
 
 static gk_status sim_elapsed(gk_backend *backend, gk_event *from, gk_event *to, double *seconds,
                              gk_error *error) {
-    (void)backend;
+    gk_simulated *sim = (gk_simulated *)backend;
     if (!from->recorded || !to->recorded)
         return gk_fail(error, GK_VALUE_ERROR, "an event that was not recorded has no time");
+    gk_queues_reach(sim->queues, from->mark);
+    gk_status status = wait_for(sim, to->mark, error);
     *seconds = (double)(to->at.tv_sec - from->at.tv_sec) +
                1e-9 * (double)(to->at.tv_nsec - from->at.tv_nsec);
-    return GK_OK;
+    return status;
+}
+
+static gk_status sim_wait_event(gk_backend *backend, gk_stream waiting, gk_event *event,
+                                gk_error *error) {
+    return gk_queues_wait(((gk_simulated *)backend)->queues, waiting, event->mark, error);
 }
 
 static gk_status sim_wait(gk_backend *backend, gk_stream waiting, gk_stream producer,
                           gk_error *error) {
-    (void)backend;
-    return only_stream(waiting | producer, error);
-}
-
-/* A launch is over when it returns. */
-static gk_status sim_synchronize(gk_backend *backend, gk_stream stream, gk_error *error) {
-    (void)backend;
-    return only_stream(stream, error);
-}
-
-static gk_status sim_owns(gk_backend *backend, const void *first, size_t bytes, gk_error *error) {
-    sim_backend *sim = (sim_backend *)backend;
-    lock(sim);
-    allocation *found = holder(sim, first, bytes);
-    unlock(sim);
-    if (found)
+    gk_simulated *sim = (gk_simulated *)backend;
+    gk_graph *later, *produced_later;
+    gk_mark mark;
+    if (gk_queues_captured(sim->queues, waiting, &later, error) != GK_OK ||
+        gk_queues_captured(sim->queues, producer, &produced_later, error) != GK_OK)
+        return error->status;
+    if (produced_later && !later)
+        return gk_fail(error, GK_VALUE_ERROR, GK_ON_CAPTURED_STREAM);
+    if (later) /* a graph's steps run one after another */
         return GK_OK;
-    return gk_fail(error, GK_VALUE_ERROR, "%zu bytes at %p are not memory of the simulator", bytes,
-                   first);
+    if (gk_queues_mark(sim->queues, producer, &mark, error) != GK_OK)
+        return error->status;
+    return gk_queues_wait(sim->queues, waiting, mark, error);
 }
 
-/* The simulator keeps nothing: what is released is the system's at once. */
+/* graphs --------------------------------------------------------------------------------------- */
+
+static gk_status sim_capture(gk_backend *backend, gk_stream stream, gk_error *error) {
+    gk_graph *graph = malloc(sizeof *graph);
+    if (!graph)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of memory for a graph");
+    gk_graph_init(graph);
+    gk_status status = gk_queues_capture(((gk_simulated *)backend)->queues, stream, graph, error);
+    if (status != GK_OK)
+        free(graph);
+    return status;
+}
+
+static gk_status sim_capture_end(gk_backend *backend, gk_stream stream, gk_graph **graph,
+                                 gk_error *error) {
+    return gk_queues_capture_end(((gk_simulated *)backend)->queues, stream, graph, error);
+}
+
+static gk_status sim_graph_launch(gk_backend *backend, gk_graph *graph, gk_stream stream,
+                                  gk_error *error) {
+    return gk_queues_launch(((gk_simulated *)backend)->queues, graph, stream, error);
+}
+
+static void sim_graph_free(gk_backend *backend, gk_graph *graph) {
+    gk_simulated *sim = (gk_simulated *)backend;
+    if (!graph)
+        return;
+    gk_queues_drain(sim->queues); /* it may be running */
+    gk_simulated_unkeep(sim, graph);
+    gk_graph_drop_steps(graph);
+    free(graph);
+}
+
+/* the device ----------------------------------------------------------------------------------- */
+
+/* The simulator keeps nothing for later calls. */
 static void sim_trim(gk_backend *backend) {
-    (void)backend;
+    gk_simulated_settle((gk_simulated *)backend);
 }
 
 static size_t sim_live_bytes(gk_backend *backend) {
-    sim_backend *sim = (sim_backend *)backend;
-    lock(sim);
-    size_t used = sim->used;
-    unlock(sim);
-    return used;
+    gk_simulated *sim = (gk_simulated *)backend;
+    gk_simulated_settle(sim);
+    return gk_simulated_used(sim);
 }
 
 static void sim_close(gk_backend *backend) {
-    sim_backend *sim = (sim_backend *)backend;
+    gk_simulated *sim = (gk_simulated *)backend;
     if (!sim)
         return;
-    while (sim->first)
-        sim_release(backend, sim->first->start, 0);
+    gk_queues_free(sim->queues);
+    gk_simulated_close_memory(sim);
     gk_sim_close(sim->sim);
     gk_lock_free(&sim->lock);
     free(sim->bodies);
@@ -461,7 +459,7 @@ static size_t device_memory(uint64_t wanted) {
     return wanted && wanted < half ? (size_t)wanted : half;
 }
 
-static bool tabulate(sim_backend *sim) {
+static bool tabulate(gk_simulated *sim) {
     static const gk_sim_body *const families[] = {
 #define GK_FAMILY(name) gk_sim_bodies_##name,
 #include "gk_families.h"
@@ -487,9 +485,9 @@ static bool tabulate(sim_backend *sim) {
 static const gk_backend functions = {
     .name = "sim",
     .capability = GK_SIM_CAPABILITY,
-    .allocate = sim_allocate,
-    .allocate_lasting = sim_allocate,
-    .release = sim_release,
+    .allocate = gk_simulated_allocate,
+    .allocate_lasting = gk_simulated_allocate_lasting,
+    .release = gk_simulated_release,
     .captured = sim_captured,
     .zero = sim_zero,
     .counters = sim_counters,
@@ -501,8 +499,8 @@ static const gk_backend functions = {
     .describe_box = sim_describe_box,
     .stream_new = sim_stream_new,
     .stream_free = sim_stream_free,
-    .start_copy_in = sim_copy_in,
-    .start_copy_out = sim_copy_out,
+    .start_copy_in = sim_start_copy_in,
+    .start_copy_out = sim_start_copy_out,
     .pin = sim_pin,
     .map = sim_map,
     .unpin = sim_unpin,
@@ -514,30 +512,56 @@ static const gk_backend functions = {
     .wait_event = sim_wait_event,
     .wait = sim_wait,
     .synchronize = sim_synchronize,
+    .capture = sim_capture,
+    .capture_end = sim_capture_end,
+    .graph_launch = sim_graph_launch,
+    .graph_free = sim_graph_free,
     .holds = sim_holds,
-    .owns = sim_owns,
+    .owns = gk_simulated_owns,
+    .place = gk_simulated_place,
+    .copy_across = sim_copy_across,
     .live_bytes = sim_live_bytes,
     .trim = sim_trim,
     .close = sim_close,
 };
 
-gk_status gk_backend_sim_open(gk_backend **backend, gk_error *error) {
-    uint64_t seed = 1, cores = 0, memory = 0;
+static int device_count(uint64_t asked) {
+    return asked == 0 ? 1 : asked < MOST_DEVICES ? (int)asked : MOST_DEVICES;
+}
+
+static gk_status check_ordinal(int ordinal, int devices, gk_error *error) {
+    if (ordinal < devices)
+        return GK_OK;
+    if (devices == 1)
+        return gk_fail(error, GK_VALUE_ERROR, "there is no device %d: the simulator is device 0",
+                       ordinal);
+    return gk_fail(error, GK_VALUE_ERROR, "there is no device %d: the simulator has %d", ordinal,
+                   devices);
+}
+
+gk_status gk_backend_sim_open(gk_backend **backend, int ordinal, gk_error *error) {
+    uint64_t seed = 1, cores = 0, memory = 0, devices = 1, lazy = 0;
     if (number_from("GPUKERN_SIM_SEED", &seed, error) ||
         number_from("GPUKERN_SIM_THREADS", &cores, error) ||
+        number_from("GPUKERN_SIM_DEVICES", &devices, error) ||
+        number_from("GPUKERN_SIM_LAZY", &lazy, error) ||
+        check_ordinal(ordinal, device_count(devices), error) ||
         number_from("GPUKERN_SIM_MEMORY", &memory, error))
         return error->status;
-    sim_backend *sim = calloc(1, sizeof *sim);
+    gk_simulated *sim = calloc(1, sizeof *sim);
     if (!sim)
         return gk_fail(error, GK_MEMORY_ERROR, "out of memory for the simulator");
     sim->base = functions;
+    sim->base.ordinal = ordinal;
+    sim->base.devices = device_count(devices);
     sim->total = device_memory(memory);
     if (!gk_lock_init(&sim->lock)) {
         free(sim);
         return gk_fail(error, GK_MEMORY_ERROR, "the system has no lock for the simulator");
     }
     sim->sim = gk_sim_open(cores < 1024 ? (unsigned)cores : 1024, seed);
-    if (!sim->sim || !tabulate(sim)) {
+    sim->queues = gk_queues_new(sim, ordinal, lazy);
+    if (!sim->sim || !sim->queues || !tabulate(sim)) {
         sim_close(&sim->base);
         return gk_fail(error, GK_MEMORY_ERROR, "out of memory for the simulator");
     }
@@ -545,8 +569,9 @@ gk_status gk_backend_sim_open(gk_backend **backend, gk_error *error) {
     return GK_OK;
 }
 
-void gk_backend_sim_describe(gk_device_summary *summary, gk_attribute_visitor visit,
+void gk_backend_sim_describe(int ordinal, gk_device_summary *summary, gk_attribute_visitor visit,
                              void *context) {
+    (void)ordinal; /* they are all alike */
     gk_error ignored;
     uint64_t cores = 0, memory = 0;
     (void)number_from("GPUKERN_SIM_THREADS", &cores, &ignored);

@@ -6,11 +6,15 @@
 #include "device/reports.h"
 
 /* GPUKERN_SIM_SEED: the order of threads and blocks, 1 by default, 0 for the natural one.
-   GPUKERN_SIM_THREADS: the cores used. GK_VALUE_ERROR if either is not a number. */
-gk_status gk_backend_sim_open(gk_backend **backend, gk_error *error);
+   GPUKERN_SIM_THREADS: the cores used. GPUKERN_SIM_DEVICES: how many devices there are, 1 by
+   default. GPUKERN_SIM_LAZY: work runs when it is waited for, in an order that this number draws;
+   0, the default, runs it at once. GK_VALUE_ERROR if one is not a number, or there is no device
+   `ordinal`. */
+gk_status gk_backend_sim_open(gk_backend **backend, int ordinal, gk_error *error);
 
 /* The limits that the simulator enforces, under the driver's names (CU_DEVICE_ATTRIBUTE_ left out).
    A NULL visitor is fine. */
-void gk_backend_sim_describe(gk_device_summary *summary, gk_attribute_visitor visit, void *context);
+void gk_backend_sim_describe(int ordinal, gk_device_summary *summary, gk_attribute_visitor visit,
+                             void *context);
 
 #endif

@@ -1,0 +1,49 @@
+/* A simulated device, to the files of this folder. */
+#ifndef GK_SIM_SIMULATOR_H
+#define GK_SIM_SIMULATOR_H
+
+#include <stddef.h>
+
+#include "base/lock.h"
+#include "device/backend.h"
+#include "device/sim/queues.h"
+#include "sim/sim.h"
+
+typedef struct gk_allocation gk_allocation;
+
+typedef struct gk_simulated {
+    gk_backend base;
+    gk_sim *sim;
+    gk_queues *queues;
+    size_t total; /* what counts as the device's memory */
+    gk_lock lock; /* of what follows, but for the bodies */
+    size_t used;
+    void *tree; /* of allocations, by address */
+    gk_allocation *first;
+    gk_allocation *freed; /* lazily: kept until nothing runs that might still use them */
+    size_t freed_bytes;
+    size_t slots; /* of the hash table of bodies by symbol: a power of two */
+    const gk_sim_body **bodies;
+} gk_simulated;
+
+gk_status gk_simulated_allocate(gk_backend *backend, size_t bytes, gk_stream stream, void **device,
+                                gk_error *error);
+gk_status gk_simulated_allocate_lasting(gk_backend *backend, size_t bytes, gk_stream stream,
+                                        void **device, gk_error *error);
+void gk_simulated_release(gk_backend *backend, void *device, gk_stream stream);
+/* Whether all `bytes` from there are of one allocation. */
+gk_status gk_simulated_inside(gk_simulated *sim, const void *pointer, size_t bytes,
+                              gk_error *error);
+gk_status gk_simulated_owns(gk_backend *backend, const void *first, size_t bytes, gk_error *error);
+int gk_simulated_place(gk_backend *backend, const void *pointer);
+/* What a kernel wrote outside of an allocation. */
+gk_status gk_simulated_redzones(gk_simulated *sim, const char *symbol, gk_error *error);
+
+size_t gk_simulated_used(gk_simulated *sim);
+/* Do all that is queued, and look at what was freed meanwhile. */
+void gk_simulated_settle(gk_simulated *sim);
+/* What was captured for a graph is kept no longer by it. */
+void gk_simulated_unkeep(gk_simulated *sim, gk_graph *graph);
+void gk_simulated_close_memory(gk_simulated *sim);
+
+#endif

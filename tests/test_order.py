@@ -352,6 +352,20 @@ LEAKS = {
     gk.add(there, there, stream=1001)
     driver.fake_capture(None, 0)
     driver.fake_graph_gone()""",
+    "graphs": """stream = gk.Stream()
+    stream.begin_capture()
+    made = gk.add(there, there, stream=stream)
+    gk.sum(made, stream=stream)
+    graph = stream.end_capture()
+    graph.launch(stream); graph.launch()
+    stream.synchronize()
+    del made, graph, stream""",
+    "graphs that fail": """stream = gk.Stream()
+    stream.begin_capture()
+    gk.add(there, there, stream=stream)
+    fail("cuGraphInstantiateWithFlags", 2)
+    failure(stream.end_capture)
+    del stream""",
     "captures that fail": """driver.fake_capture(ctypes.c_void_p(1001), 0)
     fail("cuGraphRetainUserObject", 1)
     failure(gk.add, there, there, stream=1001)

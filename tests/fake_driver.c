@@ -317,6 +317,11 @@ result cuCtxGetCurrent(handle *out) {
     return OK;
 }
 
+result cuCtxSetCurrent(handle context) {
+    current[depth ? depth - 1 : depth++] = context;
+    return sticky;
+}
+
 result cuCtxPushCurrent_v2(handle pushed) {
     if (depth == CONTEXTS)
         return INVALID_VALUE;

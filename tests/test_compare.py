@@ -21,6 +21,7 @@ from gpukern.bench.cases.trials import make_trials
 from gpukern.bench.checking.verdict import check
 from gpukern.bench.clock import wall
 from gpukern.bench.clock.device import DeviceClock
+from gpukern.bench.contenders import registry
 from gpukern.bench.contenders.registry import PEERS, Peer, gather, select
 from gpukern.bench.model import case as cases
 from gpukern.bench.model.case import make_case
@@ -498,3 +499,16 @@ def test_offers_may_be_functions_or_names():
 
     assert gather(Peer("a", "A", offer, needs_gpu=False), None, "add", "float32")
     assert gather(PEERS[0], None, "add", "float32")
+
+
+def test_a_device_that_a_library_leaves_behind_is_not_the_comparisons(monkeypatch):
+    """Of several GPUs JAX makes the last one current as it starts."""
+    done: list[str] = []
+    monkeypatch.setattr(registry._core, "make_current", lambda: done.append("chosen"))
+
+    def offer(op: str, dtype: str) -> Iterable[Contender]:
+        done.append("asked")
+        raise RuntimeError("half started")
+
+    gather(Peer("a", "A", offer, needs_gpu=False), None, "add", "float32")
+    assert done == ["asked", "chosen"]

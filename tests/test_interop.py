@@ -108,6 +108,7 @@ def test_memory_that_was_given_back_is_refused_or_whole():
     holder = there()
     interface = holder.view.__cuda_array_interface__
     del holder
+    gk.synchronize()
     with pytest.raises((ValueError, gk.CudaError), match="add: "):
         gk.add(Only(interface), 1.0)
 

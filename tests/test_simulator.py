@@ -84,6 +84,7 @@ def runner(path: Path) -> Harness:
     def run(*arguments: object, seed: int | str = 1, cores: int | str = "") -> str:
         environment = {
             **os.environ,
+            "GPUKERN_SIM_LAZY": "0",  # a launch says what is wrong with it, not a later call
             "GPUKERN_SIM_SEED": str(seed),
             "GPUKERN_SIM_THREADS": str(cores),
         }

@@ -212,6 +212,17 @@ static PyObject *choose_device(PyObject *module, PyObject *ordinal) {
     return PyLong_FromLong(before);
 }
 
+static PyObject *make_current(PyObject *module, PyObject *unused) {
+    gk_state *state = state_of(module);
+    gk_call call;
+    (void)unused;
+    if (gk_begin(state, &call, "make_current") < 0)
+        return NULL;
+    if (call.backend->make_current(call.backend, &call.error) != GK_OK)
+        return gk_raise(state, &call.error);
+    return PyLong_FromLong(call.backend->ordinal);
+}
+
 /* The settings, by name: bytes each. */
 static int take_limit(PyObject *name, gk_limit *limit) {
     static const char *const names[] = {
@@ -342,6 +353,10 @@ static PyMethodDef methods[] = {
     {"choose_device", choose_device, METH_O,
      "choose_device($module, ordinal, /)\n--\n\n"
      "Run the calls of this thread on another device; returns the one until now."},
+    {"make_current", make_current, METH_NOARGS,
+     "make_current($module)\n--\n\n"
+     "Make this thread's device the one that libraries of the CUDA runtime take for current, and\n"
+     "return its number."},
     {"limit", GK_FAST(limit),
      "limit($module, name, /, bytes=None)\n--\n\n"
      "Set a limit in bytes; returns the one until now. pinned_memory: host memory that is kept\n"

@@ -160,6 +160,8 @@ struct gk_backend {
     /* Bytes of another device of this kind, to where both are idle, and as it returns both are. */
     gk_status (*copy_across)(gk_backend *, void *to, gk_backend *other, const void *from,
                              size_t bytes, gk_error *);
+    /* Make this device the one that other libraries take where their user names none. */
+    gk_status (*make_current)(gk_backend *, gk_error *);
     size_t (*live_bytes)(gk_backend *); /* allocated and not yet released, the device idle */
     void (*trim)(gk_backend *);         /* what is kept for later allocations, to the system */
     void (*close)(gk_backend *);

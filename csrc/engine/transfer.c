@@ -67,7 +67,8 @@ gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
         call->phases->host_to_device += busy.in;
         call->phases->kernel += busy.kernel;
         call->phases->device_to_host += busy.out;
-        call->phases->overlapped += busy.in + busy.kernel + busy.out - busy.any;
+        double overlapped = busy.in + busy.kernel + busy.out - busy.any;
+        call->phases->overlapped += overlapped > 0.0 ? overlapped : 0.0; /* sums are rounded */
         for (int i = 0; i < flow->operand_count; i++)
             call->phases->bytes_in += flow->count * gk_dtype_size(flow->operands[i].dtype);
         if (flow->has_result)

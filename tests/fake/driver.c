@@ -287,6 +287,12 @@ result cuCtxGetCurrent(handle *out) {
     return OK;
 }
 
+result cuCtxSetCurrent(handle context) {
+    FAKE_ENTER();
+    current[depth ? depth - 1 : depth++] = context;
+    return fake_sticky;
+}
+
 result cuCtxPushCurrent_v2(handle pushed) {
     if (depth == CONTEXTS)
         fake_violation("contexts are pushed and not popped");

@@ -63,6 +63,18 @@ static int check_dl_device(const gk_device_array *self, PyObject *wanted) {
     return -1;
 }
 
+/* Memory of the host, which the simulator's is, has no stream that could wait. */
+static int hand_to_host(gk_device_array *self, gk_call *call) {
+    gk_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = call->backend->synchronize(call->backend, self->stream, &call->error);
+    Py_END_ALLOW_THREADS;
+    if (status == GK_OK)
+        return 0;
+    gk_raise(self->state, &call->error);
+    return -1;
+}
+
 /* Make the consumer's stream wait for the array. -1 names none, and None the legacy default one. */
 static int hand_over(gk_device_array *self, gk_call *call, PyObject *stream) {
     gk_array array;
@@ -80,6 +92,8 @@ static int hand_over(gk_device_array *self, gk_call *call, PyObject *stream) {
     }
     if (gk_take_stream(self->state, call, stream) < 0)
         return -1;
+    if (gk_dlpack_device(call->backend).kind == GK_DL_CPU)
+        return hand_to_host(self, call);
     gk_copy_view(&array, &self->array);
     array.producer = self->stream ? self->stream : GK_LEGACY_STREAM;
     if (gk_call_wait(call, &array) == GK_OK)

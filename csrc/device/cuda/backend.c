@@ -221,6 +221,12 @@ static gk_status cuda_synchronize(gk_backend *base, gk_stream stream, gk_error *
     return gk_cuda_check(cuda, result, "synchronizing", error);
 }
 
+static gk_status cuda_make_current(gk_backend *base, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUresult result = cuda->driver.cuCtxSetCurrent(cuda->context);
+    return gk_cuda_check(cuda, result, "choosing the device", error);
+}
+
 /* Code compiled for an older GPU than the row needs has no more than the kernel's name. Code for no
    GPU like this one at all is an error of the launch. */
 static gk_status cuda_holds(gk_backend *base, const gk_row *row, gk_error *error) {
@@ -337,6 +343,7 @@ static const gk_backend functions = {
     .owns = gk_cuda_owns,
     .place = gk_cuda_place,
     .copy_across = gk_cuda_copy_across,
+    .make_current = cuda_make_current,
     .live_bytes = gk_cuda_live_bytes,
     .trim = gk_cuda_trim,
     .close = cuda_close,

@@ -18,6 +18,7 @@
     X(cuDevicePrimaryCtxRelease) \
     X(cuDevicePrimaryCtxGetState) \
     X(cuCtxGetCurrent) \
+    X(cuCtxSetCurrent) \
     X(cuCtxPushCurrent) \
     X(cuCtxPopCurrent) \
     X(cuCtxSynchronize) \

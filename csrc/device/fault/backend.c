@@ -135,6 +135,11 @@ static int fault_place(gk_backend *base, const void *pointer) {
     return faulty->inner->place(faulty->inner, pointer);
 }
 
+static gk_status fault_make_current(gk_backend *base, gk_error *error) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    return faulty->inner->make_current(faulty->inner, error);
+}
+
 static size_t fault_live_bytes(gk_backend *base) {
     gk_faulty *faulty = (gk_faulty *)base;
     return faulty->inner->live_bytes(faulty->inner);
@@ -187,6 +192,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .owns = fault_owns,
                  .place = fault_place,
                  .copy_across = fault_copy_across,
+                 .make_current = fault_make_current,
                  .live_bytes = fault_live_bytes,
                  .trim = fault_trim},
         .inner = inner,

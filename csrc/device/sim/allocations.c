@@ -9,7 +9,7 @@ enum {
     POISON = 0xff, /* fresh device memory is not zero: a NaN in every floating type */
     CANARY = 0xa5,
     ALIGNMENT = 256, /* cuMemAlloc's */
-    MOST_FREED = 256 << 20,
+    MOST_FREED = 8 << 20,
 #ifdef __SANITIZE_ADDRESS__
     REDZONE = 0, /* the sanitizer has its own, and names the line */
 #else
@@ -242,12 +242,13 @@ static gk_status free_now(void *context, const void *payload, gk_error *error) {
 }
 
 /* Whether a graph keeps it, as it does what was captured with it: then nothing is done now. */
-static bool is_kept(gk_simulated *sim, void *device) {
+static bool is_kept(gk_simulated *sim, void *device, size_t *bytes) {
     lock(sim);
     gk_allocation *record = holder(sim, device, 0);
     bool kept = record && record->graph;
     if (kept)
         record->is_freed = true;
+    *bytes = record ? record->bytes : 0;
     unlock(sim);
     return kept;
 }
@@ -256,13 +257,15 @@ void gk_simulated_release(gk_backend *backend, void *device, gk_stream stream) {
     gk_simulated *sim = (gk_simulated *)backend;
     gk_graph *graph = NULL;
     gk_error ignored;
-    if (!device || is_kept(sim, device))
+    size_t bytes;
+    if (!device || is_kept(sim, device, &bytes))
         return;
     if (gk_queues_captured(sim->queues, stream, &graph, &ignored) != GK_OK || graph)
         stream = GK_LEGACY_STREAM;
     gk_step *step = gk_step_new(free_now, NULL, sizeof device);
     if (step) {
         memcpy(gk_step_payload(step), &device, sizeof device);
+        gk_step_weigh(step, bytes);
         (void)gk_queues_add(sim->queues, stream, step, &ignored);
     } else {
         gk_queues_drain(sim->queues);

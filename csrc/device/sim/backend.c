@@ -1,22 +1,19 @@
 #define _GNU_SOURCE /* clock_gettime */
 #include "device/sim/backend.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/memory.h"
 #include "device/registry.h"
+#include "device/sim/settings.h"
 #include "device/sim/simulator.h"
 
 #define GK_FAMILY(name)                                                                            \
     extern const gk_sim_body gk_sim_bodies_##name[] __attribute__((visibility("hidden")));
 #include "gk_families.h"
 #undef GK_FAMILY
-
-enum { MOST_DEVICES = 8 };
 
 /* Lazily an event is stamped when its stream comes to it, by when its owner may have freed it. */
 struct gk_event {
@@ -414,6 +411,12 @@ static void sim_graph_free(gk_backend *backend, gk_graph *graph) {
 
 /* the device ----------------------------------------------------------------------------------- */
 
+/* No other library knows of the simulator. */
+static gk_status sim_make_current(gk_backend *backend, gk_error *error) {
+    (void)backend, (void)error;
+    return GK_OK;
+}
+
 /* The simulator keeps nothing for later calls. */
 static void sim_trim(gk_backend *backend) {
     gk_simulated_settle((gk_simulated *)backend);
@@ -435,28 +438,6 @@ static void sim_close(gk_backend *backend) {
     gk_lock_free(&sim->lock);
     free(sim->bodies);
     free(sim);
-}
-
-/* A non-negative number from the environment. */
-static gk_status number_from(const char *variable, uint64_t *number, gk_error *error) {
-    const char *text = getenv(variable);
-    if (!text || !*text)
-        return GK_OK;
-    char *end;
-    errno = 0;
-    uint64_t value = strtoull(text, &end, 10);
-    if (*end || errno || *text < '0' || *text > '9')
-        return gk_fail(error, GK_VALUE_ERROR, "%s is '%s', not a number of 0 or more", variable,
-                       text);
-    *number = value;
-    return GK_OK;
-}
-
-/* Half of the memory of the machine, or of the container: the arrays on the host need the rest.
-   Less where GPUKERN_SIM_MEMORY asks for a small device. */
-static size_t device_memory(uint64_t wanted) {
-    size_t half = gk_memory_total() / 2;
-    return wanted && wanted < half ? (size_t)wanted : half;
 }
 
 static bool tabulate(gk_simulated *sim) {
@@ -520,89 +501,36 @@ static const gk_backend functions = {
     .owns = gk_simulated_owns,
     .place = gk_simulated_place,
     .copy_across = sim_copy_across,
+    .make_current = sim_make_current,
     .live_bytes = sim_live_bytes,
     .trim = sim_trim,
     .close = sim_close,
 };
 
-static int device_count(uint64_t asked) {
-    return asked == 0 ? 1 : asked < MOST_DEVICES ? (int)asked : MOST_DEVICES;
-}
-
-static gk_status check_ordinal(int ordinal, int devices, gk_error *error) {
-    if (ordinal < devices)
-        return GK_OK;
-    if (devices == 1)
-        return gk_fail(error, GK_VALUE_ERROR, "there is no device %d: the simulator is device 0",
-                       ordinal);
-    return gk_fail(error, GK_VALUE_ERROR, "there is no device %d: the simulator has %d", ordinal,
-                   devices);
-}
-
 gk_status gk_backend_sim_open(gk_backend **backend, int ordinal, gk_error *error) {
-    uint64_t seed = 1, cores = 0, memory = 0, devices = 1, lazy = 0;
-    if (number_from("GPUKERN_SIM_SEED", &seed, error) ||
-        number_from("GPUKERN_SIM_THREADS", &cores, error) ||
-        number_from("GPUKERN_SIM_DEVICES", &devices, error) ||
-        number_from("GPUKERN_SIM_LAZY", &lazy, error) ||
-        check_ordinal(ordinal, device_count(devices), error) ||
-        number_from("GPUKERN_SIM_MEMORY", &memory, error))
+    gk_sim_settings settings;
+    if (gk_sim_settings_read(&settings, error) != GK_OK)
         return error->status;
+    if (ordinal >= settings.devices)
+        return gk_fail(error, GK_VALUE_ERROR, "there is no device %d: the simulator has %d",
+                       ordinal, settings.devices);
     gk_simulated *sim = calloc(1, sizeof *sim);
     if (!sim)
         return gk_fail(error, GK_MEMORY_ERROR, "out of memory for the simulator");
     sim->base = functions;
     sim->base.ordinal = ordinal;
-    sim->base.devices = device_count(devices);
-    sim->total = device_memory(memory);
+    sim->base.devices = settings.devices;
+    sim->total = settings.memory;
     if (!gk_lock_init(&sim->lock)) {
         free(sim);
         return gk_fail(error, GK_MEMORY_ERROR, "the system has no lock for the simulator");
     }
-    sim->sim = gk_sim_open(cores < 1024 ? (unsigned)cores : 1024, seed);
-    sim->queues = gk_queues_new(sim, ordinal, lazy);
+    sim->sim = gk_sim_open(settings.cores, settings.seed);
+    sim->queues = gk_queues_new(sim, ordinal, settings.lazy);
     if (!sim->sim || !sim->queues || !tabulate(sim)) {
         sim_close(&sim->base);
         return gk_fail(error, GK_MEMORY_ERROR, "out of memory for the simulator");
     }
     *backend = &sim->base;
     return GK_OK;
-}
-
-void gk_backend_sim_describe(int ordinal, gk_device_summary *summary, gk_attribute_visitor visit,
-                             void *context) {
-    (void)ordinal; /* they are all alike */
-    gk_error ignored;
-    uint64_t cores = 0, memory = 0;
-    (void)number_from("GPUKERN_SIM_THREADS", &cores, &ignored);
-    (void)number_from("GPUKERN_SIM_MEMORY", &memory, &ignored);
-    *summary = (gk_device_summary){
-        .name = "simulator (CPU)",
-        .capability = GK_SIM_CAPABILITY,
-        .memory_total = device_memory(memory),
-        .memory_free = gk_memory_free(),
-    };
-    if (summary->memory_free > summary->memory_total)
-        summary->memory_free = summary->memory_total;
-    if (!visit)
-        return;
-    const struct {
-        const char *name;
-        int value;
-    } attributes[] = {
-        {"MAX_THREADS_PER_BLOCK", GK_SIM_MAX_THREADS},
-        {"MAX_BLOCK_DIM_X", GK_SIM_MAX_THREADS},
-        {"MAX_BLOCK_DIM_Y", GK_SIM_MAX_THREADS},
-        {"MAX_BLOCK_DIM_Z", GK_SIM_MAX_BLOCK_Z},
-        {"MAX_GRID_DIM_X", GK_SIM_MAX_GRID_X},
-        {"MAX_GRID_DIM_Y", GK_SIM_MAX_GRID_YZ},
-        {"MAX_GRID_DIM_Z", GK_SIM_MAX_GRID_YZ},
-        {"MAX_SHARED_MEMORY_PER_BLOCK", GK_SIM_MAX_SHARED},
-        {"WARP_SIZE", GK_SIM_WARP},
-        {"MULTIPROCESSOR_COUNT", (int)gk_sim_cores(cores < 1024 ? (unsigned)cores : 1024)},
-        {"COMPUTE_CAPABILITY_MAJOR", GK_SIM_CAPABILITY / 10},
-        {"COMPUTE_CAPABILITY_MINOR", GK_SIM_CAPABILITY % 10},
-    };
-    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-        visit(context, attributes[i].name, attributes[i].value);
 }

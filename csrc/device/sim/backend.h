@@ -5,11 +5,7 @@
 #include "device/backend.h"
 #include "device/reports.h"
 
-/* GPUKERN_SIM_SEED: the order of threads and blocks, 1 by default, 0 for the natural one.
-   GPUKERN_SIM_THREADS: the cores used. GPUKERN_SIM_DEVICES: how many devices there are, 1 by
-   default. GPUKERN_SIM_LAZY: work runs when it is waited for, in an order that this number draws;
-   0, the default, runs it at once. GK_VALUE_ERROR if one is not a number, or there is no device
-   `ordinal`. */
+/* GK_VALUE_ERROR if a setting (settings.h) is wrong, or there is no device `ordinal`. */
 gk_status gk_backend_sim_open(gk_backend **backend, int ordinal, gk_error *error);
 
 /* The limits that the simulator enforces, under the driver's names (CU_DEVICE_ATTRIBUTE_ left out).

@@ -5,14 +5,15 @@
 
 #include "base/lock.h"
 
-enum { MOST_PENDING = 512 }; /* steps of a stream; more, and some of them run */
+/* Of a stream; more, and some of them run. */
+enum { MOST_PENDING = 512, MOST_PENDING_BYTES = 4 << 20 };
 
 struct gk_step {
     gk_step *next;
     gk_run *run; /* NULL: a wait, for `until` */
     void (*drop)(void *payload);
     gk_mark until;
-    size_t bytes;
+    size_t bytes, held;
     unsigned char payload[] __attribute__((aligned(16)));
 };
 
@@ -23,6 +24,7 @@ typedef struct queue {
     bool blocking, is_gone;
     gk_step *first, **last;
     uint64_t added, done;
+    size_t held;         /* bytes, by its steps */
     gk_graph *capturing; /* or NULL */
 } queue;
 
@@ -42,8 +44,12 @@ struct gk_queues {
 gk_step *gk_step_new(gk_run *run, void (*drop)(void *payload), size_t bytes) {
     gk_step *step = malloc(sizeof *step + bytes);
     if (step)
-        *step = (gk_step){.run = run, .drop = drop, .bytes = bytes};
+        *step = (gk_step){.run = run, .drop = drop, .bytes = bytes, .held = bytes};
     return step;
+}
+
+void gk_step_weigh(gk_step *step, size_t bytes) {
+    step->held += bytes;
 }
 
 void *gk_step_payload(gk_step *step) {
@@ -144,6 +150,7 @@ static void run_first(gk_queues *queues, queue *of) {
     if (!of->first)
         of->last = &of->first;
     of->done++;
+    of->held -= step->held;
     drop_step(step);
 }
 
@@ -196,8 +203,10 @@ static void append(gk_queues *queues, queue *to, gk_step *step) {
     *to->last = step;
     to->last = &step->next;
     to->added++;
-    if (to->added - to->done > MOST_PENDING)
-        run_until(queues, (gk_mark){.stream = to->number, .count = to->added - MOST_PENDING / 2});
+    to->held += step->held;
+    if (to->added - to->done > MOST_PENDING || to->held > MOST_PENDING_BYTES)
+        run_until(queues, (gk_mark){.stream = to->number,
+                                    .count = to->done + (to->added - to->done + 1) / 2});
 }
 
 static bool append_wait(gk_queues *queues, queue *waiting, gk_mark mark) {

@@ -22,6 +22,8 @@ typedef gk_status gk_run(void *context, const void *payload, gk_error *error);
    payload is no longer needed; NULL is fine. */
 gk_step *gk_step_new(gk_run *run, void (*drop)(void *payload), size_t bytes);
 void *gk_step_payload(gk_step *step);
+/* Memory that is not used again before the step has run, beside the payload. */
+void gk_step_weigh(gk_step *step, size_t bytes);
 
 /* All that a stream was given until now. */
 typedef struct gk_mark {

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpukern import _core
 from gpukern.bench.model.case import AXES, ELEMENTWISE
 from gpukern.bench.model.contender import Absent, Contender, DeviceSide
 
@@ -25,7 +26,7 @@ Array = npt.NDArray[Any]
 def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
     """What takes part in a comparison of ``op`` on ``dtype``."""
     try:
-        device = jax.devices("gpu")[0]
+        device = jax.devices("gpu")[_core.make_current()]
     except RuntimeError:
         yield Absent("JAX", "", "is installed, but finds no GPU that it can use")
         return

@@ -11,6 +11,7 @@ from pycuda import driver, gpuarray
 from pycuda.compiler import SourceModule
 from pycuda.tools import DeviceMemoryPool
 
+from gpukern import _core
 from gpukern.bench.model.contender import Absent, Contender, DeviceSide
 
 Array = npt.NDArray[Any]
@@ -64,7 +65,7 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
 def _context() -> Any:
     """The device's primary context, which everybody shares, as PyCUDA's own for this thread."""
     driver.init()
-    context = driver.Device(0).retain_primary_context()
+    context = driver.Device(_core.make_current()).retain_primary_context()
     context.push()
     atexit.register(_leave)
     return context

@@ -218,6 +218,9 @@ def gather(peer: Peer, variant: str | None, op: str, dtype: str) -> list[Contend
             offered.append(one)
     except Exception as error:
         offered.append(Absent(peer.name, "", one_line(error), broken=True))
+    # Where there are several GPUs, JAX leaves the last one current as it starts, and those that
+    # come after it would work there, on arrays that are here.
+    _core.make_current()
     if variant is None:
         return offered
     kept = [one for one in offered if one.variant in (variant, "")]

@@ -15,6 +15,7 @@ import hypothesis
 import pytest
 
 from arrays import settled
+from fakes import fake, on_fake  # noqa: F401, fixtures
 from gpukern import _core
 
 if "GPUKERN_DEVICE" not in os.environ and _core.driver_report()["problem"] is not None:

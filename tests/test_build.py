@@ -18,6 +18,8 @@ sys.path.insert(0, str(ROOT))
 from build_tools import steps, targets, toolkit  # noqa: E402
 from build_tools.targets import Targets  # noqa: E402
 
+import fakes  # noqa: E402
+
 SUPPORTED = ["75", "80", "86", "89", "90", "90a", "100", "100a", "120"]
 
 
@@ -263,10 +265,7 @@ def test_the_gpus_of_this_machine_are_the_drivers(tmp_path):
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("the fake driver needs gcc")
-    source = ROOT / "tests/fake_driver.c"
-    library = tmp_path / "libcuda.so.1"
-    command = [compiler, "-shared", "-fPIC", str(source), "-o", str(library), "-lpthread"]
-    subprocess.run(command, check=True)
+    library = fakes.compiled(tmp_path) / "libcuda.so.1"
     code = "from build_tools.targets import installed_gpus; print(*installed_gpus())"
 
     def found(**settings):

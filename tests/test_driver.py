@@ -1,81 +1,18 @@
 """What gpukern says when the driver is missing, broken, too old, or loses its device.
 
-A fake libcuda.so.1, compiled from fake_driver.c, stands first in the loader's search.
+A fake libcuda.so.1, compiled from tests/fake, stands first in the loader's search.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
-import os
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
+from fakes import NEEDS_FAKE, PREAMBLE, answers, compiled
 from gpukern import _core
 
-SOURCE = Path(__file__).with_name("fake_driver.c")
-COMPILER = shutil.which("gcc") or shutil.which("cc")
-
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="the fake driver needs a C compiler")
-
-
-def compiled(folder: Path, *flags: str) -> Path:
-    library = folder / "libcuda.so.1"
-    command = [COMPILER, "-shared", "-fPIC", "-O1", *flags, str(SOURCE), "-o", str(library)]
-    subprocess.run([*command, "-lpthread"], check=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def fake(tmp_path_factory):
-    return compiled(tmp_path_factory.mktemp("fake"))
-
-
-def search_path(folder: Path) -> str:
-    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
-
-
-@pytest.fixture
-def on_fake(script, fake):
-    """Run code on the fake driver: on_fake(code, FAKE_INIT=100, ...)."""
-
-    def run(code, folder=fake, device="cuda", **settings):
-        changes = {name: str(value) for name, value in settings.items()}
-        changes.setdefault("CUDA_VISIBLE_DEVICES", None)
-        return script(
-            PREAMBLE + code,
-            LD_LIBRARY_PATH=search_path(folder),
-            GPUKERN_DEVICE=device,
-            **changes,
-        )
-
-    return run
-
-
-PREAMBLE = """
-import json, os, sys, warnings
-import gpukern as gk, numpy as np
-from gpukern import _core
-a = np.arange(12, dtype=np.float32).reshape(3, 4)
-def failure(call, *arguments, **named):
-    try:
-        call(*arguments, **named)
-    except Exception as error:
-        return [type(error).__name__, str(error)]
-    return ["none", ""]
-def fails(*calls):
-    print(json.dumps([failure(*call) for call in calls]))
-"""
-
-
-def answers(run):
-    """What the script printed as JSON, a line each; one answer is given bare."""
-    assert run.returncode == 0, run.stderr
-    lines = [json.loads(line) for line in run.stdout.splitlines()]
-    return lines[0] if len(lines) == 1 else lines
+pytestmark = NEEDS_FAKE
 
 
 # What is wrong, as the environment of the fake, and words of the sentence that follows.

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from build_tools import kernels, ptx  # noqa: E402
 
+import fakes  # noqa: E402
 from test_simulator import cuda_headers  # noqa: E402
 
 SOURCES = ["modules", "images", "device", "driver", "capture"]
@@ -65,8 +66,7 @@ def loads(tmp_path):
         about = [f'-DGK_{name}=""' for name in ("ARCHITECTURES", "MACHINE_CODE_FOR", "PTX_OF")]
         words = [*map(str, sources), "embedded.S", "-o", "harness", "-ldl", "-lpthread"]
         subprocess.run([compiler, *flags, *about, *words], cwd=tmp_path, check=True)
-        fake = [compiler, "-shared", "-fPIC", str(ROOT / "tests/fake_driver.c")]
-        subprocess.run([*fake, "-o", "libcuda.so.1", "-lpthread"], cwd=tmp_path, check=True)
+        fakes.compiled(tmp_path)
         return answers
 
     def answers(capability: int, *operations: str, **settings: int):

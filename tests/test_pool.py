@@ -293,3 +293,37 @@ def test_the_limit_is_a_share_of_what_the_container_may_use(script):
         memory = min(memory, int(text)) if text != "max" else memory
     run = script("import gpukern as gk; print(gk.limits().pinned_memory)")
     assert int(run.stdout) == memory // 16
+
+
+def test_release_memory_gives_back_the_staging_buffers_and_those_of_small_calls():
+    kept = in_use()
+    a = large()
+    result = gk.add(a, a)
+    gk.release_memory()
+    assert kept > 0
+    used, unused = _core.pinned_bytes()[:2]
+    assert used + unused <= 2 * MIB, "the result alone"
+    oracle.assert_same(result, a + a, "still there")
+    oracle.assert_same(gk.add(a, a), a + a, "afterwards")
+    oracle.assert_same(gk.add(a[:9], 1.0), a[:9] + np.float32(1), "afterwards")
+
+
+def test_release_memory_beside_calls_of_other_threads():
+    a, done, problems = np.arange(COUNT, dtype=np.float32), threading.Event(), []
+
+    def call(values):
+        while not done.is_set():
+            if not (gk.add(values, values) == values + values).all():
+                problems.append(len(values))
+            gk.to_device(values)  # what comes in may still be on its way when the call is over
+
+    threads = [threading.Thread(target=call, args=(a[:n],)) for n in (9, COUNT, COUNT)]
+    for thread in threads:
+        thread.start()
+    for _ in range(200):
+        gk.release_memory()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    gk.add(a, a), gk.add(a[:9], 1.0)

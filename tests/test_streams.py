@@ -14,10 +14,9 @@ import pytest
 
 import gpukern as gk
 from arrays import on_gpu
-from test_driver import COMPILER, answers, fake, on_fake  # noqa: F401
+from fakes import NEEDS_FAKE, answers
 
 SIMULATOR = pytest.mark.skipif(on_gpu(), reason="a handle that is made up ends a real process")
-FAKE = pytest.mark.skipif(COMPILER is None, reason="the fake driver needs a C compiler")
 
 
 class Protocol:
@@ -138,11 +137,11 @@ def add(*operands, **named):
 
 
 @pytest.fixture
-def traced(on_fake):  # noqa: F811
+def traced(on_fake):
     return lambda code: answers(on_fake(TRACED + code))
 
 
-@FAKE
+@NEEDS_FAKE
 def test_one_stream_needs_no_event(traced):
     code = """
 out = gk.empty((3, 4))
@@ -152,7 +151,7 @@ print(json.dumps([add(x, y, out=out), add(there, there, out=there, stream=S)]))
     assert traced(code) == [["l0"], ["l1001"]]
 
 
-@FAKE
+@NEEDS_FAKE
 def test_a_call_elsewhere_waits_for_the_homes_and_they_for_it(traced):
     code = """
 out = gk.empty((3, 4))
@@ -161,7 +160,7 @@ print(json.dumps(add(x, y, out=out, stream=S)))
     assert traced(code) == ["r1", "w1001", "l1001", "r1001", "w1"]
 
 
-@FAKE
+@NEEDS_FAKE
 def test_each_home_is_joined_once(traced):
     code = """
 s, t = gk.to_device(a, S), gk.to_device(a, T)
@@ -173,7 +172,7 @@ print(json.dumps([add(s, s), add(s, t, out=x), add(s, t, out=t, stream=T)]))
     assert third == ["r1001", "w1002", "l1002", "r1002", "w1001"]
 
 
-@FAKE
+@NEEDS_FAKE
 def test_a_home_stays_what_it_is(traced):
     """So that what the interface says, reads and releases stay right, whoever wrote last."""
     code = """
@@ -190,7 +189,7 @@ print(json.dumps([named, freed]))
     assert traced(code) == [[1001, 1], ["f1001"]]
 
 
-@FAKE
+@NEEDS_FAKE
 def test_the_stream_of_a_thread_is_no_home(traced):
     code = """
 made = gk.add(x, y, stream=2)
@@ -199,7 +198,7 @@ print(json.dumps(made.__cuda_array_interface__["stream"]))
     assert traced(code) == 1
 
 
-@FAKE
+@NEEDS_FAKE
 def test_an_array_keeps_the_stream_object_that_it_was_made_on(traced):
     code = """
 import weakref
@@ -217,7 +216,7 @@ print(json.dumps([alive, seen() is None]))
     assert traced(code) == [True, True]
 
 
-@FAKE
+@NEEDS_FAKE
 def test_a_stream_has_counters_that_are_zeroed_once(traced):
     """But for a thread's own stream, whose name is every thread's, and for all after the 64th."""
     code = """
@@ -235,7 +234,7 @@ print(json.dumps(zeroed(0)))
     assert again == []
 
 
-@FAKE
+@NEEDS_FAKE
 def test_a_captured_reduction_zeroes_counters_of_its_own(traced):
     code = """
 long = gk.to_device(np.ones(40_000, np.float32), S)
@@ -248,8 +247,8 @@ print(json.dumps([step for step in captured if step[0] == "z"]))
     assert traced(code) == ["z1001"]
 
 
-@FAKE
-def test_a_full_device_has_no_room_for_lasting_counters(on_fake):  # noqa: F811
+@NEEDS_FAKE
+def test_a_full_device_has_no_room_for_lasting_counters(on_fake):
     code = """
 long = gk.to_device(np.ones(40_000, np.float32))
 done, _ = log(lambda: gk.sum(long, stream=S))
@@ -258,7 +257,7 @@ print(json.dumps([step for step in done if step[0] == "z"]))
     assert answers(on_fake(TRACED + code, FAKE_MEMORY=400_000)) == ["z1001"]
 
 
-@FAKE
+@NEEDS_FAKE
 def test_captured_calls_are_nodes_alone(traced):
     """No wait for what is not captured, nothing freed, and a result that lives on."""
     code = """
@@ -286,7 +285,7 @@ print(json.dumps([plain, summed, turned, values, shared > 0, kept == shared,
     assert (shared, kept, gone) == (True, True, True)
 
 
-@FAKE
+@NEEDS_FAKE
 def test_the_array_may_outlive_the_graph(traced):
     code = """
 live = _core.live_bytes()
@@ -301,7 +300,7 @@ print(json.dumps([between, _core.live_bytes() == live]))
     assert traced(code) == [True, True]
 
 
-@FAKE
+@NEEDS_FAKE
 @pytest.mark.parametrize(("home", "blocking"), [("S", 0), ("None", 1)])
 def test_an_array_that_dies_during_a_capture_is_freed_after_it(traced, home, blocking):
     code = f"""
@@ -320,7 +319,7 @@ print(json.dumps([during, after]))
     assert traced(code) == [[], [f"f{home_number}"]]
 
 
-@FAKE
+@NEEDS_FAKE
 def test_what_cannot_be_captured_says_so_and_leaves_the_capture_alone(traced):
     code = """
 s = gk.to_device(a, S)

@@ -395,6 +395,44 @@ def test_arrays_larger_than_the_device(script):
     assert run.returncode == 0, run.stderr
 
 
+TINY_DEVICE = """
+import numpy as np, gpukern as gk
+from gpukern import _core
+a = np.random.default_rng(0).integers(-9, 9, (3000, 1000)).astype(np.float32)
+for axis in (0, 1):
+    assert (gk.sum(a, axis) == a.sum(axis)).all()
+    assert (gk.argmax(a[:, ::-1], axis) == a[:, ::-1].argmax(axis)).all()
+assert (gk.sum(a.reshape(30, 100, 1000), (0, 2)) == a.reshape(30, 100, 1000).sum((0, 2))).all()
+assert (gk.max(a.reshape(-1, 2), 1) == a.reshape(-1, 2).max(1)).all(), "half as many results"
+assert (gk.add(a, a[0]) == a + a[0]).all()
+assert (gk.add(a.T, 1.0, variant="f32") == a.T + 1).all()
+for variant in (None, "single_launch", "atomic"):
+    assert gk.sum(a, variant=variant) == a.sum()
+assert gk.dot(a.ravel(), a.ravel()) == np.float32((a.astype(np.int64) ** 2).sum())
+x, y = a[:, :200].copy(), a[:200, :300].copy()
+assert (gk.matmul(x, y, variant="naive") == x @ y).all()
+with gk.profile() as profile:
+    gk.add(a, a)
+[call] = profile.calls
+assert call.kernel > 0 and call.bytes_in == 2 * a.nbytes and call.bytes_out == a.nbytes
+for call in (lambda: gk.to_device(a), lambda: gk.sum(np.ones((2, 2_000_000), np.float32), 1)):
+    try:
+        call()
+    except MemoryError as error:
+        assert "4194304" in str(error), error
+    else:
+        raise AssertionError("it fits?")
+assert _core.live_bytes() == 0
+"""
+
+
+@pytest.mark.skipif(on_gpu(), reason="the next test but one fills the GPU's memory")
+def test_a_device_without_room_for_the_lanes(script):
+    """Chunk after chunk, and reductions along an axis by panels as small as it takes."""
+    run = script(TINY_DEVICE, GPUKERN_SIM_MEMORY=str(4 << 20))
+    assert run.returncode == 0, run.stderr
+
+
 @pytest.mark.skipif(not on_gpu(), reason="the simulator's memory is the machine's")
 def test_a_device_that_is_full():
     a = random((3000, 3000), DTYPES["float32"], 1)

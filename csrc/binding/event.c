@@ -52,25 +52,43 @@ static int begin_at(event_object *self, gk_call *call, const char *operation) {
     return gk_begin_on(self->state, call, ordinal, operation);
 }
 
+/* Two threads may record a new event at once: the first one's stays. */
+static gk_status make_event(event_object *self, gk_call *call) {
+    gk_event *made = NULL;
+    gk_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = call->backend->event_new(call->backend, &made, &call->error);
+    Py_END_ALLOW_THREADS;
+    if (status != GK_OK)
+        return status;
+    if (self->event) {
+        call->backend->event_free(call->backend, made);
+    } else {
+        self->event = made;
+        self->device = call->device;
+    }
+    return GK_OK;
+}
+
 static PyObject *event_record(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
                               PyObject *keywords) {
     static const char *const names[] = {"stream", NULL};
     static const gk_signature signature = {"record", names, 0, 1};
     event_object *self = (event_object *)object;
     gk_call call;
-    gk_status status = GK_OK;
+    gk_status status;
     gk_stream stream;
     PyObject *value;
     if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
         gk_stream_from_object("Event.record", value, &stream) < 0 ||
         begin_at(self, &call, "Event.record") < 0)
         return NULL;
-    self->device = call.device;
+    if (!self->event && make_event(self, &call) != GK_OK)
+        return gk_raise(self->state, &call.error);
+    if (self->device != call.device && begin_at(self, &call, "Event.record") < 0)
+        return NULL; /* the other thread had chosen another device */
     Py_BEGIN_ALLOW_THREADS;
-    if (!self->event)
-        status = call.backend->event_new(call.backend, &self->event, &call.error);
-    if (status == GK_OK)
-        status = call.backend->record(call.backend, self->event, stream, &call.error);
+    status = call.backend->record(call.backend, self->event, stream, &call.error);
     Py_END_ALLOW_THREADS;
     if (status != GK_OK)
         return gk_raise(self->state, &call.error);

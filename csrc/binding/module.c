@@ -323,8 +323,9 @@ static PyMethodDef methods[] = {
     {"release_memory", release_memory, METH_NOARGS,
      "release_memory($module)\n--\n\n"
      "Give the memory that is kept for later calls back to the system: device memory that no\n"
-     "array uses, once the device is done with it, and pinned host memory that no result lives\n"
-     "in. For a process that others share the GPU with; later calls ask for memory anew."},
+     "array uses, once the device is done with it, pinned host memory that no result lives in,\n"
+     "and the buffers that NumPy arrays pass through. For a process that others share the GPU\n"
+     "with; later calls ask for memory anew."},
     {"backend", backend, METH_NOARGS,
      "backend($module)\n--\n\n'cuda' or 'sim': what runs the kernels of this process."},
     {"simulator_reason", simulator_reason, METH_NOARGS,

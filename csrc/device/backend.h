@@ -126,8 +126,10 @@ struct gk_backend {
                                gk_stream, gk_error *);
     gk_status (*start_copy_out)(gk_backend *, void *host, const void *device, size_t bytes,
                                 gk_stream, gk_error *);
-    /* Pinned memory is also mapped: kernels read and write it at its own address. */
     gk_status (*pin)(gk_backend *, void *host, size_t bytes, gk_error *);
+    /* Where kernels read and write pinned memory, which is not always its address on the host; an
+       error where they cannot. */
+    gk_status (*map)(gk_backend *, void *host, void **device, gk_error *);
     void (*unpin)(gk_backend *, void *host);
 
     gk_status (*event_new)(gk_backend *, gk_event **, gk_error *);

@@ -327,6 +327,8 @@ size_t gk_device_live_bytes(const gk_device *device) {
 }
 
 void gk_device_trim(const gk_device *device) {
+    gk_pipeline_trim(device->pipeline, device->backend);
+    gk_mailboxes_trim(device->mailboxes, device->backend);
     gk_pool_trim(device->pool);
     device->backend->trim(device->backend);
 }

@@ -45,9 +45,13 @@ static bool make(gk_mailboxes *mailboxes, gk_backend *backend) {
     if (mailboxes->memory)
         return true;
     mailboxes->memory = gk_pool_take(mailboxes->pool, (size_t)MAILBOXES * GK_MAILBOX_BYTES);
-    bool made = mailboxes->memory != NULL;
+    void *mapped = NULL;
+    bool made =
+        mailboxes->memory && backend->map(backend, mailboxes->memory, &mapped, &ignored) == GK_OK;
     for (int i = 0; i < MAILBOXES && made; i++) {
-        mailboxes->boxes[i].memory = mailboxes->memory + (size_t)i * GK_MAILBOX_BYTES;
+        size_t offset = (size_t)i * GK_MAILBOX_BYTES;
+        mailboxes->boxes[i].memory = mailboxes->memory + offset;
+        mailboxes->boxes[i].mapped = (char *)mapped + offset;
         made = backend->stream_new(backend, &mailboxes->boxes[i].stream, &ignored) == GK_OK;
     }
     if (!made)
@@ -65,6 +69,16 @@ static void lock(gk_mailboxes *mailboxes) {
         mailboxes->memory = NULL;
     for (int i = 0; i < MAILBOXES; i++)
         mailboxes->boxes[i].taken = false;
+}
+
+void gk_mailboxes_trim(gk_mailboxes *mailboxes, gk_backend *backend) {
+    bool idle = true;
+    lock(mailboxes);
+    for (int i = 0; i < MAILBOXES; i++)
+        idle = idle && !mailboxes->boxes[i].taken;
+    if (idle)
+        discard(mailboxes, backend);
+    gk_lock_give(&mailboxes->lock);
 }
 
 gk_mailbox *gk_mailbox_take(gk_mailboxes *mailboxes, gk_backend *backend) {

@@ -10,7 +10,8 @@ enum { GK_MAILBOX_BYTES = 1 << 20, GK_MAILBOX_ALIGNMENT = 256 };
 
 typedef struct gk_mailboxes gk_mailboxes;
 typedef struct gk_mailbox {
-    char *memory; /* pinned and mapped, GK_MAILBOX_BYTES long */
+    char *memory; /* pinned, GK_MAILBOX_BYTES long */
+    char *mapped; /* the same, as kernels address it */
     gk_stream stream;
     bool taken;
 } gk_mailbox;
@@ -19,7 +20,11 @@ typedef struct gk_mailbox {
 gk_mailboxes *gk_mailboxes_new(gk_pool *pool);
 void gk_mailboxes_free(gk_mailboxes *mailboxes, gk_backend *backend);
 
-/* One for this call alone, or NULL where all are taken or none could be made. */
+/* Give memory and streams back until the next gk_mailbox_take, if none is taken. */
+void gk_mailboxes_trim(gk_mailboxes *mailboxes, gk_backend *backend);
+
+/* One for this call alone, or NULL where all are taken, or none could be made: kernels of
+   this device may not reach the host's memory. */
 gk_mailbox *gk_mailbox_take(gk_mailboxes *mailboxes, gk_backend *backend);
 void gk_mailbox_give(gk_mailboxes *mailboxes, gk_mailbox *mailbox);
 

@@ -12,7 +12,6 @@ enum {
     SLOTS = 3, /* chunks a lane has under way: one packed, one on the bus, one coming back */
     BUFFERS = GK_PIPELINE_OPERANDS + 1,
     RESULT = GK_PIPELINE_OPERANDS, /* the buffer of the result */
-    LEAST_CHUNK = 32768,           /* elements, a multiple of what a block of any ladder takes */
     FEWEST = 2,                    /* chunks a lane of a short array, */
     MANY = 10,                     /* and of one long enough for chunks of half a buffer */
     CHUNKS_A_LOOK = 16,            /* after so many of its own the caller's thread looks up */
@@ -82,7 +81,6 @@ gk_pipeline *gk_pipeline_new(gk_workers *workers, gk_pool *pool) {
 }
 
 static void forget_lanes(gk_pipeline *pipeline) {
-    memset(&pipeline->streams, 0, sizeof pipeline->streams);
     pipeline->ready = false;
     pipeline->lanes = NULL;
     pipeline->pinned = NULL;
@@ -99,14 +97,22 @@ static void clear_slots(gk_pipeline *pipeline) {
         }
 }
 
+/* Wait until nothing reads or writes the memory of the lanes or of a caller any more. */
+static void drain(gk_pipeline *pipeline, gk_backend *backend) {
+    gk_error ignored; /* fails only after a fault, which the next call reports */
+    for (int i = 0; i < pipeline->count; i++)
+        (void)backend->synchronize(backend, pipeline->lanes[i].stream, &ignored);
+    clear_slots(pipeline);
+}
+
 static void free_lanes(gk_pipeline *pipeline, gk_backend *backend) {
+    if (pipeline->ready)
+        drain(pipeline, backend);
     for (int i = 0; i < pipeline->count && pipeline->lanes; i++) {
         for (int j = 0; j < SLOTS; j++)
             backend->event_free(backend, pipeline->lanes[i].slots[j].done);
         backend->stream_free(backend, pipeline->lanes[i].stream);
     }
-    for (int i = 0; i < GK_PIPELINE_STREAMS; i++)
-        backend->stream_free(backend, pipeline->streams.all[i]);
     backend->event_free(backend, pipeline->started);
     backend->release(backend, pipeline->device, 0);
     if (pipeline->pinned)
@@ -119,6 +125,8 @@ void gk_pipeline_free(gk_pipeline *pipeline, gk_backend *backend) {
     if (!pipeline)
         return;
     free_lanes(pipeline, backend);
+    for (int i = 0; i < GK_PIPELINE_STREAMS; i++)
+        backend->stream_free(backend, pipeline->streams.all[i]);
     gk_lock_free(&pipeline->turn);
     free(pipeline);
 }
@@ -155,8 +163,6 @@ static gk_status need_lanes(gk_pipeline *pipeline, gk_backend *backend, gk_error
         status = backend->synchronize(backend, 0, error); /* its stream has it; now all have */
     if (status == GK_OK)
         status = backend->event_new(backend, &pipeline->started, error);
-    for (int i = 0; i < GK_PIPELINE_STREAMS && status == GK_OK; i++)
-        status = backend->stream_new(backend, &pipeline->streams.all[i], error);
     for (int i = 0; i < pipeline->count && status == GK_OK; i++)
         status = fill_lane(pipeline, backend, i, error);
     pipeline->ready = status == GK_OK;
@@ -299,15 +305,12 @@ static void drive(void *context, int worker) {
         fail(run, &error);
 }
 
-/* After a failure nothing may be left that reads or writes the caller's memory. */
-static void drain(passage *run) {
-    gk_error ignored;
-    for (int i = 0; i < run->pipeline->count; i++)
-        (void)run->backend->synchronize(run->backend, run->pipeline->lanes[i].stream, &ignored);
-    clear_slots(run->pipeline);
-}
-
 /* flows ---------------------------------------------------------------------------------------- */
+
+size_t gk_flow_least(const gk_flow *flow) {
+    const size_t whole_blocks = 32768; /* a multiple of what a block of any ladder takes */
+    return flow->multiple > whole_blocks ? flow->multiple : whole_blocks;
+}
 
 /* Elements a chunk: as much as a buffer takes, but several chunks a lane where the arrays are
    short, so that no lane waits long for the last one to end. */
@@ -317,7 +320,7 @@ static size_t chunk_elements(const gk_pipeline *pipeline, const gk_flow *flow) {
         size_t other = gk_dtype_size(flow->operands[i].dtype);
         size = other > size ? other : size;
     }
-    size_t least = flow->multiple > LEAST_CHUNK ? flow->multiple : LEAST_CHUNK;
+    size_t least = gk_flow_least(flow);
     size_t most = flow->chunk / size / least * least;
     most = most < least ? least : most;
     size_t lanes = (size_t)pipeline->count;
@@ -375,7 +378,7 @@ static gk_status pass(passage *run, gk_error *error) {
     if (status == GK_OK && run->trace)
         status = gk_trace_read(run->trace, run->flow->busy, error);
     if (status != GK_OK)
-        drain(run);
+        drain(run->pipeline, run->backend);
     return status;
 }
 
@@ -398,12 +401,22 @@ static gk_status take_turn(gk_pipeline *pipeline, gk_error *error) {
     return GK_OK;
 }
 
+void gk_pipeline_trim(gk_pipeline *pipeline, gk_backend *backend) {
+    gk_error ignored;
+    if (take_turn(pipeline, &ignored) != GK_OK)
+        return;
+    free_lanes(pipeline, backend);
+    gk_lock_give(&pipeline->turn);
+}
+
 gk_status gk_pipeline_get_streams(gk_pipeline *pipeline, gk_backend *backend,
                                   gk_pipeline_streams *streams, gk_error *error) {
     gk_status status = take_turn(pipeline, error);
     if (status != GK_OK)
         return status;
-    status = need_lanes(pipeline, backend, error);
+    for (int i = 0; i < GK_PIPELINE_STREAMS && status == GK_OK; i++)
+        if (!pipeline->streams.all[i])
+            status = backend->stream_new(backend, &pipeline->streams.all[i], error);
     *streams = pipeline->streams;
     gk_lock_give(&pipeline->turn);
     return status;
@@ -411,7 +424,8 @@ gk_status gk_pipeline_get_streams(gk_pipeline *pipeline, gk_backend *backend,
 
 gk_status gk_pipeline_run(gk_pipeline *pipeline, gk_backend *backend, const gk_flow *flow,
                           gk_error *error) {
-    passage run = {.pipeline = pipeline, .backend = backend, .flow = flow};
+    passage run = {
+        .pipeline = pipeline, .backend = backend, .flow = flow, .lock = PTHREAD_MUTEX_INITIALIZER};
     gk_status status = take_turn(pipeline, error);
     if (status != GK_OK)
         return status;
@@ -421,7 +435,6 @@ gk_status gk_pipeline_run(gk_pipeline *pipeline, gk_backend *backend, const gk_f
     for (int i = 0; i < flow->operand_count; i++)
         run.settles |= run.direct[i] = is_direct(pipeline->pool, &flow->operands[i]);
     run.direct[RESULT] = flow->has_result && is_direct(pipeline->pool, &flow->result);
-    pthread_mutex_init(&run.lock, NULL);
     status = need_lanes(pipeline, backend, error);
     if (status == GK_OK && flow->busy)
         status = gk_trace_new(backend, pipeline->lanes[0].stream,

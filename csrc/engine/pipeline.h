@@ -17,7 +17,8 @@ enum {
 
 typedef struct gk_pipeline gk_pipeline;
 
-/* Work on one chunk: contiguous 1-D arrays in device memory, elements [first, first + length). */
+/* Work on one chunk: contiguous 1-D arrays in device memory, elements [first, first + length). It
+   may be asked for a chunk again where memory ran out. */
 typedef gk_status (*gk_chunk_work)(void *context, gk_stream stream, const gk_array *operands,
                                    gk_array *result, size_t first, gk_error *error);
 
@@ -46,14 +47,22 @@ typedef struct gk_flow {
     gk_busy *busy; /* filled where it is not NULL, at the cost of two events a step */
 } gk_flow;
 
+/* Give the lanes and their buffers back until the next flow; waits for the one under way, but does
+   nothing where that is this thread's own. */
+void gk_pipeline_trim(gk_pipeline *pipeline, gk_backend *backend);
+
+/* Elements of the smallest chunk, but for the last one. */
+size_t gk_flow_least(const gk_flow *flow);
+
 /* Lanes, streams and buffers come at the first flow. NULL: out of memory. */
 gk_pipeline *gk_pipeline_new(gk_workers *workers, gk_pool *pool);
 void gk_pipeline_free(gk_pipeline *pipeline, gk_backend *backend);
 
 /* Run the flow; when it returns, host operands have been read, and a host result is complete. What
-   lands on the device is ordered before later work of `after`. GK_MEMORY_ERROR before anything was
-   touched, where there is no room for the buffers, or where this thread has a flow under way: a
-   signal handler's call in the middle of one. One flow at a time: other callers wait. */
+   lands on the device is ordered before later work of `after`. GK_MEMORY_ERROR, after which the
+   flow may begin anew by another way, where there is no room for the buffers, or where this thread
+   has a flow under way: a signal handler's call in the middle of one. One flow at a time: other
+   callers wait. */
 gk_status gk_pipeline_run(gk_pipeline *pipeline, gk_backend *backend, const gk_flow *flow,
                           gk_error *error);
 

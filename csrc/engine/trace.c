@@ -26,8 +26,7 @@ gk_status gk_trace_new(gk_backend *backend, gk_stream stream, size_t steps, gk_t
         free(room);
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory for a profile");
     }
-    *made = (gk_trace){.backend = backend, .steps = room};
-    pthread_mutex_init(&made->lock, NULL);
+    *made = (gk_trace){.backend = backend, .steps = room, .lock = PTHREAD_MUTEX_INITIALIZER};
     *trace = made;
     gk_status status = backend->event_new(backend, &made->base, error);
     return status == GK_OK ? backend->record(backend, made->base, stream, error) : status;

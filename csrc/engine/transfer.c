@@ -1,13 +1,13 @@
 #include "engine/transfer.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "base/pack.h"
 #include "base/workers.h"
 #include "engine/copy.h"
 #include "engine/mailbox.h"
 #include "engine/pool.h"
+#include "engine/serial.h"
 
 /* From here on several threads copy faster than one, for all the trouble of waking them. */
 enum { LARGE_BYTES = 256 << 10 };
@@ -41,14 +41,13 @@ void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array 
     }
 }
 
-char *gk_mapped_view(gk_array *view, char *memory) {
+size_t gk_mapped_view(gk_array *view, char *mapped) {
     size_t bytes = gk_bytes(view);
-    view->data = memory;
+    view->data = mapped;
     view->place = GK_DEVICE;
     view->swapped = false;
     gk_make_contiguous(view);
-    return memory +
-           (bytes + GK_MAILBOX_ALIGNMENT - 1) / GK_MAILBOX_ALIGNMENT * GK_MAILBOX_ALIGNMENT;
+    return (bytes + GK_MAILBOX_ALIGNMENT - 1) / GK_MAILBOX_ALIGNMENT * GK_MAILBOX_ALIGNMENT;
 }
 
 gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
@@ -60,6 +59,8 @@ gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
     flow->interruption = call->interruption;
     flow->busy = call->phases ? &busy : NULL;
     gk_status status = gk_pipeline_run(call->device->pipeline, call->backend, flow, &call->error);
+    if (status == GK_MEMORY_ERROR)
+        return gk_serial_flow(call, flow);
     if (status != GK_OK)
         return gk_fail_in(&call->error, "%s: ", call->operation);
     if (call->phases) {
@@ -76,50 +77,24 @@ gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
     return status;
 }
 
-/* The longer way, where staging memory is not to be had: piece by piece through a small buffer. */
-static gk_status upload_packed(gk_call *call, const gk_array *host, void *device) {
-    size_t size = gk_dtype_size(host->dtype), count = gk_count(host);
-    size_t piece = LARGE_BYTES / size < count ? LARGE_BYTES / size : count;
-    char *buffer = malloc(piece * size);
-    gk_status status = GK_OK;
-    if (!buffer)
-        return gk_fail(&call->error, GK_MEMORY_ERROR, "%s: out of host memory", call->operation);
-    for (size_t first = 0; first < count && status == GK_OK; first += piece) {
-        size_t some = count - first < piece ? count - first : piece;
-        gk_pack(buffer, host, first, some);
-        status = gk_call_copy_in(call, (char *)device + first * size, buffer, some * size);
-    }
-    free(buffer);
-    return status;
-}
-
 gk_status gk_upload(gk_call *call, const gk_array *host, void *device) {
     size_t bytes = gk_bytes(host);
     bool plain = gk_is_contiguous(host) && !host->swapped;
     /* Pinned memory needs no staging, and one long copy is faster than many. */
     bool pinned = plain && gk_pool_holds(call->device->pool, host->data, bytes);
-    if (bytes > LARGE_BYTES && !pinned) {
-        gk_flow flow = {
-            .count = gk_count(host), .operand_count = 1, .operands = {*host}, .landing = {device}};
-        gk_status status = gk_call_flow(call, &flow);
-        if (status != GK_MEMORY_ERROR)
-            return status;
-    }
-    if (plain)
+    if (plain && (pinned || bytes <= LARGE_BYTES))
         return gk_call_copy_in(call, device, host->data, bytes);
-    return bytes ? upload_packed(call, host, device) : GK_OK;
+    gk_flow flow = {
+        .count = gk_count(host), .operand_count = 1, .operands = {*host}, .landing = {device}};
+    return bytes > LARGE_BYTES ? gk_call_flow(call, &flow) : gk_serial_flow(call, &flow);
 }
 
 gk_status gk_download(gk_call *call, const void *device, const gk_array *host) {
     size_t bytes = gk_bytes(host);
-    if (bytes > LARGE_BYTES && !gk_pool_holds(call->device->pool, host->data, bytes)) {
-        gk_flow flow = {
-            .count = gk_count(host), .has_result = true, .result = *host, .source = device};
-        gk_status status = gk_call_flow(call, &flow);
-        if (status != GK_MEMORY_ERROR)
-            return status;
-    }
-    return gk_call_copy_out(call, host->data, device, bytes);
+    if (bytes <= LARGE_BYTES || gk_pool_holds(call->device->pool, host->data, bytes))
+        return gk_call_copy_out(call, host->data, device, bytes);
+    gk_flow flow = {.count = gk_count(host), .has_result = true, .result = *host, .source = device};
+    return gk_call_flow(call, &flow);
 }
 
 typedef struct host_copy {

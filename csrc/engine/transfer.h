@@ -19,9 +19,9 @@ void gk_copy_host(const gk_device *device, const gk_array *to, const gk_array *f
 /* The same memory seen in the shape of `target`: new and repeated axes get stride 0. */
 void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array *view);
 
-/* Make the view one of contiguous pinned memory that kernels reach; returns where the next begins.
- */
-char *gk_mapped_view(gk_array *view, char *memory);
+/* Make the view one of contiguous memory in a mailbox, as kernels address it; returns the bytes to
+   where the next one begins. */
+size_t gk_mapped_view(gk_array *view, char *mapped);
 
 /* An operand on the device, ready on the call's stream, each element at a multiple of its size, of
    any strides. Makes no copy where none is needed; what it makes lives until the call ends. */

@@ -57,7 +57,7 @@ static gk_status run_mapped(gk_call *call, const gk_operation *operation, const 
     gk_backend *backend = call->backend;
     gk_mailbox *box = gk_mailbox_take(call->device->mailboxes, backend);
     gk_array mapped[GK_MAX_OPERANDS], mapped_result = *result;
-    char *free_memory = box ? box->memory : NULL;
+    size_t used = 0; /* bytes of the box */
     *done = box != NULL;
     if (!box)
         return GK_OK;
@@ -68,10 +68,10 @@ static gk_status run_mapped(gk_call *call, const gk_operation *operation, const 
             continue;
         if (operation->elementwise)
             gk_broadcast_view(&operands[i], result, &mapped[i]);
-        gk_pack(free_memory, &mapped[i], 0, gk_count(&mapped[i]));
-        free_memory = gk_mapped_view(&mapped[i], free_memory);
+        gk_pack(box->memory + used, &mapped[i], 0, gk_count(&mapped[i]));
+        used += gk_mapped_view(&mapped[i], box->mapped + used);
     }
-    (void)gk_mapped_view(&mapped_result, free_memory);
+    (void)gk_mapped_view(&mapped_result, box->mapped + used);
     gk_status status = operation->run(operation, call, mapped, &mapped_result);
     gk_error ignored;
     gk_status ended =
@@ -79,7 +79,7 @@ static gk_status run_mapped(gk_call *call, const gk_operation *operation, const 
     if (status == GK_OK && ended != GK_OK)
         status = gk_fail_in(&call->error, "%s: ", call->operation);
     if (status == GK_OK)
-        memcpy(result->data, mapped_result.data, gk_bytes(result));
+        memcpy(result->data, box->memory + used, gk_bytes(result));
     if (status == GK_OK && call->phases) {
         call->phases->bytes_out += gk_bytes(result);
         for (int i = 0; i < operation->operand_count; i++)

@@ -406,40 +406,59 @@ typedef struct panels {
     const reduction_operation *kind;
     gk_reduce_plan plan; /* of the whole array: a panel's results have the same bits */
     size_t limit;        /* bytes of a panel */
-    gk_dtype result;
-    char *next; /* where on the device the next panel's results go */
+    gk_array result;     /* on the host, contiguous */
+    size_t done;         /* elements of it */
 } panels;
+
+/* The results of a part follow those of the parts before it. */
+static gk_array next_results(const panels *of, const gk_reduce_plan *plan) {
+    gk_array next = {.place = GK_HOST, .dtype = of->result.dtype, .ndim = 1};
+    next.shape[0] = (int64_t)(plan->how.outer * plan->how.inner);
+    next.strides[0] = (int64_t)gk_dtype_size(next.dtype);
+    next.data = (char *)of->result.data + of->done * gk_dtype_size(next.dtype);
+    return next;
+}
 
 static gk_status run_panel(panels *of, const gk_array *part, uint64_t reduced) {
     gk_call call = gk_call_part(of->call, of->call->stream);
-    gk_array there = *part, result = {.dtype = of->result, .data = of->next};
     gk_reduce_plan plan = of->plan;
-    if (gk_interrupted(call.interruption, &of->call->error))
-        return GK_INTERRUPTED;
-    there.place = GK_DEVICE;
+    gk_plan_part(&plan, part, reduced);
+    gk_array there = *part, host = next_results(of, &plan), result = host;
+    there.place = result.place = GK_DEVICE;
     there.swapped = false;
     gk_make_contiguous(&there);
-    gk_plan_part(&plan, part, reduced);
     gk_status status = gk_call_temporary(&call, gk_bytes(&there), &there.data);
+    if (status == GK_OK)
+        status = gk_call_temporary(&call, gk_bytes(&result), &result.data);
     if (status == GK_OK)
         status = gk_upload(&call, part, there.data);
     if (status == GK_OK)
         status = run_planned(of->kind, &call, plan, &there, &result);
+    if (status == GK_OK)
+        status = gk_download(&call, result.data, &host);
     gk_call_end(&call);
     if (status != GK_OK)
         of->call->error = call.error;
-    of->next += plan.how.outer * plan.how.inner * gk_dtype_size(of->result);
+    else
+        of->done += gk_count(&host);
     return status;
 }
 
-/* Halves along the first kept axis that is longer than 1, so that results follow one another. */
+/* Halves along the first kept axis that is longer than 1, so that results follow one another: where
+   a part is above the limit, or the device turns out to have no room for it. */
 static gk_status run_panels(panels *of, const gk_array *part) {
     uint64_t reduced = axes_of(of->call);
     int axis = 0;
+    if (gk_interrupted(of->call->interruption, &of->call->error))
+        return GK_INTERRUPTED;
     while (axis < part->ndim && (gk_is_reduced(reduced, axis) || part->shape[axis] == 1))
         axis++;
-    if (gk_bytes(part) <= of->limit || axis == part->ndim)
-        return run_panel(of, part, reduced);
+    if (gk_bytes(part) <= of->limit || axis == part->ndim) {
+        gk_status whole = run_panel(of, part, reduced);
+        if (whole != GK_MEMORY_ERROR || axis == part->ndim)
+            return whole;
+        of->limit = gk_bytes(part) / 2;
+    }
     gk_array half = *part;
     half.shape[axis] = (part->shape[axis] + 1) / 2;
     gk_status status = run_panels(of, &half);
@@ -453,19 +472,12 @@ static gk_status flow_reduction(const gk_operation *operation, gk_call *call,
     size_t limit = atomic_load(&call->engine->device_limit);
     if (gk_count(result) == 1)
         return flow_whole(operation, call, operands, result);
-    if (limit == 0 || gk_bytes(&operands[0]) <= limit)
-        return GK_MEMORY_ERROR; /* it fits: the plain way copies it in at once */
     panels of = {.call = call,
                  .kind = reduction_of(operation),
                  .plan = gk_plan_reduction(&operands[0], axes_of(call)),
-                 .limit = limit,
-                 .result = result->dtype};
-    void *results = NULL;
-    gk_status status = gk_call_temporary(call, gk_bytes(result), &results);
-    of.next = results;
-    if (status == GK_OK)
-        status = run_panels(&of, &operands[0]);
-    return status == GK_OK ? gk_download(call, results, result) : status;
+                 .limit = limit ? limit : SIZE_MAX,
+                 .result = *result};
+    return run_panels(&of, &operands[0]);
 }
 
 /* the operations --------------------------------------------------------------------------------

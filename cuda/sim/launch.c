@@ -225,9 +225,8 @@ static void run_spread(gk_sim *sim, gk_sim_job *job) {
 /* No helpers, and a lock that nobody holds: at the start, and in the child of a fork, which has
    only the thread that called it. */
 static void fresh(gk_sim *sim) {
-    pthread_mutex_init(&sim->lock, NULL);
-    pthread_cond_init(&sim->wake, NULL);
-    pthread_cond_init(&sim->done, NULL);
+    sim->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    sim->wake = sim->done = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     sim->helpers = sim->busy = 0;
 }
 

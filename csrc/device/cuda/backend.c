@@ -13,13 +13,21 @@ struct gk_event {
     CUevent handle;
 };
 
+/* What is made takes memory, and a call may know a way without it. */
+static gk_status check_made(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error) {
+    gk_status status = gk_cuda_check(cuda, result, doing, error);
+    if (status == GK_CUDA_ERROR && result == CUDA_ERROR_OUT_OF_MEMORY)
+        status = error->status = GK_MEMORY_ERROR;
+    return status;
+}
+
 static gk_status cuda_stream_new(gk_backend *base, gk_stream *stream, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
     CUstream made = NULL;
     CUresult result;
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamCreate(&made, CU_STREAM_NON_BLOCKING));
     *stream = (gk_stream)made;
-    return gk_cuda_check(cuda, result, "creating a stream", error);
+    return check_made(cuda, result, "creating a stream", error);
 }
 
 static void cuda_stream_free(gk_backend *base, gk_stream stream) {
@@ -117,7 +125,7 @@ static gk_status cuda_event_new(gk_backend *base, gk_event **event, gk_error *er
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventCreate(&made->handle, CU_EVENT_DEFAULT));
     if (result != CUDA_SUCCESS) {
         free(made);
-        return gk_cuda_check(cuda, result, "creating an event", error);
+        return check_made(cuda, result, "creating an event", error);
     }
     *event = made;
     return GK_OK;
@@ -317,6 +325,7 @@ static const gk_backend functions = {
     .start_copy_in = gk_cuda_start_copy_in,
     .start_copy_out = gk_cuda_start_copy_out,
     .pin = gk_cuda_pin,
+    .map = gk_cuda_map,
     .unpin = gk_cuda_unpin,
     .event_new = cuda_event_new,
     .event_free = cuda_event_free,
@@ -349,8 +358,7 @@ gk_status gk_backend_cuda_open(gk_backend **backend, int ordinal, gk_locator loc
     cuda->base.ordinal = ordinal;
     cuda->locate = locate;
     cuda->locate_context = context;
-    pthread_mutex_init(&cuda->lock, NULL);
-    pthread_mutex_init(&cuda->cublas_lock, NULL);
+    cuda->lock = cuda->cublas_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     gk_status status = start(cuda, error);
     if (status != GK_OK) {
         cuda_close(&cuda->base);

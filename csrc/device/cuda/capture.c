@@ -25,7 +25,7 @@ struct gk_captures {
 gk_captures *gk_captures_new(void) {
     gk_captures *captures = calloc(1, sizeof *captures);
     if (captures)
-        pthread_mutex_init(&captures->lock, NULL);
+        captures->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     return captures;
 }
 

@@ -105,7 +105,7 @@ gk_status gk_cublas_open(gk_cublas **opened, gk_locator locate, void *context, g
     gk_cublas *cublas = calloc(1, sizeof *cublas);
     if (!cublas)
         return gk_fail(error, GK_MEMORY_ERROR, "cuBLAS: out of host memory");
-    pthread_mutex_init(&cublas->lock, NULL);
+    cublas->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     gk_status status = load(cublas, locate, context, error);
     if (status == GK_OK)
         status = start(cublas, error);

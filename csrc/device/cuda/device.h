@@ -87,6 +87,7 @@ gk_status gk_cuda_copy_out(gk_backend *base, void *host, const void *device, siz
 gk_status gk_cuda_copy_within(gk_backend *base, void *to, const void *from, size_t bytes,
                               gk_stream stream, gk_error *error);
 gk_status gk_cuda_pin(gk_backend *base, void *host, size_t bytes, gk_error *error);
+gk_status gk_cuda_map(gk_backend *base, void *host, void **device, gk_error *error);
 void gk_cuda_unpin(gk_backend *base, void *host);
 gk_status gk_cuda_owns(gk_backend *base, const void *first, size_t bytes, gk_error *error);
 gk_status gk_cuda_capture(gk_backend *base, gk_stream stream, gk_error *error);

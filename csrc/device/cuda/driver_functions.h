@@ -57,6 +57,7 @@
     X(cuMemcpyDtoDAsync) \
     X(cuMemHostRegister) \
     X(cuMemHostUnregister) \
+    X(cuMemHostGetDevicePointer) \
     X(cuStreamCreate) \
     X(cuStreamDestroy) \
     X(cuStreamSynchronize) \

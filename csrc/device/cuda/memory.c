@@ -257,6 +257,17 @@ gk_status gk_cuda_pin(gk_backend *base, void *host, size_t bytes, gk_error *erro
     return gk_cuda_check(cuda, result, "pinning host memory", error);
 }
 
+/* Most devices take the host's own address, those of WSL 2 another; some map no memory at all,
+   which the driver says only here. */
+gk_status gk_cuda_map(gk_backend *base, void *host, void **device, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUdeviceptr mapped = 0;
+    CUresult result;
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuMemHostGetDevicePointer(&mapped, host, 0));
+    *device = (void *)mapped;
+    return gk_cuda_check(cuda, result, "mapping host memory", error);
+}
+
 void gk_cuda_unpin(gk_backend *base, void *host) {
     gk_cuda *cuda = (gk_cuda *)base;
     CUresult result;

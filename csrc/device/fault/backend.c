@@ -65,6 +65,8 @@ GK_FORWARD(start_copy_out, GK_CUDA_ERROR,
            host, device, bytes, stream)
 GK_FORWARD(pin, GK_MEMORY_ERROR, (gk_backend * base, void *host, size_t bytes, gk_error *error),
            host, bytes)
+GK_FORWARD(map, GK_CUDA_ERROR, (gk_backend * base, void *host, void **device, gk_error *error),
+           host, device)
 GK_FORWARD(reach, GK_CUDA_ERROR, (gk_backend * base, gk_event *event, gk_error *error), event)
 GK_FORWARD(wait_event, GK_CUDA_ERROR,
            (gk_backend * base, gk_stream waiting, gk_event *event, gk_error *error), waiting, event)
@@ -172,6 +174,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .start_copy_in = fault_start_copy_in,
                  .start_copy_out = fault_start_copy_out,
                  .pin = fault_pin,
+                 .map = fault_map,
                  .unpin = fault_unpin,
                  .event_new = fault_event_new,
                  .event_free = fault_event_free,

@@ -282,6 +282,12 @@ static gk_status sim_pin(gk_backend *backend, void *host, size_t bytes, gk_error
     return GK_OK;
 }
 
+static gk_status sim_map(gk_backend *backend, void *host, void **device, gk_error *error) {
+    (void)backend, (void)error;
+    *device = host;
+    return GK_OK;
+}
+
 static void sim_unpin(gk_backend *backend, void *host) {
     (void)backend, (void)host;
 }
@@ -477,6 +483,7 @@ static const gk_backend functions = {
     .start_copy_in = sim_start_copy_in,
     .start_copy_out = sim_start_copy_out,
     .pin = sim_pin,
+    .map = sim_map,
     .unpin = sim_unpin,
     .event_new = sim_event_new,
     .event_free = sim_event_free,

@@ -1,0 +1,274 @@
+/* Launches. The kernels of float32 `add` on contiguous arrays, of the naive product and of float32
+   sums compute, so that a result shows what order it was made in. The others leave a mark in the
+   first byte of what they write. All of them are held to the order of what they use. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+#include "layout.h"
+#include "reduce/reduction.h"
+
+enum { MARK = 0x5a };
+
+typedef struct kernel {
+    char symbol[64];
+    struct kernel *next;
+} kernel;
+
+/* A launch under way: who runs what. */
+typedef struct launch {
+    stream *on;
+    epoch when;
+    const char *symbol;
+    void **arguments;
+} launch;
+
+static pointer address_in(const launch *run, int argument) {
+    return *(pointer *)run->arguments[argument];
+}
+
+static char *touch(const launch *run, pointer first, size_t bytes, access_kind kind) {
+    char *memory = fake_touch(run->on, run->when, first, bytes, kind, run->symbol);
+    if (!fake_is_of(run->on->context, memory))
+        fake_violation("%s uses memory of another context", run->symbol);
+    return memory;
+}
+
+/* What it reads and writes in pinned memory is seen from the host once the launch is over. */
+static char *reads(const launch *run, pointer first, size_t bytes) {
+    char *memory = touch(run, first, bytes, READS);
+    if (fake_is_pinned(memory, bytes))
+        fake_pend(run->when, memory, memory, bytes, READS);
+    return memory;
+}
+
+static void writes(const launch *run, pointer first, const void *content, size_t bytes) {
+    char *memory = touch(run, first, bytes, WRITES);
+    if (fake_is_pinned(memory, bytes))
+        fake_pend(run->when, memory, content, bytes, WRITES);
+    else
+        memcpy(memory, content, bytes);
+}
+
+static void mark(const launch *run, pointer first) {
+    writes(run, first, &(char){MARK}, 1);
+}
+
+/* --- elementwise ------------------------------------------------------------------------- */
+
+static void add_f32(const launch *run) {
+    size_t count = *(size_t *)run->arguments[3];
+    const float *a = (float *)reads(run, address_in(run, 1), count * sizeof *a);
+    const float *b = (float *)reads(run, address_in(run, 2), count * sizeof *b);
+    float *sum = malloc(count * sizeof *sum);
+    for (size_t i = 0; i < count; i++)
+        sum[i] = a[i] + b[i];
+    writes(run, address_in(run, 0), sum, count * sizeof *sum);
+    free(sum);
+}
+
+static void of_terms(const launch *run) {
+    const gk_terms *terms = run->arguments[1];
+    for (int k = 0; k < GK_LAYOUT_OPERANDS; k++)
+        if (terms->data[k])
+            (void)reads(run, (pointer)terms->data[k], 1);
+    mark(run, address_in(run, 0));
+}
+
+static void of_pointers(const launch *run, int operands) {
+    for (int k = 1; k <= operands; k++)
+        (void)reads(run, address_in(run, k), 1);
+    mark(run, address_in(run, 0));
+}
+
+/* --- products ---------------------------------------------------------------------------- */
+
+static void matmul_f32(const launch *run) {
+    size_t m = *(size_t *)run->arguments[3], n = *(size_t *)run->arguments[4];
+    size_t k = *(size_t *)run->arguments[5];
+    const float *a = (float *)reads(run, address_in(run, 1), m * k * sizeof *a);
+    const float *b = (float *)reads(run, address_in(run, 2), k * n * sizeof *b);
+    float *c = calloc(m * n, sizeof *c);
+    for (size_t i = 0; i < m; i++)
+        for (size_t l = 0; l < k; l++)
+            for (size_t j = 0; j < n; j++)
+                c[i * n + j] += a[i * k + l] * b[l * n + j];
+    writes(run, address_in(run, 0), c, m * n * sizeof *c);
+    free(c);
+}
+
+/* --- reductions -------------------------------------------------------------------------- */
+
+static double sum_of(const float *a, size_t count, size_t step) {
+    double total = 0.0;
+    for (size_t i = 0; i < count; i++)
+        total += (double)a[i * step];
+    return total;
+}
+
+/* A double at the head of each partial result. */
+static void leave_partials(const launch *run, const gk_reduction *how, const float *a) {
+    for (size_t i = 0; i < how->segments; i++) {
+        size_t first = i * how->segment, left = how->length - first;
+        double total = sum_of(a + first, left < how->segment ? left : how->segment, 1);
+        size_t place = how->first / how->segment + i;
+        writes(run, (pointer)how->partials + place * GK_REDUCE_PARTIAL_BYTES, &total, sizeof total);
+    }
+}
+
+static void join_partials(const launch *run, const gk_reduction *how) {
+    const char *partials =
+        reads(run, (pointer)how->partials, how->segments * GK_REDUCE_PARTIAL_BYTES);
+    double total = 0.0, one;
+    for (size_t i = 0; i < how->segments; i++) {
+        memcpy(&one, partials + i * GK_REDUCE_PARTIAL_BYTES, sizeof one);
+        total += one;
+    }
+    writes(run, (pointer)how->result, &(float){(float)total}, sizeof(float));
+}
+
+static void sum_f32(const launch *run) {
+    const gk_reduction *how = run->arguments[0];
+    if (how->stage == GK_REDUCE_FINISH) {
+        join_partials(run, how);
+        return;
+    }
+    size_t count = how->outer * how->length * how->inner, results = how->outer * how->inner;
+    const float *a = (float *)reads(run, address_in(run, 1), count * sizeof *a);
+    if (how->stage == GK_REDUCE_PARTIAL) {
+        leave_partials(run, how, a);
+        return;
+    }
+    float *totals = malloc(results * sizeof *totals);
+    for (size_t i = 0; i < results; i++) {
+        size_t place = i / how->inner * how->length * how->inner + i % how->inner;
+        totals[i] = (float)sum_of(a + place, how->length, how->inner);
+    }
+    if (how->segments > 1)
+        mark(run, (pointer)how->partials);
+    writes(run, (pointer)how->result, totals, results * sizeof *totals);
+    free(totals);
+}
+
+static void of_reduction(const launch *run) {
+    const gk_reduction *how = run->arguments[0];
+    if (how->stage == GK_REDUCE_FINISH) {
+        (void)reads(run, (pointer)how->partials, how->segments * GK_REDUCE_PARTIAL_BYTES);
+    } else if (how->outer * how->length * how->inner > 0) {
+        (void)reads(run, address_in(run, 1), 1);
+        (void)reads(run, address_in(run, 2), 1);
+    }
+    if (how->stage == GK_REDUCE_PARTIAL)
+        mark(run, (pointer)how->partials + how->first / how->segment * GK_REDUCE_PARTIAL_BYTES);
+    else
+        mark(run, (pointer)how->result);
+}
+
+/* --- which kernel is which --------------------------------------------------------------- */
+
+static int starts(const char *symbol, const char *with) {
+    return strncmp(symbol, with, strlen(with)) == 0;
+}
+
+static int ends(const char *symbol, const char *with) {
+    size_t length = strlen(symbol), tail = strlen(with);
+    return length >= tail && strcmp(symbol + length - tail, with) == 0;
+}
+
+static void run_kernel(const launch *run) {
+    const char *symbol = run->symbol;
+    if (starts(symbol, "gk_add_f32") && !ends(symbol, "_strided") && !ends(symbol, "_wide"))
+        add_f32(run);
+    else if (strcmp(symbol, "gk_matmul_naive_f32") == 0)
+        matmul_f32(run);
+    else if (starts(symbol, "gk_matmul_tma"))
+        (void)run; /* its arguments are maps */
+    else if (starts(symbol, "gk_matmul"))
+        of_pointers(run, 2);
+    else if (starts(symbol, "gk_sum_f32_") || starts(symbol, "gk_sum_plain_f32_"))
+        sum_f32(run);
+    else if (ends(symbol, "_rows") || ends(symbol, "_short") || ends(symbol, "_columns") ||
+             starts(symbol, "gk_dot"))
+        of_reduction(run);
+    else if (starts(symbol, "gk_sum_atomic")) /* side by side on one result */
+        (void)reads(run, address_in(run, 0), 1), (void)reads(run, address_in(run, 1), 1);
+    else if (starts(symbol, "gk_transpose") || starts(symbol, "gk_copy") ||
+             starts(symbol, "gk_sum"))
+        of_pointers(run, 1);
+    else if (ends(symbol, "_strided") || ends(symbol, "_wide"))
+        of_terms(run);
+    else if (starts(symbol, "gk_add"))
+        of_pointers(run, 2);
+    else
+        fake_violation("the fake driver does not know what %s takes", symbol);
+}
+
+result cuModuleGetFunction(handle *function, handle module, const char *name) {
+    static kernel *kernels;
+    (void)module;
+    FAKE_ENTER();
+    if (!name[0])
+        return NOT_FOUND;
+    fake_lock();
+    kernel *found = kernels;
+    while (found && strcmp(found->symbol, name) != 0)
+        found = found->next;
+    if (!found) {
+        found = calloc(1, sizeof *found);
+        strncpy(found->symbol, name, sizeof found->symbol - 1);
+        found->next = kernels;
+        kernels = found;
+    }
+    fake_unlock();
+    *function = found;
+    return fake_sticky;
+}
+
+result cuFuncLoad(handle function) {
+    (void)function;
+    FAKE_ENTER();
+    return fake_sticky;
+}
+
+result cuFuncSetAttribute(handle function, int attribute, int value) {
+    (void)function, (void)attribute, (void)value;
+    FAKE_ENTER();
+    return fake_sticky;
+}
+
+/* Of its twelve parameters none matters: no kernel reads the map. */
+result cuTensorMapEncodeTiled(void *map) {
+    (void)map;
+    FAKE_ENTER();
+    return fake_sticky;
+}
+
+result cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                      unsigned by, unsigned bz, unsigned shared, handle named, void **arguments,
+                      void **extra) {
+    (void)shared, (void)extra;
+    FAKE_ENTER();
+    fake_lock();
+    fake_note('l', named);
+    fake_unlock();
+    if (fake_sticky)
+        return fake_sticky;
+    if (!gx || !gy || !gz || !bx || !by || !bz || bx > 1024)
+        return INVALID_VALUE;
+    result code = (result)fake_setting("FAKE_LAUNCH", OK);
+    if (code == OK)
+        fake_sticky = (result)fake_setting("FAKE_FAULT", OK); /* whoever waits finds it */
+    else if (code == ILLEGAL_ADDRESS || code == LAUNCH_FAILED)
+        fake_sticky = code;
+    if (code != OK || fake_sticky)
+        return code;
+    fake_lock();
+    launch run = {.on = fake_stream(named, __func__),
+                  .symbol = ((const kernel *)function)->symbol,
+                  .arguments = arguments};
+    run.when = fake_submit(run.on);
+    if (!fake_is_captured(named))
+        run_kernel(&run);
+    fake_unlock();
+    return OK;
+}

@@ -1,0 +1,94 @@
+"""The fake CUDA driver and the fake cuBLAS of tests/fake, compiled, and scripts run on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+NEEDS_FAKE = pytest.mark.skipif(COMPILER is None, reason="the fake driver needs a C compiler")
+FILES = ["driver", "order", "streams", "memory", "kernels"]
+DRIVER = [ROOT / f"tests/fake/{name}.c" for name in FILES]
+
+
+def _library(path: Path, sources: list[Path], *flags: str) -> None:
+    command = [str(COMPILER), "-shared", "-fPIC", "-O1", f"-I{ROOT}/cuda", *flags]
+    command += [*map(str, sources), "-o", str(path), "-lpthread", "-ldl"]
+    subprocess.run(command, check=True)
+
+
+def compiled(folder: Path, *flags: str) -> Path:
+    """The folder, with a libcuda.so.1 in it."""
+    _library(folder / "libcuda.so.1", DRIVER, *flags)
+    return folder
+
+
+def with_cublas(folder: Path) -> Path:
+    """The folder, with a libcublas.so.13 in it."""
+    _library(folder / "libcublas.so.13", [ROOT / "tests/fake/cublas.c"])
+    return folder
+
+
+PREAMBLE = """
+import ctypes, json, os, sys, warnings
+import gpukern as gk, numpy as np
+from gpukern import _core
+a = np.arange(12, dtype=np.float32).reshape(3, 4)
+def failure(call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except Exception as error:
+        return [type(error).__name__, str(error)]
+    return ["none", ""]
+def fails(*calls):
+    print(json.dumps([failure(*call) for call in calls]))
+"""
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the fake driver."""
+    return compiled(tmp_path_factory.mktemp("fake"))
+
+
+def search_path(*folders: Path) -> str:
+    """Where the loader looks: the folders first."""
+    rest = filter(None, [os.environ.get("LD_LIBRARY_PATH")])
+    return os.pathsep.join([*map(str, folders), *rest])
+
+
+@pytest.fixture
+def on_fake(script: Any, fake: Path) -> Callable[..., Any]:
+    """Run code on the fake driver: on_fake(code, FAKE_INIT=100, ...)."""
+
+    def run(
+        code: str,
+        folder: Path = fake,
+        device: str | None = "cuda",
+        beside: tuple[Path, ...] = (),
+        **settings: Any,
+    ) -> Any:
+        changes = {name: str(value) for name, value in settings.items()}
+        return script(
+            PREAMBLE + code,
+            LD_LIBRARY_PATH=search_path(folder, *beside),
+            GPUKERN_DEVICE=device,
+            **{"CUDA_VISIBLE_DEVICES": None, **changes},
+        )
+
+    return run
+
+
+def answers(run: Any) -> Any:
+    """What the script printed as JSON, a line each; one answer is given bare."""
+    assert run.returncode == 0, run.stderr
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    return lines[0] if len(lines) == 1 else lines

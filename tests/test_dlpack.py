@@ -279,6 +279,10 @@ def test_read_only_memory_stays_so():
     for out in (array, Producer(there(), flags=1)):
         with pytest.raises(ValueError, match="add: out is read-only"):
             gk.add(array, 1, out=out)
+    before = array.to_host()
+    with pytest.raises(ValueError, match="add: out is read-only"):
+        array += 1
+    oracle.assert_same(array.to_host(), before, "in place")
     with pytest.raises(BufferError, match="max_version"):
         array.__dlpack__()
     again = array.__dlpack__(max_version=(1, 1))

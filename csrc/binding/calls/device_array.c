@@ -9,8 +9,9 @@
 #include "binding/arrays/operands.h"
 #include "binding/calls/device_convert.h"
 #include "binding/calls/device_dlpack.h"
+#include "binding/calls/device_numbers.h"
+#include "binding/calls/device_operators.h"
 #include "binding/calls/device_repr.h"
-#include "binding/calls/invoke.h"
 #include "binding/values.h"
 
 /* attributes ----------------------------------------------------------------------------------- */
@@ -71,6 +72,21 @@ static PyObject *subscript(PyObject *self, PyObject *key) {
     return gk_device_array_view((gk_device_array *)self, &view);
 }
 
+/* Element i along the first axis, for iteration. */
+static PyObject *item(PyObject *self, Py_ssize_t i) {
+    PyObject *index = PyLong_FromSsize_t(i);
+    PyObject *part = index ? subscript(self, index) : NULL;
+    Py_XDECREF(index);
+    return part;
+}
+
+static PyObject *iterate(PyObject *self) {
+    if (((gk_device_array *)self)->array.ndim > 0)
+        return PySeqIter_New(self);
+    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d DeviceArray");
+    return NULL;
+}
+
 static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     gk_device_array *source = (gk_device_array *)self;
     gk_array shaped;
@@ -95,50 +111,6 @@ static Py_ssize_t length(PyObject *self) {
     return -1;
 }
 
-static int truth(PyObject *self) {
-    gk_device_array *array = (gk_device_array *)self;
-    if (gk_count(&array->array) != 1) {
-        PyErr_Format(PyExc_ValueError,
-                     "the truth value of a DeviceArray of %zu elements is ambiguous",
-                     gk_count(&array->array));
-        return -1;
-    }
-    PyObject *host = gk_device_array_to_host(array, NULL);
-    int is_true = host ? PyObject_IsTrue(host) : -1;
-    Py_XDECREF(host);
-    return is_true;
-}
-
-/* operators ------------------------------------------------------------------------------------ */
-
-static PyObject *operate(const gk_operation *operation, PyObject *left, PyObject *right) {
-    static const gk_options defaults = {0};
-    /* The type cannot be subclassed, so the side that is ours is ours exactly. */
-    bool ours = PyType_GetSlot(Py_TYPE(left), Py_tp_dealloc) == (void *)gk_device_array_deallocate;
-    gk_state *state = ((gk_device_array *)(ours ? left : right))->state;
-    if (!gk_is_operand(state, left) || !gk_is_operand(state, right))
-        Py_RETURN_NOTIMPLEMENTED;
-    PyObject *operands[] = {left, right};
-    return gk_invoke(state, operation, operands, &defaults);
-}
-
-#define GK_BINARY(name)                                                                            \
-    static PyObject *operator_##name(PyObject *left, PyObject *right) {                            \
-        return operate(gk_op_##name, left, right);                                                 \
-    }
-#define GK_UNARY(name)                                                                             \
-    static PyObject *operator_##name(PyObject *self) {                                             \
-        static const gk_options defaults = {0};                                                    \
-        return gk_invoke(((gk_device_array *)self)->state, gk_op_##name, &self, &defaults);        \
-    }
-GK_BINARY(add)
-GK_BINARY(subtract)
-GK_BINARY(multiply)
-GK_BINARY(divide)
-GK_BINARY(matmul)
-GK_UNARY(negative)
-GK_UNARY(abs)
-
 /* the type ------------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
@@ -154,6 +126,20 @@ static PyMethodDef methods[] = {
      "shape: lengths, or one tuple of them; one may be -1, which stands for what is left.\n"
      "Returns a view of the same memory where the array is contiguous, else a copy.\n"
      "Raises ValueError for a shape of another number of elements."},
+    {"item", gk_number_item, METH_NOARGS,
+     "item($self)\n--\n\n"
+     "The only element as a Python number. It waits for the array's own stream alone.\n"
+     "Raises TypeError where there is not one element."},
+    {"tolist", gk_method_tolist, METH_NOARGS,
+     "tolist($self)\n--\n\n"
+     "The elements as Python numbers in nested lists; of no axes the number itself."},
+    {"__complex__", gk_number_complex, METH_NOARGS,
+     "__complex__($self)\n--\n\nThe only element, for complex()."},
+    {"__round__", (PyCFunction)(void (*)(void))gk_number_round, METH_FASTCALL,
+     "__round__($self, ndigits=None, /)\n--\n\nThe only element, rounded as round() rounds it."},
+    {"__format__", gk_number_format, METH_O,
+     "__format__($self, spec, /)\n--\n\n"
+     "The only element as the format asks for; without a format any array as str() shows it."},
     {"__array__", (PyCFunction)(void (*)(void))gk_method_array, METH_FASTCALL | METH_KEYWORDS,
      "__array__($self, dtype=None, copy=None)\n--\n\n"
      "The values as a NumPy array: what numpy.asarray calls. Always a copy from the device, so\n"
@@ -205,17 +191,25 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
     {Py_tp_members, members},
-    {Py_nb_bool, truth},
+    {Py_tp_richcompare, gk_operator_compare},
+    {Py_tp_hash, PyObject_HashNotImplemented},
+    {Py_tp_iter, iterate},
     {Py_mp_length, length},
     {Py_mp_subscript, subscript},
-    {Py_nb_add, operator_add},
-    {Py_nb_subtract, operator_subtract},
-    {Py_nb_multiply, operator_multiply},
-    {Py_nb_true_divide, operator_divide},
-    {Py_nb_negative, operator_negative},
-    {Py_nb_absolute, operator_abs},
-    {Py_nb_matrix_multiply, operator_matmul},
-    {0, NULL},
+    {Py_sq_item, item},
+    {Py_sq_contains, gk_operator_contains},
+    {Py_nb_bool, gk_number_bool},
+    {Py_nb_int, gk_number_int},
+    {Py_nb_float, gk_number_float},
+    {Py_nb_index, gk_number_index},
+#define GK_SLOT(slot, operation) {Py_nb_##slot, gk_operator_##slot},
+    GK_UNARY_SLOTS(GK_SLOT)
+#undef GK_SLOT
+#define GK_SLOT(slot, operation)                                                                   \
+    {Py_nb_##slot, gk_operator_##slot}, {Py_nb_inplace_##slot, gk_operator_inplace_##slot},
+        GK_BINARY_SLOTS(GK_SLOT)
+#undef GK_SLOT
+            {0, NULL},
 };
 
 PyType_Spec gk_device_array_spec = {

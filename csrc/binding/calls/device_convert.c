@@ -108,6 +108,14 @@ PyObject *gk_method_to_host(PyObject *self, PyObject *const *arguments, Py_ssize
     return gk_device_array_to_host((gk_device_array *)self, out && !Py_IsNone(out) ? out : NULL);
 }
 
+PyObject *gk_method_tolist(PyObject *self, PyObject *unused) {
+    (void)unused;
+    PyObject *host = gk_device_array_to_host((gk_device_array *)self, NULL);
+    PyObject *list = host ? PyObject_CallMethod(host, "tolist", NULL) : NULL;
+    Py_XDECREF(host);
+    return list;
+}
+
 PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                           PyObject *keywords) {
     static const char *const names[] = {"dtype", "copy", NULL};

@@ -14,9 +14,10 @@ int gk_device_array_go_home(gk_device_array *self, gk_call *call);
 /* Its values in a new NumPy array, or in the one that is given. */
 PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out);
 
-/* The methods to_host and __array__. */
+/* The methods to_host, tolist and __array__. */
 PyObject *gk_method_to_host(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                             PyObject *keywords);
+PyObject *gk_method_tolist(PyObject *self, PyObject *unused);
 PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                           PyObject *keywords);
 

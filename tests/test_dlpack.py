@@ -282,6 +282,9 @@ def test_read_only_memory_stays_so():
     before = array.to_host()
     with pytest.raises(ValueError, match="add: out is read-only"):
         array += 1
+    for write in (lambda: array.__setitem__(0, 1), lambda: array.fill(1)):
+        with pytest.raises(ValueError, match="the array is read-only"):
+            write()
     oracle.assert_same(array.to_host(), before, "in place")
     with pytest.raises(BufferError, match="max_version"):
         array.__dlpack__()

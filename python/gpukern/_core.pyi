@@ -96,12 +96,107 @@ class DeviceArray:
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
     ) -> npt.NDArray[Any]: ...
     def reshape(self, *shape: int | Sequence[int]) -> DeviceArray: ...
+    def transpose(self, *axes: int | Sequence[int] | None) -> DeviceArray: ...
+    def ravel(self) -> DeviceArray: ...
+    def flatten(self) -> DeviceArray: ...
+    def astype(
+        self, dtype: npt.DTypeLike, copy: bool = True, *, stream: _Stream = None
+    ) -> DeviceArray: ...
+    def copy(self, *, stream: _Stream = None) -> DeviceArray: ...
+    def fill(self, value: Any, /, *, stream: _Stream = None) -> None: ...
+    def sum(
+        self,
+        /,
+        axis: _Axes = None,
+        dtype: npt.DTypeLike | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def mean(
+        self,
+        /,
+        axis: _Axes = None,
+        dtype: npt.DTypeLike | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def prod(
+        self,
+        /,
+        axis: _Axes = None,
+        dtype: npt.DTypeLike | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def max(
+        self,
+        /,
+        axis: _Axes = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def min(
+        self,
+        /,
+        axis: _Axes = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def argmax(
+        self,
+        /,
+        axis: int | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def argmin(
+        self,
+        /,
+        axis: int | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def dot(
+        self, b: _Operand, /, out: Any = None, *, variant: str | None = None, stream: _Stream = None
+    ) -> Any: ...
+    def clip(
+        self,
+        /,
+        min: float | None = None,
+        max: float | None = None,
+        out: Any = None,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
     def item(self) -> Any: ...
     def tolist(self) -> Any: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[DeviceArray]: ...
     def __contains__(self, other: _Operand, /) -> bool: ...
     def __getitem__(self, key: _Index | tuple[_Index, ...], /) -> DeviceArray: ...
+    def __setitem__(self, key: _Index | tuple[_Index, ...], value: Any, /) -> None: ...
     def __bool__(self) -> bool: ...
     def __int__(self) -> int: ...
     def __float__(self) -> float: ...

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gpukern import _core
 
 # Steps that other operations are made of; nobody calls them by name.
-_INTERNAL = ("copy", "_finish", "_wide", "_short", "_columns")
+_INTERNAL = ("copy", "convert", "_finish", "_wide", "_short", "_columns")
 
 DTYPES = tuple(_core.DTYPES)
 

@@ -322,6 +322,13 @@ static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObjec
     return 0;
 }
 
+int gk_take_value(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                  gk_dtype dtype, gk_array *array, PyObject **keeper) {
+    if (!gk_is_device_array(state, object) && is_python_scalar(object))
+        return take_scalar(state, call, name, object, dtype, array, keeper);
+    return take_array(state, call, name, object, array, keeper);
+}
+
 /* A Python integer beside integers: where it lies, and its bits where the dtype holds it. */
 static int take_whole_bound(PyObject *number, gk_dtype dtype, gk_bound *bound) {
     int overflow, width = 8 * (int)gk_dtype_size(dtype);

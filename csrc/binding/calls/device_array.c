@@ -7,8 +7,10 @@
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/indexing.h"
 #include "binding/arrays/operands.h"
+#include "binding/calls/device_assign.h"
 #include "binding/calls/device_convert.h"
 #include "binding/calls/device_dlpack.h"
+#include "binding/calls/device_methods.h"
 #include "binding/calls/device_numbers.h"
 #include "binding/calls/device_operators.h"
 #include "binding/calls/device_repr.h"
@@ -55,13 +57,8 @@ static PyObject *get_interface(PyObject *self, void *closure) {
 
 static PyObject *get_transposed(PyObject *self, void *closure) {
     (void)closure;
-    const gk_array *array = &((gk_device_array *)self)->array;
     gk_array view;
-    gk_copy_view(&view, array);
-    for (int i = 0; i < array->ndim; i++) {
-        view.shape[i] = array->shape[array->ndim - 1 - i];
-        view.strides[i] = array->strides[array->ndim - 1 - i];
-    }
+    gk_reversed_view(&((gk_device_array *)self)->array, &view);
     return gk_device_array_view((gk_device_array *)self, &view);
 }
 
@@ -98,8 +95,34 @@ static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     PyObject *copy = gk_device_array_copy(source->state, self, NULL);
     if (copy) {
         shaped.data = ((gk_device_array *)copy)->array.data;
+        shaped.readonly = false;
         gk_copy_view(&((gk_device_array *)copy)->array, &shaped);
     }
+    return copy;
+}
+
+static PyObject *transpose(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    gk_array view;
+    if (gk_transposed_view(&((gk_device_array *)self)->array, arguments, count, &view) < 0)
+        return NULL;
+    return gk_device_array_view((gk_device_array *)self, &view);
+}
+
+static PyObject *ravel(PyObject *self, PyObject *unused) {
+    (void)unused;
+    PyObject *all = PyLong_FromLong(-1);
+    PyObject *flat = all ? reshape(self, &all, 1) : NULL;
+    Py_XDECREF(all);
+    return flat;
+}
+
+static PyObject *flatten(PyObject *self, PyObject *unused) {
+    PyObject *flat = ravel(self, unused);
+    /* A view is the one that has an owner. */
+    if (!flat || !((gk_device_array *)flat)->owner)
+        return flat;
+    PyObject *copy = gk_device_array_copy(((gk_device_array *)self)->state, flat, NULL);
+    Py_DECREF(flat);
     return copy;
 }
 
@@ -140,10 +163,49 @@ static PyMethodDef methods[] = {
     {"__format__", gk_number_format, METH_O,
      "__format__($self, spec, /)\n--\n\n"
      "The only element as the format asks for; without a format any array as str() shows it."},
-    {"__array__", (PyCFunction)(void (*)(void))gk_method_array, METH_FASTCALL | METH_KEYWORDS,
-     "__array__($self, dtype=None, copy=None)\n--\n\n"
-     "The values as a NumPy array: what numpy.asarray calls. Always a copy from the device, so\n"
-     "copy=False raises ValueError."},
+    {"transpose", (PyCFunction)(void (*)(void))transpose, METH_FASTCALL,
+     "transpose($self, /, *axes)\n--\n\n"
+     "A view of the same memory with its axes in another order, as .T; gpukern.transpose makes an\n"
+     "array in memory of its own.\n\n"
+     "axes: each axis once, one by one or as a tuple; none of them: the reverse order.\n"
+     "Raises ValueError for another number of axes or one that is named twice."},
+    {"astype", (PyCFunction)(void (*)(void))gk_method_astype, METH_FASTCALL | METH_KEYWORDS,
+     "astype($self, /, dtype, copy=True, *, stream=None)\n--\n\n"
+     "The elements in another dtype, converted on the device: floats to integers towards 0,\n"
+     "integers to fewer bits by leaving off the upper ones, to bool whether they are not 0, "
+     "floats\n"
+     "to narrower ones rounded to nearest. What NaN or a float that does not fit becomes as an\n"
+     "integer is undefined, as in C, and differs between devices.\n\n"
+     "dtype: what numpy.dtype takes, or 'bfloat16'. copy: False gives the array itself where it\n"
+     "has that dtype already. stream: to work on, as for every operation.\n"
+     "Returns a contiguous array of the same shape. Raises TypeError for other dtypes,\n"
+     "MemoryError, CudaError."},
+    {"copy", (PyCFunction)(void (*)(void))gk_method_copy, METH_FASTCALL | METH_KEYWORDS,
+     "copy($self, /, *, stream=None)\n--\n\n"
+     "The same elements in contiguous memory of their own: gpukern.to_device of the array."},
+    {"fill", (PyCFunction)(void (*)(void))gk_method_fill, METH_FASTCALL | METH_KEYWORDS,
+     "fill($self, value, /, *, stream=None)\n--\n\n"
+     "Write a value into every element, as array[...] = value does.\n\n"
+     "value: a number, or an array of a shape that broadcasts to this one's and of a dtype of\n"
+     "    the same kind or of one that this one holds: NumPy's \"same_kind\".\n"
+     "Raises TypeError for a value that is not taken, ValueError for shapes that do not fit and\n"
+     "for a read-only array, MemoryError, CudaError; then nothing has been written."},
+    {"ravel", ravel, METH_NOARGS,
+     "ravel($self, /)\n--\n\n"
+     "The elements in C order along one axis: a view where the array is contiguous, else a copy."},
+    {"flatten", flatten, METH_NOARGS,
+     "flatten($self, /)\n--\n\n"
+     "The elements in C order along one axis, in memory of their own."},
+#define GK_METHOD(name)                                                                            \
+    {#name, (PyCFunction)(void (*)(void))gk_method_##name, METH_FASTCALL | METH_KEYWORDS,          \
+     GK_METHOD_DOC_##name},
+    GK_OPERATION_METHODS(GK_METHOD)
+#undef GK_METHOD
+        {"__array__", (PyCFunction)(void (*)(void))gk_method_array, METH_FASTCALL | METH_KEYWORDS,
+         "__array__($self, dtype=None, copy=None)\n--\n\n"
+         "The values as a NumPy array: what numpy.asarray calls. Always a copy from the device, "
+         "so\n"
+         "copy=False raises ValueError."},
     {"__dlpack__", (PyCFunction)(void (*)(void))gk_method_dlpack, METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "The memory for torch.from_dlpack and its like, with no copy: a capsule of DLPack 1.0, or\n"
@@ -196,6 +258,7 @@ static PyType_Slot slots[] = {
     {Py_tp_iter, iterate},
     {Py_mp_length, length},
     {Py_mp_subscript, subscript},
+    {Py_mp_ass_subscript, gk_assign_item},
     {Py_sq_item, item},
     {Py_sq_contains, gk_operator_contains},
     {Py_nb_bool, gk_number_bool},

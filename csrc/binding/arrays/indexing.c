@@ -162,7 +162,8 @@ static int fit_lengths(const gk_array *array, PyObject *lengths, gk_array *shape
         shaped->shape[unknown] = count / known;
         known = count;
     }
-    if (known == count && !(unknown >= 0 && shaped->shape[unknown] < 0))
+    bool fits = known == count && !(unknown >= 0 && shaped->shape[unknown] < 0);
+    if (fits && gk_is_addressable(shaped))
         return 0;
     PyErr_Format(PyExc_ValueError, "cannot reshape array of size %lld into shape %S",
                  (long long)count, lengths);

@@ -282,6 +282,11 @@ def test_read_only_memory_stays_so():
     before = array.to_host()
     with pytest.raises(ValueError, match="add: out is read-only"):
         array += 1
+    copied = array.T.reshape(-1)
+    copied += 1
+    assert array.to_host().tolist() == before.tolist()
+    with pytest.raises(ValueError, match="add: out is read-only"):
+        gk.add(array.reshape(-1), 1, out=array.reshape(-1))
     for write in (lambda: array.__setitem__(0, 1), lambda: array.fill(1)):
         with pytest.raises(ValueError, match="the array is read-only"):
             write()

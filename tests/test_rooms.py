@@ -22,6 +22,7 @@ PYTHON_ROOMS = {
     "text": "",
     "catalogue": "_core",
     "creation": "_core",
+    "protocols": "_core creation",
     "settings": "_core",
     "profiling": "_core text",
     "machine": "_core text",

@@ -457,10 +457,7 @@ static int module_exec(PyObject *module) {
     if (!state->device_array_type)
         return -1;
     state->event_type = add_type(module, &gk_event_spec);
-    if (!state->event_type)
-        return -1;
-    /* NumPy's operators then leave `ndarray + DeviceArray` to us. */
-    return PyObject_SetAttrString((PyObject *)state->device_array_type, "__array_ufunc__", Py_None);
+    return state->event_type ? 0 : -1;
 }
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg) {

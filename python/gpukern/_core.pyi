@@ -1,6 +1,6 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType
-from typing import Any, ClassVar, Final, Literal, SupportsIndex, TypeAlias, final
+from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +65,17 @@ class SimulatorWarning(UserWarning): ...
 
 @final
 class DeviceArray:
-    __array_ufunc__: Final[None]
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, /, *inputs: Any, **named: Any
+    ) -> Any: ...
+    def __array_function__(
+        self,
+        function: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        /,
+    ) -> Any: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property

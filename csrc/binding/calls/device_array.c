@@ -206,6 +206,15 @@ static PyMethodDef methods[] = {
          "The values as a NumPy array: what numpy.asarray calls. Always a copy from the device, "
          "so\n"
          "copy=False raises ValueError."},
+    {"__array_ufunc__", (PyCFunction)(void (*)(void))gk_method_array_ufunc,
+     METH_VARARGS | METH_KEYWORDS,
+     "__array_ufunc__($self, ufunc, method, /, *inputs, **named)\n--\n\n"
+     "What NumPy's ufuncs and the operators of its arrays do with a DeviceArray: the operation of\n"
+     "gpukern, on the device, or a TypeError where there is none."},
+    {"__array_function__", (PyCFunction)(void (*)(void))gk_method_array_function,
+     METH_VARARGS | METH_KEYWORDS,
+     "__array_function__($self, function, types, args, named, /)\n--\n\n"
+     "The same for NumPy's other functions: numpy.sum of a DeviceArray is gpukern.sum."},
     {"__dlpack__", (PyCFunction)(void (*)(void))gk_method_dlpack, METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "The memory for torch.from_dlpack and its like, with no copy: a capsule of DLPack 1.0, or\n"

@@ -135,3 +135,25 @@ PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t
     Py_DECREF(host);
     return converted;
 }
+
+/* NumPy's protocols ---------------------------------------------------------------------------- */
+
+/* They are written in Python: gpukern.protocols. */
+static PyObject *leave_to_python(const char *name, PyObject *arguments, PyObject *keywords) {
+    PyObject *module = PyImport_ImportModule("gpukern.protocols");
+    PyObject *function = module ? PyObject_GetAttrString(module, name) : NULL;
+    PyObject *result = function ? PyObject_Call(function, arguments, keywords) : NULL;
+    Py_XDECREF(function);
+    Py_XDECREF(module);
+    return result;
+}
+
+PyObject *gk_method_array_ufunc(PyObject *self, PyObject *arguments, PyObject *keywords) {
+    (void)self;
+    return leave_to_python("array_ufunc", arguments, keywords);
+}
+
+PyObject *gk_method_array_function(PyObject *self, PyObject *arguments, PyObject *keywords) {
+    (void)self;
+    return leave_to_python("array_function", arguments, keywords);
+}

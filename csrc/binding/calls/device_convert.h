@@ -14,6 +14,10 @@ int gk_device_array_go_home(gk_device_array *self, gk_call *call);
 /* Its values in a new NumPy array, or in the one that is given. */
 PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out);
 
+/* NumPy's protocols, by which its functions leave to us what they do with a DeviceArray. */
+PyObject *gk_method_array_ufunc(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *gk_method_array_function(PyObject *self, PyObject *arguments, PyObject *keywords);
+
 /* The methods to_host, tolist and __array__. */
 PyObject *gk_method_to_host(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                             PyObject *keywords);

@@ -6,6 +6,7 @@ host in silence.
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -100,12 +101,17 @@ def _is_foreign(kind: type, protocol: str) -> bool:
     return its is not None and its not in known
 
 
+@cache
+def _signature(ours: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(ours)
+
+
 def _run(name: str, ours: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     try:
         return ours(*args, **named)
     except TypeError:
         try:
-            inspect.signature(ours).bind(*args, **named)
+            _signature(ours).bind(*args, **named)
         except TypeError as unknown:
             raise _refusal(name, f"with these arguments ({unknown}) does not take") from None
         raise

@@ -299,6 +299,16 @@ def test_read_only_memory_stays_so():
     assert gk.add(array, 0).__dlpack__() is not None
 
 
+def test_a_broadcast_view_is_not_assigned_to():
+    shown = gk.from_dlpack(Producer(there(), shape=(3, 4, 6), ndim=3, strides=(0, 6, 1)))
+    with pytest.raises(ValueError, match="setitem: the array is a broadcast view"):
+        shown[1:] = 3
+    with pytest.raises(ValueError, match="add: out is a broadcast view"):
+        shown += 1
+    shown[1] = 3
+    assert not (shown != 3).max()
+
+
 BROKEN = {
     "the next major version": ({"version": (2, 0)}, ValueError, "major version"),
     "another name": ({"name": b"tensor"}, TypeError, "dltensor"),

@@ -424,18 +424,8 @@ void gk_drop_operands(PyObject **keepers, int count) {
 
 /* results -------------------------------------------------------------------------------------- */
 
-/* An axis of stride 0 would have several results share one cell. */
-static bool repeats_cells(const gk_array *array) {
-    if (gk_count(array) == 0)
-        return false;
-    for (int i = 0; i < array->ndim; i++)
-        if (array->shape[i] > 1 && array->strides[i] == 0)
-            return true;
-    return false;
-}
-
 static int check_output(const gk_call *call, const gk_array *out, const gk_array *expected) {
-    if (repeats_cells(out)) {
+    if (gk_repeats_elements(out)) {
         PyErr_Format(PyExc_ValueError,
                      "%s: out is a broadcast view; several results would share one element",
                      call->operation);

@@ -253,12 +253,14 @@ static PyMemberDef members[] = {
 static PyType_Slot slots[] = {
     {Py_tp_doc,
      "An array in device memory. Made by gpukern.to_device, asarray, empty, zeros and the like, "
-     "and\n"
-     "by operations on device arrays. Indexing with integers, slices, Ellipsis and None, and .T,\n"
-     "give views of the same memory, and assignments to them and in-place operators write it.\n"
-     "Comparisons are element by element; one element is a number for float() and its like. NumPy\n"
-     "reads it through __array__ (a copy), other GPU\n"
-     "libraries through __cuda_array_interface__ (no copy)."},
+     "by\n"
+     "operations on device arrays, and of other libraries' arrays. Indexing with integers, "
+     "slices,\n"
+     "Ellipsis and None, and .T, give views of the same memory, and assignments to parts and\n"
+     "in-place operators write it. Comparisons are element by element; one element is a number "
+     "for\n"
+     "float() and its like. NumPy reads an array through __array__ (a copy), other GPU libraries\n"
+     "through __cuda_array_interface__ (no copy)."},
     {Py_tp_dealloc, gk_device_array_deallocate},
     {Py_tp_traverse, gk_device_array_traverse},
     {Py_tp_repr, gk_device_array_repr},

@@ -49,6 +49,12 @@ static int assign(assignment *made, const gk_array *target, PyObject *value) {
         PyErr_Format(PyExc_ValueError, "%s: the array is read-only", made->call.operation);
         return -1;
     }
+    if (gk_repeats_elements(target)) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: the array is a broadcast view; several values would share one element",
+                     made->call.operation);
+        return -1;
+    }
     if (gk_take_value(made->state, &made->call, "value", value, target->dtype, &source, &keeper) <
         0)
         return -1;

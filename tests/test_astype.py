@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 
 import ml_dtypes
 import numpy as np
@@ -119,7 +120,8 @@ def test_copy_is_a_question_of_need():
     assert d.astype("float32", copy=False) is d
     assert d.astype("float32") is not d
     assert d.astype("float64", False).dtype == np.float64
-    for other in (d.copy(), d.astype("float32"), d.flatten()):
+    others = d.copy(), d.astype("float32"), d.flatten(), copy.copy(d), copy.deepcopy([d])[0]
+    for other in others:
         other.fill(7)
         assert d.tolist() == [0, 1, 2, 3, 4]
     flat = d.reshape(5, 1).ravel()

@@ -183,6 +183,9 @@ static PyMethodDef methods[] = {
     {"copy", (PyCFunction)(void (*)(void))gk_method_copy, METH_FASTCALL | METH_KEYWORDS,
      "copy($self, /, *, stream=None)\n--\n\n"
      "The same elements in contiguous memory of their own: gpukern.to_device of the array."},
+    {"__copy__", gk_method_copied, METH_NOARGS, "__copy__($self)\n--\n\nWhat copy() gives."},
+    {"__deepcopy__", gk_method_copied, METH_O,
+     "__deepcopy__($self, memo, /)\n--\n\nWhat copy() gives."},
     {"fill", (PyCFunction)(void (*)(void))gk_method_fill, METH_FASTCALL | METH_KEYWORDS,
      "fill($self, value, /, *, stream=None)\n--\n\n"
      "Write a value into every element, as array[...] = value does.\n\n"

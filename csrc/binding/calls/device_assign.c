@@ -136,6 +136,11 @@ PyObject *gk_method_astype(PyObject *self, PyObject *const *arguments, Py_ssize_
     return convert(self, dtype, values[2]);
 }
 
+PyObject *gk_method_copied(PyObject *self, PyObject *unused) {
+    (void)unused; /* of a deep copy what it has copied so far */
+    return gk_device_array_copy(((gk_device_array *)self)->state, self, NULL);
+}
+
 PyObject *gk_method_copy(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                          PyObject *keywords) {
     static const char *const names[] = {"stream", NULL};

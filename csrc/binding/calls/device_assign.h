@@ -12,6 +12,8 @@ PyObject *gk_method_fill(PyObject *self, PyObject *const *arguments, Py_ssize_t 
                          PyObject *keywords);
 PyObject *gk_method_astype(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                            PyObject *keywords);
+/* For copy.copy and copy.deepcopy. */
+PyObject *gk_method_copied(PyObject *self, PyObject *unused);
 PyObject *gk_method_copy(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                          PyObject *keywords);
 

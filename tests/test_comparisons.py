@@ -290,6 +290,14 @@ def test_comparisons_say_what_does_not_fit():
         gk.greater(d, d, variant="fast")
 
 
+def test_variants_of_those_that_go_by_the_kernels_of_others():
+    assert gk.variants("greater", "int8") == gk.variants("less", "int8")
+    assert gk.variants("greater_equal") == gk.variants("less_equal")
+    a, b = operands((1037,), "float32")
+    for variant in gk.variants("greater", "float32"):
+        oracle.assert_same(gk.greater(a, b, variant=variant.variant), a > b, variant.variant)
+
+
 def test_equal_by_elements_is_not_hashable():
     d = gk.empty(3)
     with pytest.raises(TypeError, match="unhashable"):

@@ -87,6 +87,10 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
+# Types that have nothing of their own to say, for short.
+_USUAL = frozenset({DeviceArray, np.ndarray, int, float, bool, type(None)})
+
+
 def _refusal(name: str, reason: str) -> TypeError:
     return TypeError(
         f"numpy.{name} {reason} a DeviceArray; copy it to the host first, with .to_host() or "
@@ -96,6 +100,8 @@ def _refusal(name: str, reason: str) -> TypeError:
 
 def _is_foreign(kind: type, protocol: str) -> bool:
     """Whether a type has a protocol of its own, which may know what to do with a DeviceArray."""
+    if kind in _USUAL:
+        return False
     its = getattr(kind, protocol, None)
     known = (getattr(np.ndarray, protocol), getattr(DeviceArray, protocol))
     return its is not None and its not in known

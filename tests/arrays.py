@@ -37,9 +37,12 @@ EMPTY_SHAPES = ((0,), (0, 3), (3, 0), (2, 0, 4))
 
 CANARY = 0xA5
 
-# The elementwise operations, and how many operands each takes.
+# The elementwise operations that have kernels, and how many operands each takes; `greater` and
+# `greater_equal` go by those of `less` and `less_equal`.
 ELEMENTWISE = dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum"), 2)
-ELEMENTWISE |= {"less": 2, "scale_add": 3, "clip": 1, "negative": 1, "abs": 1, "sqrt": 1, "exp": 1}
+COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+ELEMENTWISE |= {op: 2 for op in COMPARISONS if not op.startswith("greater")}
+ELEMENTWISE |= {"scale_add": 3, "clip": 1, "negative": 1, "abs": 1, "sqrt": 1, "exp": 1}
 # Over all elements or some axes, into another shape; dot takes two vectors.
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "norm", "argmax", "argmin")
 
@@ -74,7 +77,7 @@ def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 def result_dtype(op: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of what an elementwise operation makes of operands of `dtype`."""
-    return np.dtype(bool) if op == "less" else dtype.newbyteorder("=")
+    return np.dtype(bool) if op in COMPARISONS else dtype.newbyteorder("=")
 
 
 def served(row: dict[str, Any]) -> list[str]:

@@ -279,12 +279,34 @@ def test_read_only_memory_stays_so():
     for out in (array, Producer(there(), flags=1)):
         with pytest.raises(ValueError, match="add: out is read-only"):
             gk.add(array, 1, out=out)
+    before = array.to_host()
+    with pytest.raises(ValueError, match="add: out is read-only"):
+        array += 1
+    copied = array.T.reshape(-1)
+    copied += 1
+    assert array.to_host().tolist() == before.tolist()
+    with pytest.raises(ValueError, match="add: out is read-only"):
+        gk.add(array.reshape(-1), 1, out=array.reshape(-1))
+    for write in (lambda: array.__setitem__(0, 1), lambda: array.fill(1)):
+        with pytest.raises(ValueError, match="the array is read-only"):
+            write()
+    oracle.assert_same(array.to_host(), before, "in place")
     with pytest.raises(BufferError, match="max_version"):
         array.__dlpack__()
     again = array.__dlpack__(max_version=(1, 1))
     lent = Versioned.from_address(capsule_pointer(again, b"dltensor_versioned"))
     assert lent.flags == 1
     assert gk.add(array, 0).__dlpack__() is not None
+
+
+def test_a_broadcast_view_is_not_assigned_to():
+    shown = gk.from_dlpack(Producer(there(), shape=(3, 4, 6), ndim=3, strides=(0, 6, 1)))
+    with pytest.raises(ValueError, match="setitem: the array is a broadcast view"):
+        shown[1:] = 3
+    with pytest.raises(ValueError, match="add: out is a broadcast view"):
+        shown += 1
+    shown[1] = 3
+    assert not (shown != 3).max()
 
 
 BROKEN = {

@@ -475,6 +475,60 @@ def test_operators():
     assert_survives(plus, 4)
 
 
+def test_writes_to_a_device_array():
+    """In place and by assignment, also where the operands overlap: whole or not at all."""
+    a = np.arange(90, dtype=np.float32)
+
+    def added() -> Planted:
+        device = gk.to_device(a)
+
+        def call() -> Any:
+            part = device[1:]
+            part += device[:-1]
+            return device
+
+        return simple(call, np.append(a[:1], a[1:] + a[:-1]), [device])
+
+    def assigned(value: Any) -> Planted:
+        device = gk.to_device(a.astype(np.float64))
+        want = np.concatenate([a[:1], np.broadcast_to(host_values(value), 88), a[-1:]])
+        return simple(
+            lambda: device.__setitem__(slice(1, -1), value) or device,
+            want.astype(np.float64),
+            [device],
+        )
+
+    assert_survives(added, 4)
+    assert_survives(lambda: assigned(a[:88]), 3)
+    assert_survives(lambda: assigned(gk.to_device(a)[:0:-1][:88]), 1)
+    assert_survives(lambda: assigned(np.float32(3)), 1)
+
+
+def test_conversions_and_fills():
+    def converted() -> Planted:
+        a = random((9, 9), DTYPES["float32"], 1)
+        device = gk.to_device(a)
+        return simple(lambda: device.T.astype("int8"), a.T.astype(np.int8).copy(), [device])
+
+    assert_survives(converted, 3)
+
+    def filled() -> Planted:
+        device = gk.to_device(np.zeros((3, 4)))
+        return simple(lambda: device.fill(7) or device, np.full((3, 4), 7.0), [device])
+
+    assert_survives(filled, 2)
+    assert_survives(lambda: simple(lambda: gk.asarray([1, 2]), np.array([1, 2]), []), 3)
+
+
+def test_numbers():
+    device = gk.to_device(np.float32([1.5, 2.5]))
+
+    def make() -> Planted:
+        return Planted(lambda: float(device[1]), list, lambda got: None)
+
+    assert_survives(make, 3)
+
+
 def test_into_numpy():
     def make() -> Planted:
         a = random((9, 9), DTYPES["float32"], 1)

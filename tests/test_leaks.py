@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import sys
 import weakref
 
@@ -79,6 +80,31 @@ GOOD = {
     "attributes": lambda x: (x.device.shape, x.device.dtype, x.device.__cuda_array_interface__),
     "repr": lambda x: repr(x.device),
     "weakref": lambda x: weakref.ref(x.device)(),
+    "comparisons": lambda x: (
+        x.device == x.b,
+        operator.lt(1, x.device),
+        x.a != x.device,
+        x.scalar in x.device,
+    ),
+    "in place": lambda x: operator.imul(x.device_out[1:], x.device[:-1]),
+    "in place on the host": lambda x: operator.iadd(x.out, x.device),
+    "one element": lambda x: numbers_of(x.device[2, 3]),
+    "an index of the device's": lambda x: (x.device[0][gk.argmax(x.device[0])], x.device.tolist()),
+    "iteration": lambda x: [*x.device[1]],
+    "assignments": lambda x: (
+        x.device_out.__setitem__((..., 1), x.scalar),
+        x.device_out.__setitem__(slice(None, None, -1), x.strided),
+        x.device_out[1:].fill(x.device_out[:-1]),
+    ),
+    "conversions": lambda x: (x.device.astype("int8"), x.device.astype(x.dtype, False)),
+    "copies": lambda x: (x.device.copy(), x.device.flatten(), x.device.T.ravel()),
+    "methods": lambda x: (x.device.sum(0), x.device.clip(max=x.scalar), x.device.transpose(1, 0)),
+    "made of values": lambda x: (gk.full(x.shape, x.scalar), gk.asarray(x.a), gk.zeros_like(x.a)),
+    "numpy's functions": lambda x: (
+        np.sum(x.device, axis=0),
+        np.add(x.a, x.device),
+        x.a @ x.device,
+    ),
     "synchronize": lambda x: gk.synchronize(),
     "event": lambda x: gk.Event().record(),
 }
@@ -116,10 +142,29 @@ BAD = {
     "no axes": lambda x: gk.transpose(x.device, (0, 0)),
     "a third dtype": lambda x: gk.scale_add(x.scalar, x.a, x.wide),
     "an operator": lambda x: x.device + x.list,
+    "a comparison with a list": lambda x: x.device == x.list,
+    "no order": lambda x: x.device < x.variant,
+    "in place of another dtype": lambda x: operator.iadd(x.device_out, x.wide),
+    "in place of another shape": lambda x: operator.iadd(x.device_out, x.short),
+    "no number": lambda x: float(x.device),
+    "no format": lambda x: f"{x.device:.3f}",
+    "a mask": lambda x: x.device[x.device == 0],
+    "a value of another shape": lambda x: x.device_out.__setitem__(0, x.short),
+    "a value of another kind": lambda x: gk.full(x.shape, 1).fill(x.scalar),
+    "no value": lambda x: x.device_out.__setitem__(0, x.list),
+    "no element to delete": lambda x: x.device_out.__delitem__(0),
+    "astype of no dtype": lambda x: x.device.astype("complex64"),
+    "a method's axis": lambda x: x.device.sum(x.axes + x.axes),
+    "a function of numpy's": lambda x: np.median(x.device),
+    "an argument of numpy's": lambda x: np.sum(x.device, initial=x.scalar),
     "no copy": lambda x: x.device.__array__(copy=False),
     "seconds of nothing": lambda x: gk.Event().seconds_since(gk.Event()),
     "a planted fault": lambda x: (_core.fail_call(3), gk.add(x.strided, x.device)),
 }
+
+
+def numbers_of(one):
+    return float(one), int(one), complex(one), round(one, 2), bool(one), one.item(), f"{one:.3f}"
 
 
 def changed(x, **changes):

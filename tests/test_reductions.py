@@ -536,3 +536,24 @@ def test_the_names_of_internal_rows_stay_inside():
     assert {row["op"] for row in _core.rows()} > {"sum", "sum_short", "sum_columns", "sum_wide"}
     assert all(hasattr(gk, v.op) for v in gk.variants())
     assert ml_dtypes.bfloat16 in {DTYPES[v.dtype].type for v in gk.variants("mean")}
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (), np.int8(0)])
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_of_no_axes_any_that_numpy_takes(op, axis):
+    if isinstance(axis, tuple) and op.startswith("arg"):
+        pytest.skip("one axis or None")
+    a = np.float32(-3)[...]
+    want = {"norm": 3, "argmax": 0, "argmin": 0}.get(op, -3)
+    for x in (a, gk.to_device(a)):
+        for keepdims in (False, True):
+            got = np.asarray(getattr(gk, op)(x, axis, keepdims=keepdims))
+            assert got.shape == ()
+            assert got == want, (op, axis)
+
+
+def test_of_no_axes_none_that_numpy_refuses():
+    a = np.float32(3)[...]
+    for axis in (1, -2, (0,), (-1,), 2**70):
+        with pytest.raises(ValueError, match=r"sum: axis .* does not fit an array of 0 axes"):
+            gk.sum(a, axis)

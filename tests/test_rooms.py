@@ -21,6 +21,8 @@ PYTHON_ROOMS = {
     "_core": "",
     "text": "",
     "catalogue": "_core",
+    "creation": "_core",
+    "protocols": "_core creation",
     "settings": "_core",
     "profiling": "_core text",
     "machine": "_core text",
@@ -34,7 +36,7 @@ PYTHON_ROOMS = {
     "bench.contenders bench.showing",
     "cli": "_core text machine bench bench.model bench.cases bench.contenders bench.showing",
     "__main__": "cli",
-    "gpukern": "_core catalogue settings profiling machine bench bench.contenders",
+    "gpukern": "_core catalogue creation settings profiling machine bench bench.contenders",
 }
 
 python_sources = pytest.mark.skipif(not PACKAGE.exists(), reason="the tests stand alone")

@@ -200,3 +200,11 @@ def test_a_large_matrix(variant, dtype):
     shape = (4095, 8193) if on_gpu() else (301, 517)
     a = np.resize(random(1 << 16, DTYPES[dtype]), shape)
     assert np.array_equal(gk.transpose(a, variant=variant), a.T)
+
+
+def test_axes_one_by_one_are_told_how_to_be_given():
+    a = np.ones((2, 3), np.float32)
+    for x in (a, gk.to_device(a)):
+        for axes in ((1, 0), (1,), (np.int64(0),)):
+            with pytest.raises(TypeError, match=r"transpose: axes has .*, as axes=\(1, 0\), not"):
+                gk.transpose(x, *axes)

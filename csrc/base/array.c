@@ -110,13 +110,19 @@ bool gk_is_contiguous(const gk_array *array) {
     return true;
 }
 
+bool gk_repeats_elements(const gk_array *array) {
+    if (gk_count(array) == 0)
+        return false;
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] > 1 && array->strides[i] == 0)
+            return true;
+    return false;
+}
+
 bool gk_is_addressable(const gk_array *array) {
     int64_t bytes = (int64_t)gk_dtype_size(array->dtype);
     for (int i = 0; i < array->ndim; i++)
-        if (array->shape[i] == 0)
-            return true;
-    for (int i = 0; i < array->ndim; i++)
-        if (__builtin_mul_overflow(bytes, array->shape[i], &bytes))
+        if (array->shape[i] != 0 && __builtin_mul_overflow(bytes, array->shape[i], &bytes))
             return false;
     return true;
 }

@@ -55,8 +55,9 @@ gk_dtype gk_dtype_bits(gk_dtype dtype); /* the bits type of the same size */
 
 size_t gk_count(const gk_array *array);
 size_t gk_bytes(const gk_array *array);
-bool gk_is_contiguous(const gk_array *array);  /* C order */
-bool gk_is_addressable(const gk_array *array); /* its size in bytes fits 63 bits */
+bool gk_is_contiguous(const gk_array *array);    /* C order */
+bool gk_is_addressable(const gk_array *array);   /* its strides fit 63 bits, also of no elements */
+bool gk_repeats_elements(const gk_array *array); /* an axis of stride 0: a broadcast view */
 bool gk_same_shape(const gk_array *a, const gk_array *b);
 void gk_make_contiguous(gk_array *array); /* C-order strides for its shape; data untouched */
 

@@ -50,21 +50,22 @@ static PyObject *from_dlpack(PyObject *module, gk_arguments arguments, Py_ssize_
 
 static PyObject *empty(PyObject *module, gk_arguments arguments, Py_ssize_t count,
                        PyObject *keywords) {
-    static const char *const names[] = {"shape", "dtype", NULL};
+    static const char *const names[] = {"shape", "dtype", "stream", NULL};
     static const gk_signature signature = {"empty", names, 0, 2};
     gk_state *state = state_of(module);
     gk_call call;
     gk_array like = {.dtype = GK_float32};
-    PyObject *values[2];
+    PyObject *values[3];
     if (gk_parse(&signature, arguments, count, keywords, values) < 0)
         return NULL;
     if (!values[0]) {
         PyErr_SetString(PyExc_TypeError, "empty() needs its argument 'shape'");
         return NULL;
     }
+    bool typed = values[1] && !Py_IsNone(values[1]);
     if (gk_shape_from_object("empty", values[0], &like) < 0 ||
-        (values[1] && gk_dtype_from_object(state, "empty", values[1], &like.dtype) < 0) ||
-        gk_begin(state, &call, "empty") < 0)
+        (typed && gk_dtype_from_object(state, "empty", values[1], &like.dtype) < 0) ||
+        gk_begin(state, &call, "empty") < 0 || gk_take_stream(state, &call, values[2]) < 0)
         return NULL;
     if (!gk_is_addressable(&like)) {
         PyErr_Format(PyExc_MemoryError,
@@ -311,9 +312,10 @@ static PyMethodDef methods[] = {
      "gpukern.to_device copies them to the device), TypeError for a dtype or object that is not\n"
      "taken, ValueError for a broken tensor."},
     {"empty", GK_FAST(empty),
-     "empty($module, shape, dtype='float32')\n--\n\n"
+     "empty($module, shape, dtype='float32', *, stream=None)\n--\n\n"
      "A DeviceArray of undefined values.\n\n"
-     "shape: a length or a tuple of them; dtype: what numpy.dtype takes, or 'bfloat16'.\n"
+     "shape: a length or a tuple of them; dtype: what numpy.dtype takes, or 'bfloat16'; None is\n"
+     "float32 too. stream: that the memory is taken on, as for every operation.\n"
      "Raises TypeError, ValueError, MemoryError (with what was asked and what is free), "
      "CudaError."},
     {"synchronize", GK_FAST(synchronize),
@@ -476,10 +478,7 @@ static int module_exec(PyObject *module) {
     state->event_type = add_type(module, &gk_event_spec);
     state->stream_type = state->event_type ? add_type(module, &gk_stream_spec) : NULL;
     state->graph_type = state->stream_type ? add_type(module, &gk_graph_spec) : NULL;
-    if (!state->graph_type)
-        return -1;
-    /* NumPy's operators then leave `ndarray + DeviceArray` to us. */
-    return PyObject_SetAttrString((PyObject *)state->device_array_type, "__array_ufunc__", Py_None);
+    return state->graph_type ? 0 : -1;
 }
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg) {

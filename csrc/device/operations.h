@@ -25,7 +25,7 @@
     X(matrix_transpose)                                                                            \
     X(clip)
 
-#define GK_OPERATIONS(X) GK_ELEMENTWISE(X) GK_REDUCTIONS(X) GK_OTHER_OPERATIONS(X)
+#define GK_OPERATIONS(X) GK_ELEMENTWISE(X) GK_EXCHANGED(X) GK_REDUCTIONS(X) GK_OTHER_OPERATIONS(X)
 
 /* With the steps, which nobody calls by name; X(name), or WALKS(name) for three in a row. */
 #define GK_KERNEL_NAMES(X, WALKS)                                                                  \
@@ -33,6 +33,7 @@
     GK_REDUCTIONS(WALKS)                                                                           \
     WALKS(sum_wide)                                                                                \
     GK_OTHER_OPERATIONS(X)                                                                         \
+    X(convert)                                                                                     \
     X(sum_finish)                                                                                  \
     X(copy)
 

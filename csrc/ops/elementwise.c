@@ -13,7 +13,8 @@
 
 typedef struct elementwise_operation {
     gk_operation base;
-    bool boolean; /* the result is, whatever the operands are */
+    bool boolean;   /* the result is, whatever the operands are */
+    bool exchanged; /* its kernels take the second operand first */
 } elementwise_operation;
 
 static gk_status refuse_shapes(gk_call *call, const gk_array *operands, int count) {
@@ -281,8 +282,22 @@ gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, 
     return launch_strided(call, &made, &nest);
 }
 
+static bool is_exchanged(const gk_operation *operation) {
+    return ((const elementwise_operation *)operation)->exchanged;
+}
+
+static void exchange(const gk_array *operands, gk_array *exchanged) {
+    gk_copy_view(&exchanged[0], &operands[1]);
+    gk_copy_view(&exchanged[1], &operands[0]);
+}
+
 static gk_status run_elementwise(const gk_operation *operation, gk_call *call,
                                  const gk_array *operands, gk_array *result) {
+    gk_array exchanged[2];
+    if (is_exchanged(operation)) {
+        exchange(operands, exchanged);
+        operands = exchanged;
+    }
     return gk_run_elementwise(call, operation->op, operands, operation->operand_count, result);
 }
 
@@ -332,6 +347,11 @@ gk_status gk_flow_elementwise(gk_call *call, gk_op op, const gk_array *operands,
 
 static gk_status flow_elementwise(const gk_operation *operation, gk_call *call,
                                   const gk_array *operands, const gk_array *result) {
+    gk_array exchanged[2];
+    if (is_exchanged(operation)) {
+        exchange(operands, exchanged);
+        operands = exchanged;
+    }
     return gk_flow_elementwise(call, operation->op, operands, operation->operand_count, result);
 }
 
@@ -342,10 +362,10 @@ static const gk_parameter parameters[] = {{"out", GK_OUT, 0}, {0}};
 
 #define GK_IS_same    false
 #define GK_IS_boolean true
-#define GK_DEFINE(name_, operands_, dtypes, result_, expression, what)                             \
+#define GK_DEFINE_BY(name_, kernels, exchanged_, operands_, dtypes, result_, what)                 \
     static const elementwise_operation name_##_operation = {                                       \
         .base = {.name = #name_,                                                                   \
-                 .op = GK_OP_##name_,                                                              \
+                 .op = GK_OP_##kernels,                                                            \
                  .doc = GK_ELEMENTWISE_DOC(name_, operands_, dtypes, result_, what),               \
                  .operand_count = operands_,                                                       \
                  .operands = names_##operands_,                                                    \
@@ -356,6 +376,11 @@ static const gk_parameter parameters[] = {{"out", GK_OUT, 0}, {0}};
                  .run = run_elementwise,                                                           \
                  .flow = flow_elementwise,                                                         \
                  .mapped = true},                                                                  \
-        .boolean = GK_IS_##result_};                                                               \
+        .boolean = GK_IS_##result_,                                                                \
+        .exchanged = exchanged_};                                                                  \
     const gk_operation *const gk_op_##name_ = &name_##_operation.base;
+#define GK_DEFINE(name, operands, dtypes, result, expression, what)                                \
+    GK_DEFINE_BY(name, name, false, operands, dtypes, result, what)
+#define GK_DEFINE_EXCHANGED(name, of, what) GK_DEFINE_BY(name, of, true, 2, ordered, boolean, what)
 GK_ELEMENTWISE(GK_DEFINE)
+GK_EXCHANGED(GK_DEFINE_EXCHANGED)

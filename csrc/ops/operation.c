@@ -38,6 +38,8 @@ gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const
     if (call->variant) {
         status = gk_row_named(operation->op, call->variant, operands[0].dtype, call->backend,
                               &call->wanted, &call->error);
+        if (status != GK_OK && strcmp(operation->name, gk_op_name(operation->op)) != 0)
+            gk_fail_in(&call->error, "%s, by the kernels of ", operation->name);
         call->ran = call->wanted; /* unless a pointer turns out not to be aligned for it */
         return status;
     }

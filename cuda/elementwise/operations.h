@@ -19,7 +19,10 @@
 #define GK_COMPARISONS(X)                                                                          \
     X(maximum, 2, ordered, same, x >= y || x != x ? x : y, "The larger of a and b, NaN if either is") \
     X(minimum, 2, ordered, same, x <= y || x != x ? x : y, "The smaller of a and b, NaN if either is") \
-    X(less, 2, ordered, boolean, x < y, "Whether a < b")
+    X(less, 2, ordered, boolean, x < y, "Whether a < b")                                           \
+    X(less_equal, 2, ordered, boolean, x <= y, "Whether a <= b")                                   \
+    X(equal, 2, wrapping, boolean, x == y, "Whether a == b")                                       \
+    X(not_equal, 2, wrapping, boolean, x != y, "Whether a != b")
 
 #define GK_FUNCTIONS(X)                                                                            \
     X(divide, 2, floats, same, x / y, "a / b")                                                     \
@@ -28,5 +31,11 @@
     X(exp, 1, floats, same, gk_exponential(x), "e to the power of a")
 
 #define GK_ELEMENTWISE(X) GK_ARITHMETIC(X) GK_COMPARISONS(X) GK_FUNCTIONS(X)
+
+/* Those that another one is with its two operands exchanged, and so by its kernels:
+   X(name, the other one, what it is). */
+#define GK_EXCHANGED(X)                                                                            \
+    X(greater, less, "Whether a > b")                                                              \
+    X(greater_equal, less_equal, "Whether a >= b")
 
 #endif

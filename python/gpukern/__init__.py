@@ -1,7 +1,8 @@
 """CUDA kernels, written in C, that run under NumPy arrays.
 
 The elementwise operations (``add``, ``subtract``, ``multiply``, ``divide``, ``maximum``,
-``minimum``, ``less``, ``scale_add``, ``negative``, ``abs``, ``sqrt``, ``exp``, ``clip``), the
+``minimum``, ``scale_add``, ``negative``, ``abs``, ``sqrt``, ``exp``, ``clip``, and the comparisons
+``less``, ``less_equal``, ``greater``, ``greater_equal``, ``equal`` and ``not_equal``), the
 reductions (``sum``, ``mean``, ``prod``, ``max``, ``min``, ``argmax``, ``argmin``, ``norm``,
 ``dot``), ``matmul`` and ``transpose`` take NumPy arrays, device arrays or any object with
 ``__cuda_array_interface__`` or ``__dlpack__``. On a machine without an NVIDIA GPU the same kernels
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
     from gpukern.bench.comparison import compare as compare
     from gpukern.bench.contenders.registry import contender as contender
     from gpukern.catalogue import variants as variants
+    from gpukern.creation import arange as arange
+    from gpukern.creation import asarray as asarray
+    from gpukern.creation import empty_like as empty_like
+    from gpukern.creation import full as full
+    from gpukern.creation import full_like as full_like
+    from gpukern.creation import ones as ones
+    from gpukern.creation import ones_like as ones_like
+    from gpukern.creation import zeros as zeros
+    from gpukern.creation import zeros_like as zeros_like
     from gpukern.machine.devices import device_info as device_info
     from gpukern.profiling import Timer as Timer
     from gpukern.profiling import profile as profile
@@ -30,14 +40,23 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "Timer",
+    "arange",
+    "asarray",
     "compare",
     "contender",
     "device",
     "device_info",
+    "empty_like",
+    "full",
+    "full_like",
     "limits",
+    "ones",
+    "ones_like",
     "profile",
     "strict",
     "variants",
+    "zeros",
+    "zeros_like",
 ]
 __all__ += _core.__all__
 
@@ -47,14 +66,23 @@ __all__ += _core.__all__
 _LAZY = {
     "Comparison": "gpukern.bench.comparison",
     "Timer": "gpukern.profiling",
+    "arange": "gpukern.creation",
+    "asarray": "gpukern.creation",
     "compare": "gpukern.bench.comparison",
     "contender": "gpukern.bench.contenders.registry",
     "device": "gpukern.settings",
     "device_info": "gpukern.machine.devices",
+    "empty_like": "gpukern.creation",
+    "full": "gpukern.creation",
+    "full_like": "gpukern.creation",
     "limits": "gpukern.settings",
+    "ones": "gpukern.creation",
+    "ones_like": "gpukern.creation",
     "profile": "gpukern.profiling",
     "strict": "gpukern.profiling",
     "variants": "gpukern.catalogue",
+    "zeros": "gpukern.creation",
+    "zeros_like": "gpukern.creation",
 }
 
 

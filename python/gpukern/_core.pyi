@@ -1,6 +1,6 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType
-from typing import Any, Final, Literal, SupportsIndex, TypeAlias, final
+from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,13 @@ __all__ = [
     "divide",
     "dot",
     "empty",
+    "equal",
     "exp",
     "from_dlpack",
+    "greater",
+    "greater_equal",
     "less",
+    "less_equal",
     "matmul",
     "matrix_transpose",
     "max",
@@ -43,6 +47,7 @@ __all__ = [
     "multiply",
     "negative",
     "norm",
+    "not_equal",
     "prod",
     "release_memory",
     "scale_add",
@@ -77,7 +82,17 @@ class Graph:
 
 @final
 class DeviceArray:
-    __array_ufunc__: Final[None]
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, /, *inputs: Any, **named: Any
+    ) -> Any: ...
+    def __array_function__(
+        self,
+        function: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        /,
+    ) -> Any: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
@@ -110,21 +125,140 @@ class DeviceArray:
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
     ) -> npt.NDArray[Any]: ...
     def reshape(self, *shape: int | Sequence[int]) -> DeviceArray: ...
+    def transpose(self, *axes: int | Sequence[int] | None) -> DeviceArray: ...
+    def ravel(self) -> DeviceArray: ...
+    def flatten(self) -> DeviceArray: ...
+    def astype(
+        self, dtype: npt.DTypeLike, copy: bool = True, *, stream: _Stream = None
+    ) -> DeviceArray: ...
+    def copy(self, *, stream: _Stream = None) -> DeviceArray: ...
+    def fill(self, value: Any, /, *, stream: _Stream = None) -> None: ...
+    def sum(
+        self,
+        /,
+        axis: _Axes = None,
+        dtype: npt.DTypeLike | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def mean(
+        self,
+        /,
+        axis: _Axes = None,
+        dtype: npt.DTypeLike | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def prod(
+        self,
+        /,
+        axis: _Axes = None,
+        dtype: npt.DTypeLike | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def max(
+        self,
+        /,
+        axis: _Axes = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def min(
+        self,
+        /,
+        axis: _Axes = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def argmax(
+        self,
+        /,
+        axis: int | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def argmin(
+        self,
+        /,
+        axis: int | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def dot(
+        self, b: _Operand, /, out: Any = None, *, variant: str | None = None, stream: _Stream = None
+    ) -> Any: ...
+    def clip(
+        self,
+        /,
+        min: float | None = None,
+        max: float | None = None,
+        out: Any = None,
+        *,
+        variant: str | None = None,
+        stream: _Stream = None,
+    ) -> Any: ...
+    def __copy__(self) -> DeviceArray: ...
+    def __deepcopy__(self, memo: Any, /) -> DeviceArray: ...
+    def item(self) -> Any: ...
+    def tolist(self) -> Any: ...
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[DeviceArray]: ...
+    def __contains__(self, other: _Operand, /) -> bool: ...
     def __getitem__(self, key: _Index | tuple[_Index, ...], /) -> DeviceArray: ...
+    def __setitem__(self, key: _Index | tuple[_Index, ...], value: Any, /) -> None: ...
     def __bool__(self) -> bool: ...
-    def __add__(self, other: _Operand, /) -> DeviceArray: ...
-    def __radd__(self, other: _Operand, /) -> DeviceArray: ...
-    def __sub__(self, other: _Operand, /) -> DeviceArray: ...
-    def __rsub__(self, other: _Operand, /) -> DeviceArray: ...
-    def __mul__(self, other: _Operand, /) -> DeviceArray: ...
-    def __rmul__(self, other: _Operand, /) -> DeviceArray: ...
-    def __truediv__(self, other: _Operand, /) -> DeviceArray: ...
-    def __rtruediv__(self, other: _Operand, /) -> DeviceArray: ...
+    def __int__(self) -> int: ...
+    def __float__(self) -> float: ...
+    def __index__(self) -> int: ...
+    def __complex__(self) -> complex: ...
+    def __round__(self, ndigits: int | None = None, /) -> Any: ...
+    def __format__(self, spec: str, /) -> str: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __eq__(self, other: _Operand, /) -> DeviceArray: ...  # type: ignore[override]
+    def __ne__(self, other: _Operand, /) -> DeviceArray: ...  # type: ignore[override]
+    def __lt__(self, other: _Operand, /) -> DeviceArray: ...
+    def __le__(self, other: _Operand, /) -> DeviceArray: ...
+    def __gt__(self, other: _Operand, /) -> DeviceArray: ...
+    def __ge__(self, other: _Operand, /) -> DeviceArray: ...
     def __neg__(self) -> DeviceArray: ...
     def __abs__(self) -> DeviceArray: ...
+    def __add__(self, other: _Operand, /) -> DeviceArray: ...
+    def __radd__(self, other: _Operand, /) -> DeviceArray: ...
+    def __iadd__(self, other: _Operand, /) -> DeviceArray: ...
+    def __sub__(self, other: _Operand, /) -> DeviceArray: ...
+    def __rsub__(self, other: _Operand, /) -> DeviceArray: ...
+    def __isub__(self, other: _Operand, /) -> DeviceArray: ...
+    def __mul__(self, other: _Operand, /) -> DeviceArray: ...
+    def __rmul__(self, other: _Operand, /) -> DeviceArray: ...
+    def __imul__(self, other: _Operand, /) -> DeviceArray: ...
+    def __truediv__(self, other: _Operand, /) -> DeviceArray: ...
+    def __rtruediv__(self, other: _Operand, /) -> DeviceArray: ...
+    def __itruediv__(self, other: _Operand, /) -> DeviceArray: ...
     def __matmul__(self, other: _Operand, /) -> DeviceArray: ...
     def __rmatmul__(self, other: _Operand, /) -> DeviceArray: ...
+    def __imatmul__(self, other: _Operand, /) -> DeviceArray: ...
 
 @final
 class Event:
@@ -187,6 +321,51 @@ def minimum(
     stream: _Stream = None,
 ) -> Any: ...
 def less(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def less_equal(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def equal(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def not_equal(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def greater(
+    a: _Operand,
+    b: _Operand,
+    /,
+    out: Any = None,
+    *,
+    variant: str | None = None,
+    stream: _Stream = None,
+) -> Any: ...
+def greater_equal(
     a: _Operand,
     b: _Operand,
     /,
@@ -362,7 +541,12 @@ def matrix_transpose(
 ) -> Any: ...
 def to_device(a: Any, /, stream: _Stream = None) -> DeviceArray: ...
 def from_dlpack(x: Any, /, *, copy: bool | None = None) -> DeviceArray: ...
-def empty(shape: int | Sequence[int], dtype: npt.DTypeLike = "float32") -> DeviceArray: ...
+def empty(
+    shape: int | Sequence[int],
+    dtype: npt.DTypeLike | None = "float32",
+    *,
+    stream: _Stream = None,
+) -> DeviceArray: ...
 def synchronize(stream: _Stream = None) -> None: ...
 def release_memory() -> None: ...
 

@@ -9,7 +9,10 @@ import numpy.typing as npt
 from gpukern import _core
 
 # Steps that other operations are made of; nobody calls them by name.
-_INTERNAL = ("copy", "_finish", "_wide", "_short", "_columns")
+_INTERNAL = ("copy", "convert", "_finish", "_wide", "_short", "_columns")
+
+# Operations that have no kernels of their own, but go by another one's.
+_BY_OTHERS = {"greater": "less", "greater_equal": "less_equal", "matrix_transpose": "transpose"}
 
 DTYPES = tuple(_core.DTYPES)
 
@@ -97,8 +100,10 @@ def variants(op: str | None = None, dtype: npt.DTypeLike | None = None) -> Varia
     """The kernel variants of ``op`` for ``dtype``; of everything where one is left out.
 
     Each has the fields op, variant, dtype, note, minimum_capability, runs and why, and comes in the
-    order of the ladder, from the naive one up. Raises ValueError for an unknown op or dtype.
+    order of the ladder, from the naive one up. An operation that goes by the kernels of another, as
+    ``greater`` does by those of ``less``, has those. Raises ValueError for an unknown op or dtype.
     """
+    op = None if op is None else _BY_OTHERS.get(op, op)
     found = Variants(_expanded(_core.rows()))
     known = list(dict.fromkeys(variant.op for variant in found))
     if op is not None and op not in known:

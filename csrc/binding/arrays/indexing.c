@@ -162,29 +162,83 @@ static int fit_lengths(const gk_array *array, PyObject *lengths, gk_array *shape
         shaped->shape[unknown] = count / known;
         known = count;
     }
-    if (known == count && !(unknown >= 0 && shaped->shape[unknown] < 0))
+    bool fits = known == count && !(unknown >= 0 && shaped->shape[unknown] < 0);
+    if (fits && gk_is_addressable(shaped))
         return 0;
     PyErr_Format(PyExc_ValueError, "cannot reshape array of size %lld into shape %S",
                  (long long)count, lengths);
     return -1;
 }
 
+/* What a method was given: one sequence, or the integers themselves. */
+static PyObject *listed(PyObject *const *arguments, Py_ssize_t count) {
+    if (count == 1 && !PyIndex_Check(arguments[0]))
+        return PySequence_Tuple(arguments[0]);
+    PyObject *list = PyTuple_New(count);
+    for (Py_ssize_t i = 0; i < count && list; i++)
+        if (PyTuple_SetItem(list, i, Py_NewRef(arguments[i])) < 0)
+            Py_CLEAR(list);
+    return list;
+}
+
 int gk_reshape_shape(const gk_array *array, PyObject *const *arguments, Py_ssize_t count,
                      gk_array *shaped) {
-    PyObject *lengths;
-    if (count == 1 && !PyIndex_Check(arguments[0]))
-        lengths = PySequence_Tuple(arguments[0]);
-    else
-        lengths = PyTuple_New(count);
+    PyObject *lengths = listed(arguments, count);
     if (!lengths)
         return -1;
-    bool listed = count != 1 || PyIndex_Check(arguments[0]);
-    int failed = 0;
-    for (Py_ssize_t i = 0; i < count && listed && !failed; i++)
-        failed = PyTuple_SetItem(lengths, i, Py_NewRef(arguments[i]));
     gk_copy_view(shaped, array);
-    if (!failed)
-        failed = fit_lengths(array, lengths, shaped);
+    int failed = fit_lengths(array, lengths, shaped);
     Py_DECREF(lengths);
+    return failed;
+}
+
+/* transpose ------------------------------------------------------------------------------------ */
+
+static int refuse_order(const gk_array *array, PyObject *order) {
+    PyErr_Format(PyExc_ValueError,
+                 "transpose: axes %S are not each of the %d axes of the array once", order,
+                 array->ndim);
+    return -1;
+}
+
+static int take_order(const gk_array *array, PyObject *order, gk_array *view) {
+    uint64_t seen = 0;
+    if (PyTuple_Size(order) != array->ndim)
+        return refuse_order(array, order);
+    for (int i = 0; i < array->ndim; i++) {
+        PyObject *number = PyNumber_Index(PyTuple_GetItem(order, i));
+        Py_ssize_t axis =
+            number ? PyNumber_AsSsize_t(number, NULL) : 0; /* a huge one: the nearest */
+        Py_XDECREF(number);
+        if (PyErr_Occurred())
+            return gk_name_failure("transpose");
+        axis += axis < 0 ? array->ndim : 0;
+        if (axis < 0 || axis >= array->ndim || (seen >> axis & 1))
+            return refuse_order(array, order);
+        seen |= (uint64_t)1 << axis;
+        view->shape[i] = array->shape[axis];
+        view->strides[i] = array->strides[axis];
+    }
+    return 0;
+}
+
+void gk_reversed_view(const gk_array *array, gk_array *view) {
+    gk_copy_view(view, array);
+    for (int i = 0; i < array->ndim; i++) {
+        view->shape[i] = array->shape[array->ndim - 1 - i];
+        view->strides[i] = array->strides[array->ndim - 1 - i];
+    }
+}
+
+int gk_transposed_view(const gk_array *array, PyObject *const *arguments, Py_ssize_t count,
+                       gk_array *view) {
+    gk_reversed_view(array, view);
+    if (count == 0 || (count == 1 && Py_IsNone(arguments[0])))
+        return 0;
+    PyObject *order = listed(arguments, count);
+    if (!order)
+        return gk_name_failure("transpose");
+    int failed = take_order(array, order, view);
+    Py_DECREF(order);
     return failed;
 }

@@ -15,4 +15,11 @@ int gk_index_view(const gk_array *array, PyObject *key, gk_array *view);
 int gk_reshape_shape(const gk_array *array, PyObject *const *arguments, Py_ssize_t count,
                      gk_array *shaped);
 
+/* The array with its axes in reverse. */
+void gk_reversed_view(const gk_array *array, gk_array *view);
+/* The array with its axes in the order that the arguments of a transpose name, integers or one
+   sequence of them; in reverse where they are none or None. -1: raised. */
+int gk_transposed_view(const gk_array *array, PyObject *const *arguments, Py_ssize_t count,
+                       gk_array *view);
+
 #endif

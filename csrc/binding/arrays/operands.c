@@ -339,6 +339,13 @@ static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObjec
     return 0;
 }
 
+int gk_take_value(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                  gk_dtype dtype, gk_array *array, PyObject **keeper) {
+    if (!gk_is_device_array(state, object) && is_python_scalar(object))
+        return take_scalar(state, call, name, object, dtype, array, keeper);
+    return take_array(state, call, name, object, array, keeper);
+}
+
 /* A Python integer beside integers: where it lies, and its bits where the dtype holds it. */
 static int take_whole_bound(PyObject *number, gk_dtype dtype, gk_bound *bound) {
     int overflow, width = 8 * (int)gk_dtype_size(dtype);
@@ -434,18 +441,8 @@ void gk_drop_operands(PyObject **keepers, int count) {
 
 /* results -------------------------------------------------------------------------------------- */
 
-/* An axis of stride 0 would have several results share one cell. */
-static bool repeats_cells(const gk_array *array) {
-    if (gk_count(array) == 0)
-        return false;
-    for (int i = 0; i < array->ndim; i++)
-        if (array->shape[i] > 1 && array->strides[i] == 0)
-            return true;
-    return false;
-}
-
 static int check_output(const gk_call *call, const gk_array *out, const gk_array *expected) {
-    if (repeats_cells(out)) {
+    if (gk_repeats_elements(out)) {
         PyErr_Format(PyExc_ValueError,
                      "%s: out is a broadcast view; several results would share one element",
                      call->operation);

@@ -14,6 +14,11 @@ int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,
                      PyObject *const *objects, int count, gk_array *arrays, PyObject **keepers);
 void gk_drop_operands(PyObject **keepers, int count);
 
+/* One value that goes into an array of `dtype`: an array, or a Python scalar in that dtype. -1:
+   raised, blaming argument `name`. */
+int gk_take_value(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                  gk_dtype dtype, gk_array *array, PyObject **keeper);
+
 /* A number for an array of `dtype`, or None. -1: raised, blaming argument `name`. */
 int gk_take_bound(gk_state *state, gk_call *call, const char *name, PyObject *object,
                   gk_dtype dtype, gk_bound *bound);

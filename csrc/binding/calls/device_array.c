@@ -7,10 +7,13 @@
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/indexing.h"
 #include "binding/arrays/operands.h"
+#include "binding/calls/device_assign.h"
 #include "binding/calls/device_convert.h"
 #include "binding/calls/device_dlpack.h"
+#include "binding/calls/device_methods.h"
+#include "binding/calls/device_numbers.h"
+#include "binding/calls/device_operators.h"
 #include "binding/calls/device_repr.h"
-#include "binding/calls/invoke.h"
 #include "binding/values.h"
 
 /* attributes ----------------------------------------------------------------------------------- */
@@ -59,13 +62,8 @@ static PyObject *get_interface(PyObject *self, void *closure) {
 
 static PyObject *get_transposed(PyObject *self, void *closure) {
     (void)closure;
-    const gk_array *array = &((gk_device_array *)self)->array;
     gk_array view;
-    gk_copy_view(&view, array);
-    for (int i = 0; i < array->ndim; i++) {
-        view.shape[i] = array->shape[array->ndim - 1 - i];
-        view.strides[i] = array->strides[array->ndim - 1 - i];
-    }
+    gk_reversed_view(&((gk_device_array *)self)->array, &view);
     return gk_device_array_view((gk_device_array *)self, &view);
 }
 
@@ -76,6 +74,21 @@ static PyObject *subscript(PyObject *self, PyObject *key) {
     return gk_device_array_view((gk_device_array *)self, &view);
 }
 
+/* Element i along the first axis, for iteration. */
+static PyObject *item(PyObject *self, Py_ssize_t i) {
+    PyObject *index = PyLong_FromSsize_t(i);
+    PyObject *part = index ? subscript(self, index) : NULL;
+    Py_XDECREF(index);
+    return part;
+}
+
+static PyObject *iterate(PyObject *self) {
+    if (((gk_device_array *)self)->array.ndim > 0)
+        return PySeqIter_New(self);
+    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d DeviceArray");
+    return NULL;
+}
+
 static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     gk_device_array *source = (gk_device_array *)self;
     gk_array shaped;
@@ -84,11 +97,37 @@ static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     gk_make_contiguous(&shaped);
     if (gk_is_contiguous(&source->array))
         return gk_device_array_view(source, &shaped);
-    PyObject *copy = gk_device_array_copy(source->state, self, gk_device_number(source), NULL);
+    PyObject *copy = gk_device_array_copy(self, NULL);
     if (copy) {
         shaped.data = ((gk_device_array *)copy)->array.data;
+        shaped.readonly = false;
         gk_copy_view(&((gk_device_array *)copy)->array, &shaped);
     }
+    return copy;
+}
+
+static PyObject *transpose(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    gk_array view;
+    if (gk_transposed_view(&((gk_device_array *)self)->array, arguments, count, &view) < 0)
+        return NULL;
+    return gk_device_array_view((gk_device_array *)self, &view);
+}
+
+static PyObject *ravel(PyObject *self, PyObject *unused) {
+    (void)unused;
+    PyObject *all = PyLong_FromLong(-1);
+    PyObject *flat = all ? reshape(self, &all, 1) : NULL;
+    Py_XDECREF(all);
+    return flat;
+}
+
+static PyObject *flatten(PyObject *self, PyObject *unused) {
+    PyObject *flat = ravel(self, unused);
+    /* A view is the one that has an owner. */
+    if (!flat || !((gk_device_array *)flat)->owner)
+        return flat;
+    PyObject *copy = gk_device_array_copy(flat, NULL);
+    Py_DECREF(flat);
     return copy;
 }
 
@@ -99,50 +138,6 @@ static Py_ssize_t length(PyObject *self) {
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d DeviceArray");
     return -1;
 }
-
-static int truth(PyObject *self) {
-    gk_device_array *array = (gk_device_array *)self;
-    if (gk_count(&array->array) != 1) {
-        PyErr_Format(PyExc_ValueError,
-                     "the truth value of a DeviceArray of %zu elements is ambiguous",
-                     gk_count(&array->array));
-        return -1;
-    }
-    PyObject *host = gk_device_array_to_host(array, NULL);
-    int is_true = host ? PyObject_IsTrue(host) : -1;
-    Py_XDECREF(host);
-    return is_true;
-}
-
-/* operators ------------------------------------------------------------------------------------ */
-
-static PyObject *operate(const gk_operation *operation, PyObject *left, PyObject *right) {
-    static const gk_options defaults = {0};
-    /* The type cannot be subclassed, so the side that is ours is ours exactly. */
-    bool ours = PyType_GetSlot(Py_TYPE(left), Py_tp_dealloc) == (void *)gk_device_array_deallocate;
-    gk_state *state = ((gk_device_array *)(ours ? left : right))->state;
-    if (!gk_is_operand(state, left) || !gk_is_operand(state, right))
-        Py_RETURN_NOTIMPLEMENTED;
-    PyObject *operands[] = {left, right};
-    return gk_invoke(state, operation, operands, &defaults);
-}
-
-#define GK_BINARY(name)                                                                            \
-    static PyObject *operator_##name(PyObject *left, PyObject *right) {                            \
-        return operate(gk_op_##name, left, right);                                                 \
-    }
-#define GK_UNARY(name)                                                                             \
-    static PyObject *operator_##name(PyObject *self) {                                             \
-        static const gk_options defaults = {0};                                                    \
-        return gk_invoke(((gk_device_array *)self)->state, gk_op_##name, &self, &defaults);        \
-    }
-GK_BINARY(add)
-GK_BINARY(subtract)
-GK_BINARY(multiply)
-GK_BINARY(divide)
-GK_BINARY(matmul)
-GK_UNARY(negative)
-GK_UNARY(abs)
 
 /* the type ------------------------------------------------------------------------------------- */
 
@@ -159,10 +154,75 @@ static PyMethodDef methods[] = {
      "shape: lengths, or one tuple of them; one may be -1, which stands for what is left.\n"
      "Returns a view of the same memory where the array is contiguous, else a copy.\n"
      "Raises ValueError for a shape of another number of elements."},
-    {"__array__", (PyCFunction)(void (*)(void))gk_method_array, METH_FASTCALL | METH_KEYWORDS,
-     "__array__($self, dtype=None, copy=None)\n--\n\n"
-     "The values as a NumPy array: what numpy.asarray calls. Always a copy from the device, so\n"
-     "copy=False raises ValueError."},
+    {"item", gk_number_item, METH_NOARGS,
+     "item($self)\n--\n\n"
+     "The only element as a Python number. It waits for the array's own stream alone.\n"
+     "Raises TypeError where there is not one element."},
+    {"tolist", gk_method_tolist, METH_NOARGS,
+     "tolist($self)\n--\n\n"
+     "The elements as Python numbers in nested lists; of no axes the number itself."},
+    {"__complex__", gk_number_complex, METH_NOARGS,
+     "__complex__($self)\n--\n\nThe only element, for complex()."},
+    {"__round__", (PyCFunction)(void (*)(void))gk_number_round, METH_FASTCALL,
+     "__round__($self, ndigits=None, /)\n--\n\nThe only element, rounded as round() rounds it."},
+    {"__format__", gk_number_format, METH_O,
+     "__format__($self, spec, /)\n--\n\n"
+     "The only element as the format asks for; without a format any array as str() shows it."},
+    {"transpose", (PyCFunction)(void (*)(void))transpose, METH_FASTCALL,
+     "transpose($self, /, *axes)\n--\n\n"
+     "A view of the same memory with its axes in another order, as .T; gpukern.transpose makes an\n"
+     "array in memory of its own.\n\n"
+     "axes: each axis once, one by one or as a tuple; none of them: the reverse order.\n"
+     "Raises ValueError for another number of axes or one that is named twice."},
+    {"astype", (PyCFunction)(void (*)(void))gk_method_astype, METH_FASTCALL | METH_KEYWORDS,
+     "astype($self, /, dtype, copy=True, *, stream=None)\n--\n\n"
+     "The elements in another dtype, converted on the device: floats to integers towards 0,\n"
+     "integers to fewer bits by leaving off the upper ones, to bool whether they are not 0, "
+     "floats\n"
+     "to narrower ones rounded to nearest. What NaN or a float that does not fit becomes as an\n"
+     "integer is undefined, as in C, and differs between devices.\n\n"
+     "dtype: what numpy.dtype takes, or 'bfloat16'. copy: False gives the array itself where it\n"
+     "has that dtype already. stream: to work on, as for every operation.\n"
+     "Returns a contiguous array of the same shape. Raises TypeError for other dtypes,\n"
+     "MemoryError, CudaError."},
+    {"copy", (PyCFunction)(void (*)(void))gk_method_copy, METH_FASTCALL | METH_KEYWORDS,
+     "copy($self, /, *, stream=None)\n--\n\n"
+     "The same elements in contiguous memory of their own: gpukern.to_device of the array."},
+    {"__copy__", gk_method_copied, METH_NOARGS, "__copy__($self)\n--\n\nWhat copy() gives."},
+    {"__deepcopy__", gk_method_copied, METH_O,
+     "__deepcopy__($self, memo, /)\n--\n\nWhat copy() gives."},
+    {"fill", (PyCFunction)(void (*)(void))gk_method_fill, METH_FASTCALL | METH_KEYWORDS,
+     "fill($self, value, /, *, stream=None)\n--\n\n"
+     "Write a value into every element, as array[...] = value does.\n\n"
+     "value: a number, or an array of a shape that broadcasts to this one's and of a dtype of\n"
+     "    the same kind or of one that this one holds: NumPy's \"same_kind\".\n"
+     "Raises TypeError for a value that is not taken, ValueError for shapes that do not fit and\n"
+     "for a read-only array, MemoryError, CudaError; then nothing has been written."},
+    {"ravel", ravel, METH_NOARGS,
+     "ravel($self, /)\n--\n\n"
+     "The elements in C order along one axis: a view where the array is contiguous, else a copy."},
+    {"flatten", flatten, METH_NOARGS,
+     "flatten($self, /)\n--\n\n"
+     "The elements in C order along one axis, in memory of their own."},
+#define GK_METHOD(name)                                                                            \
+    {#name, (PyCFunction)(void (*)(void))gk_method_##name, METH_FASTCALL | METH_KEYWORDS,          \
+     GK_METHOD_DOC_##name},
+    GK_OPERATION_METHODS(GK_METHOD)
+#undef GK_METHOD
+        {"__array__", (PyCFunction)(void (*)(void))gk_method_array, METH_FASTCALL | METH_KEYWORDS,
+         "__array__($self, dtype=None, copy=None)\n--\n\n"
+         "The values as a NumPy array: what numpy.asarray calls. Always a copy from the device, "
+         "so\n"
+         "copy=False raises ValueError."},
+    {"__array_ufunc__", (PyCFunction)(void (*)(void))gk_method_array_ufunc,
+     METH_VARARGS | METH_KEYWORDS,
+     "__array_ufunc__($self, ufunc, method, /, *inputs, **named)\n--\n\n"
+     "What NumPy's ufuncs and the operators of its arrays do with a DeviceArray: the operation of\n"
+     "gpukern, on the device, or a TypeError where there is none."},
+    {"__array_function__", (PyCFunction)(void (*)(void))gk_method_array_function,
+     METH_VARARGS | METH_KEYWORDS,
+     "__array_function__($self, function, types, args, named, /)\n--\n\n"
+     "The same for NumPy's other functions: numpy.sum of a DeviceArray is gpukern.sum."},
     {"__dlpack__", (PyCFunction)(void (*)(void))gk_method_dlpack, METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "The memory for torch.from_dlpack and its like, with no copy: a capsule of DLPack 1.0, or\n"
@@ -201,27 +261,41 @@ static PyMemberDef members[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
-     "An array in device memory. Made by gpukern.to_device and gpukern.empty, and by\n"
-     "operations on device arrays. Indexing with integers, slices, Ellipsis and None, and .T,\n"
-     "give views of the same memory. NumPy reads it through __array__ (a copy), other GPU\n"
-     "libraries through __cuda_array_interface__ (no copy)."},
+     "An array in device memory. Made by gpukern.to_device, asarray, empty, zeros and the like, "
+     "by\n"
+     "operations on device arrays, and of other libraries' arrays. Indexing with integers, "
+     "slices,\n"
+     "Ellipsis and None, and .T, give views of the same memory, and assignments to parts and\n"
+     "in-place operators write it. Comparisons are element by element; one element is a number "
+     "for\n"
+     "float() and its like. NumPy reads an array through __array__ (a copy), other GPU libraries\n"
+     "through __cuda_array_interface__ (no copy)."},
     {Py_tp_dealloc, gk_device_array_deallocate},
     {Py_tp_traverse, gk_device_array_traverse},
     {Py_tp_repr, gk_device_array_repr},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
     {Py_tp_members, members},
-    {Py_nb_bool, truth},
+    {Py_tp_richcompare, gk_operator_compare},
+    {Py_tp_hash, PyObject_HashNotImplemented},
+    {Py_tp_iter, iterate},
     {Py_mp_length, length},
     {Py_mp_subscript, subscript},
-    {Py_nb_add, operator_add},
-    {Py_nb_subtract, operator_subtract},
-    {Py_nb_multiply, operator_multiply},
-    {Py_nb_true_divide, operator_divide},
-    {Py_nb_negative, operator_negative},
-    {Py_nb_absolute, operator_abs},
-    {Py_nb_matrix_multiply, operator_matmul},
-    {0, NULL},
+    {Py_mp_ass_subscript, gk_assign_item},
+    {Py_sq_item, item},
+    {Py_sq_contains, gk_operator_contains},
+    {Py_nb_bool, gk_number_bool},
+    {Py_nb_int, gk_number_int},
+    {Py_nb_float, gk_number_float},
+    {Py_nb_index, gk_number_index},
+#define GK_SLOT(slot, operation) {Py_nb_##slot, gk_operator_##slot},
+    GK_UNARY_SLOTS(GK_SLOT)
+#undef GK_SLOT
+#define GK_SLOT(slot, operation)                                                                   \
+    {Py_nb_##slot, gk_operator_##slot}, {Py_nb_inplace_##slot, gk_operator_inplace_##slot},
+        GK_BINARY_SLOTS(GK_SLOT)
+#undef GK_SLOT
+            {0, NULL},
 };
 
 PyType_Spec gk_device_array_spec = {

@@ -30,7 +30,8 @@ PyObject *gk_device_array_copy_operand(gk_state *state, gk_call *call, const gk_
     return gk_raise(state, &call->error);
 }
 
-PyObject *gk_device_array_copy(gk_state *state, PyObject *source, int ordinal, PyObject *stream) {
+/* Of any array, to the device that it is on or, if it is on none, that one. */
+static PyObject *copy_to(gk_state *state, PyObject *source, int ordinal, PyObject *stream) {
     gk_call call;
     gk_array operand;
     PyObject *keeper;
@@ -74,7 +75,7 @@ static PyObject *move(gk_state *state, PyObject *source, int from, PyObject *str
     gk_call call;
     gk_status status;
     PyObject *made = NULL;
-    PyObject *there = gk_device_array_copy(state, source, from, NULL);
+    PyObject *there = copy_to(state, source, from, NULL);
     if (!there)
         return NULL;
     if (gk_begin(state, &call, "to_device") == 0 && gk_take_stream(state, &call, stream) == 0)
@@ -98,8 +99,13 @@ PyObject *gk_to_device(gk_state *state, PyObject *source, PyObject *stream) {
     int there = gk_device_of(state, &source, 1, NULL);
     if (there < 0)
         return NULL;
-    return there == here ? gk_device_array_copy(state, source, here, stream)
+    return there == here ? copy_to(state, source, here, stream)
                          : move(state, source, there, stream);
+}
+
+PyObject *gk_device_array_copy(PyObject *self, PyObject *stream) {
+    gk_device_array *array = (gk_device_array *)self;
+    return copy_to(array->state, self, gk_device_number(array), stream);
 }
 
 /* to the host ---------------------------------------------------------------------------------- */
@@ -161,6 +167,14 @@ PyObject *gk_method_to_host(PyObject *self, PyObject *const *arguments, Py_ssize
     return gk_device_array_to_host((gk_device_array *)self, out && !Py_IsNone(out) ? out : NULL);
 }
 
+PyObject *gk_method_tolist(PyObject *self, PyObject *unused) {
+    (void)unused;
+    PyObject *host = gk_device_array_to_host((gk_device_array *)self, NULL);
+    PyObject *list = host ? PyObject_CallMethod(host, "tolist", NULL) : NULL;
+    Py_XDECREF(host);
+    return list;
+}
+
 PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                           PyObject *keywords) {
     static const char *const names[] = {"dtype", "copy", NULL};
@@ -179,4 +193,26 @@ PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t
     PyObject *converted = PyObject_CallMethod(host, "astype", "O", values[0]);
     Py_DECREF(host);
     return converted;
+}
+
+/* NumPy's protocols ---------------------------------------------------------------------------- */
+
+/* They are written in Python: gpukern.protocols. */
+static PyObject *leave_to_python(const char *name, PyObject *arguments, PyObject *keywords) {
+    PyObject *module = PyImport_ImportModule("gpukern.protocols");
+    PyObject *function = module ? PyObject_GetAttrString(module, name) : NULL;
+    PyObject *result = function ? PyObject_Call(function, arguments, keywords) : NULL;
+    Py_XDECREF(function);
+    Py_XDECREF(module);
+    return result;
+}
+
+PyObject *gk_method_array_ufunc(PyObject *self, PyObject *arguments, PyObject *keywords) {
+    (void)self;
+    return leave_to_python("array_ufunc", arguments, keywords);
+}
+
+PyObject *gk_method_array_function(PyObject *self, PyObject *arguments, PyObject *keywords) {
+    (void)self;
+    return leave_to_python("array_function", arguments, keywords);
 }

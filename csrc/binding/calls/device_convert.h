@@ -4,8 +4,8 @@
 
 #include "binding/arrays/device_object.h"
 
-/* A copy of a host or device array in the memory of that device, which a device array is on. */
-PyObject *gk_device_array_copy(gk_state *state, PyObject *source, int ordinal, PyObject *stream);
+/* A contiguous copy of a DeviceArray, on its device. */
+PyObject *gk_device_array_copy(PyObject *self, PyObject *stream);
 /* What gpukern.to_device does: the copy is on the thread's device, wherever the source is. */
 PyObject *gk_to_device(gk_state *state, PyObject *source, PyObject *stream);
 /* The operand of a call made contiguous, in memory of its own. */
@@ -16,9 +16,14 @@ int gk_device_array_go_home(gk_device_array *self, gk_call *call);
 /* Its values in a new NumPy array, or in the one that is given. */
 PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out);
 
-/* The methods to_host and __array__. */
+/* NumPy's protocols, by which its functions leave to us what they do with a DeviceArray. */
+PyObject *gk_method_array_ufunc(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *gk_method_array_function(PyObject *self, PyObject *arguments, PyObject *keywords);
+
+/* The methods to_host, tolist and __array__. */
 PyObject *gk_method_to_host(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                             PyObject *keywords);
+PyObject *gk_method_tolist(PyObject *self, PyObject *unused);
 PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                           PyObject *keywords);
 

@@ -16,7 +16,7 @@ PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObjec
     if (ordinal < 0 || gk_begin_on(state, &call, ordinal, "from_dlpack") < 0)
         return NULL;
     if (gk_is_device_array(state, source))
-        return wanted ? gk_device_array_copy(state, source, ordinal, NULL) : Py_NewRef(source);
+        return wanted ? gk_device_array_copy(source, NULL) : Py_NewRef(source);
     if (gk_take_dlpack(state, &call, "x", source, &lent, &keeper) < 0)
         return NULL;
     if (wanted) {
@@ -120,9 +120,7 @@ PyObject *gk_method_dlpack(PyObject *object, PyObject *const *arguments, Py_ssiz
                                            "from version 1.0 on; pass max_version=(1, 0)");
         return NULL;
     }
-    PyObject *lent = copied
-                         ? gk_device_array_copy(self->state, object, gk_device_number(self), NULL)
-                         : Py_NewRef(object);
+    PyObject *lent = copied ? gk_device_array_copy(object, NULL) : Py_NewRef(object);
     PyObject *capsule = NULL;
     if (lent && hand_over((gk_device_array *)lent, &call, values[0]) == 0)
         capsule =

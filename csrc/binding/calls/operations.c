@@ -21,13 +21,16 @@ static int name_arguments(const gk_operation *operation, const char **names) {
     return parameters;
 }
 
-static PyObject *call_operation(PyObject *module, const gk_operation *operation,
-                                PyObject *const *arguments, Py_ssize_t count, PyObject *keywords) {
+PyObject *gk_call_operation(gk_state *state, const gk_operation *operation, PyObject *self,
+                            PyObject *const *arguments, Py_ssize_t count, PyObject *keywords) {
     const char *names[MOST_VALUES + 1];
     PyObject *values[MOST_VALUES];
     int operands = operation->operand_count, parameters = name_arguments(operation, names);
-    const gk_signature signature = {operation->name, names, operands, operands + parameters};
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+    int known = self ? 1 : 0;
+    const gk_signature signature = {operation->name, names + known, operands - known,
+                                    operands - known + parameters};
+    values[0] = self;
+    if (gk_parse(&signature, arguments, count, keywords, values + known) < 0)
         return NULL;
     gk_options options = {.parameters = values + operands,
                           .variant = values[operands + parameters],
@@ -35,13 +38,14 @@ static PyObject *call_operation(PyObject *module, const gk_operation *operation,
     for (int i = 0; i < parameters; i++)
         if (operation->parameters[i].kind == GK_OUT)
             options.out = values[operands + i];
-    return gk_invoke(PyModule_GetState(module), operation, values, &options);
+    return gk_invoke(state, operation, values, &options);
 }
 
 #define GK_FUNCTION(name, ...)                                                                     \
     static PyObject *name##_of(PyObject *module, PyObject *const *arguments, Py_ssize_t count,     \
                                PyObject *keywords) {                                               \
-        return call_operation(module, gk_op_##name, arguments, count, keywords);                   \
+        return gk_call_operation(PyModule_GetState(module), gk_op_##name, NULL, arguments, count,  \
+                                 keywords);                                                        \
     }
 GK_OPERATIONS(GK_FUNCTION)
 

@@ -34,7 +34,9 @@ static axis_read read_axis(PyObject *object, int ndim, int *axis) {
 static int add_axis(const gk_call *call, PyObject *whole, PyObject *named, bool several, int ndim,
                     uint64_t *axes) {
     int axis;
-    switch (read_axis(named, ndim, &axis)) {
+    /* Where there is no axis NumPy takes 0 and -1 all the same, but not in a tuple. */
+    int axis_count = ndim == 0 && named == whole ? 1 : ndim;
+    switch (read_axis(named, axis_count, &axis)) {
     case AXIS_RAISED:
         return -1;
     case AXIS_NO_INTEGER:
@@ -78,6 +80,12 @@ static int take_order(const gk_call *call, PyObject *object, int ndim, gk_order 
     order->given = given(object);
     if (!order->given)
         return 0;
+    if (PyIndex_Check(object)) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: axes has to be None or a tuple of integers, as axes=(1, 0), not %R",
+                     call->operation, object);
+        return -1;
+    }
     PyObject *list = PySequence_Tuple(object);
     if (!list)
         return gk_name_failure(call->operation);

@@ -150,10 +150,10 @@ DTYPE_ERRORS = {
     "sqrt of integers": (lambda x: gk.sqrt(x.d_i32), ("sqrt: ", "int32", "float32", "astype")),
     "transpose by floats": (
         lambda x: gk.transpose(x.f32, (0.0, 1.0)),
-        ("transpose: axes have to be integers", "(0.0, 1.0)"),
+        ("transpose: axes has to be None or a tuple of integers", "(0.0, 1.0)"),
     ),
     "transpose by a number": (lambda x: gk.transpose(x.f32, 1), ("transpose: ", "int")),
-    "reshape by floats": (lambda x: x.d_f32.reshape(2.0, 3), ("reshape: ", "float")),
+    "reshape by floats": (lambda x: x.d_f32.reshape(2.0, 3), ("reshape: shape ", "2.0")),
     "a complex and floats": (lambda x: gk.add(x.f32, 1j), ("add: ", "complex")),
 }
 
@@ -185,19 +185,19 @@ OBJECT_ERRORS = {
     "out a list": (lambda x: gk.add(x.f32, x.f32, out=[1.0]), ("add: ", "out", "list")),
     "out a scalar": (lambda x: gk.sum(x.f32, out=np.float32(0)), ("sum: ", "out")),
     "out a tuple": (lambda x: gk.add(x.f32, x.f32, out=(x.out,)), ("add: ", "out", "tuple")),
-    "variant no text": (lambda x: gk.add(x.f32, x.f32, variant=3), ("add: ", "variant", "int")),
+    "variant no text": (lambda x: gk.add(x.f32, x.f32, variant=3), ("add: ", "variant", "not 3")),
     "stream no integer": (lambda x: gk.add(x.f32, x.f32, stream="0"), ("add: ", "stream", "str")),
-    "too few arguments": (lambda x: gk.add(x.f32), ("add() needs its argument 'b'",)),
-    "no arguments": (lambda x: gk.scale_add(), ("scale_add() needs its argument 'a'",)),
+    "too few arguments": (lambda x: gk.add(x.f32), ("add: needs its argument 'b'",)),
+    "no arguments": (lambda x: gk.scale_add(), ("scale_add: needs its argument 'a'",)),
     "too many arguments": (lambda x: gk.add(x.f32, x.f32, None, "f32"), ("add",)),
     "no such argument": (lambda x: gk.add(x.f32, x.f32, where=True), ("add", "where")),
     "operands by name": (lambda x: gk.add(a=x.f32, b=x.f32), ("add",)),
     "an argument twice": (lambda x: gk.add(x.f32, x.f32, x.out, out=x.out), ("add", "out")),
     "to_host a list": (lambda x: x.d_f32.to_host(out=[1.0]), ("to_host: ", "list")),
     "to_host to the device": (lambda x: x.d_f32.to_host(out=x.d_out), ("to_host: ",)),
-    "no dtype": (lambda x: gk.empty((2,), "float31"), ()),
+    "no dtype": (lambda x: gk.empty((2,), "float31"), ("empty: dtype 'float31'", "float32")),
     "no shape": (lambda x: gk.empty("12"), ("empty",)),
-    "a shape of floats": (lambda x: gk.empty((2.0,)), ("float",)),
+    "a shape of floats": (lambda x: gk.empty((2.0,)), ("empty: shape", "(2.0,)")),
 }
 
 
@@ -316,7 +316,7 @@ def test_shapes_that_do_not_multiply_are_worded_as_numpy_words_them(left, right)
         np.matmul(a, b)
     with pytest.raises(ValueError, match="matmul") as ours:
         gk.matmul(a, b)
-    assert str(ours.value) == str(numpys.value)
+    assert str(ours.value).startswith(f"{numpys.value}: ")
 
 
 OUT_ERRORS = {
@@ -673,7 +673,7 @@ def test_the_argument_that_is_missing_is_named(op):
     assert names[0] == "a"
     for count, name in enumerate(names):
         given = [np.ones((2, 2), np.float32)] * count
-        with pytest.raises(TypeError, match=rf"^{op}\(\) needs its argument '{name}'$"):
+        with pytest.raises(TypeError, match=rf"^{op}: needs its argument '{name}'; it is called as {op}\("):
             getattr(gk, op)(*given)
-        with pytest.raises(TypeError, match=rf"^{op}\(\) needs its argument '{name}'$"):
+        with pytest.raises(TypeError, match=rf"^{op}: needs its argument '{name}'; it is called as {op}\("):
             getattr(gk, op)(*given, variant=None)

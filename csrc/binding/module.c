@@ -57,11 +57,8 @@ static PyObject *empty(PyObject *module, gk_arguments arguments, Py_ssize_t coun
     PyObject *values[2];
     if (gk_parse(&signature, arguments, count, keywords, values) < 0)
         return NULL;
-    if (!values[0]) {
-        PyErr_SetString(PyExc_TypeError, "empty() needs its argument 'shape'");
-        return NULL;
-    }
-    if (gk_shape_from_object("empty", values[0], &like) < 0 ||
+    if ((!values[0] && gk_refuse_missing(&signature, 0) < 0) ||
+        gk_shape_from_object("empty", values[0], &like) < 0 ||
         (values[1] && gk_dtype_from_object(state, "empty", values[1], &like.dtype) < 0) ||
         gk_begin(state, &call, "empty") < 0)
         return NULL;
@@ -98,10 +95,13 @@ static PyObject *synchronize(PyObject *module, gk_arguments arguments, Py_ssize_
     Py_RETURN_NONE;
 }
 
-static PyObject *release_memory(PyObject *module, PyObject *unused) {
-    (void)unused;
+static PyObject *release_memory(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                                PyObject *keywords) {
+    static const char *const names[] = {NULL};
+    static const gk_signature signature = {"release_memory", names, 0, 0};
     gk_call call;
-    if (gk_begin(state_of(module), &call, "release_memory") < 0)
+    if (gk_parse(&signature, arguments, count, keywords, NULL) < 0 ||
+        gk_begin(state_of(module), &call, "release_memory") < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     gk_device_trim(call.device);
@@ -308,7 +308,7 @@ static PyMethodDef methods[] = {
      "synchronize($module, stream=None)\n--\n\n"
      "Wait until the device has done all its work, or that of one stream.\n"
      "Raises DeviceLostError if a kernel has faulted meanwhile."},
-    {"release_memory", release_memory, METH_NOARGS,
+    {"release_memory", GK_FAST(release_memory),
      "release_memory($module)\n--\n\n"
      "Give the memory that is kept for later calls back to the system: device memory that no\n"
      "array uses, once the device is done with it, and pinned host memory that no result lives\n"

@@ -72,6 +72,14 @@ PyObject *gk_dtype_object(gk_state *state, gk_dtype dtype) {
     return (PyObject *)new_descr(state, dtype);
 }
 
+/* What NumPy makes no dtype of, where that is not a failure of another kind. */
+static int refuse_dtype(const char *function, PyObject *object) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError))
+        PyErr_Format(PyExc_TypeError, "%s: dtype %R is none that NumPy knows; use %s", function,
+                     object, gk_dtype_list().text);
+    return -1;
+}
+
 int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object, gk_dtype *dtype) {
     if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "bfloat16") == 0) {
         *dtype = GK_bfloat16; /* NumPy knows the name only once ml_dtypes has been imported */
@@ -81,7 +89,7 @@ int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object
     }
     PyArray_Descr *descr = NULL;
     if (!PyArray_DescrConverter(object, &descr))
-        return -1;
+        return refuse_dtype(function, object);
     bool known = dtype_of(descr, dtype) && PyArray_ISNBO(descr->byteorder);
     if (!known)
         PyErr_Format(PyExc_TypeError, "%s: dtype %R is not supported; use %s", function,
@@ -93,18 +101,25 @@ int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object
 int gk_shape_from_object(const char *function, PyObject *object, gk_array *array) {
     npy_intp shape[GK_MAX_DIMENSIONS];
     int ndim = PyArray_IntpFromSequence(object, shape, GK_MAX_DIMENSIONS);
-    if (ndim < 0)
+    if (ndim < 0 && !PyErr_ExceptionMatches(PyExc_TypeError))
         return gk_name_failure(function);
+    if (ndim < 0) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: shape has to be a length or a tuple of lengths, whole numbers, not %R",
+                     function, object);
+        return -1;
+    }
     if (ndim > GK_MAX_DIMENSIONS) {
-        PyErr_Format(PyExc_ValueError, "%s: %d dimensions, more than %d", function, ndim,
-                     GK_MAX_DIMENSIONS);
+        PyErr_Format(PyExc_ValueError, "%s: shape has %d dimensions, and the most are %d", function,
+                     ndim, GK_MAX_DIMENSIONS);
         return -1;
     }
     array->ndim = ndim;
     for (int i = 0; i < ndim; i++) {
         array->shape[i] = shape[i];
         if (shape[i] < 0) {
-            PyErr_Format(PyExc_ValueError, "%s: shape %S has a negative length", function, object);
+            PyErr_Format(PyExc_ValueError, "%s: shape %S has a negative length; lengths are from 0",
+                         function, object);
             return -1;
         }
     }
@@ -273,10 +288,12 @@ static int on_another_device(const gk_call *call, const char *name, PyObject *ob
 }
 
 static int refuse(const gk_call *call, const char *name, PyObject *object) {
+    bool convertible = is_python_scalar(object) || PyList_Check(object) || PyTuple_Check(object);
     PyErr_Format(PyExc_TypeError,
                  "%s: %s has to be a NumPy array, a DeviceArray or an object with "
-                 "__cuda_array_interface__ or __dlpack__, not %S",
-                 call->operation, name, (PyObject *)Py_TYPE(object));
+                 "__cuda_array_interface__ or __dlpack__, not %S%s",
+                 call->operation, name, (PyObject *)Py_TYPE(object),
+                 convertible ? "; numpy.array(...) makes an array of it" : "");
     return -1;
 }
 
@@ -320,6 +337,17 @@ static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObjec
         return gk_name_failure(call->operation);
     view_host((PyArrayObject *)*keeper, dtype, array);
     return 0;
+}
+
+int gk_take_flag(const char *function, const char *name, PyObject *object, bool *flag) {
+    if (PyBool_Check(object) || PyLong_Check(object) || PyArray_IsScalar(object, Bool) ||
+        PyArray_IsScalar(object, Integer)) {
+        int is_true = PyObject_IsTrue(object);
+        *flag = is_true == 1;
+        return is_true < 0 ? -1 : 0;
+    }
+    PyErr_Format(PyExc_TypeError, "%s: %s has to be True or False, not %R", function, name, object);
+    return -1;
 }
 
 /* A Python integer beside integers: where it lies, and its bits where the dtype holds it. */
@@ -429,23 +457,27 @@ static bool repeats_cells(const gk_array *array) {
 
 static int check_output(const gk_call *call, const gk_array *out, const gk_array *expected) {
     if (repeats_cells(out)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s: out is a broadcast view; several results would share one element",
-                     call->operation);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: out is a broadcast view, of which several elements share one place; pass an "
+            "array of its own",
+            call->operation);
         return -1;
     }
     if (out->dtype != expected->dtype) {
-        PyErr_Format(PyExc_TypeError, "%s: out has dtype %s, and the result is %s", call->operation,
-                     gk_dtype_name(out->dtype), gk_dtype_name(expected->dtype));
+        PyErr_Format(PyExc_TypeError, "%s: out has dtype %s, and has to have the result's, %s",
+                     call->operation, gk_dtype_name(out->dtype), gk_dtype_name(expected->dtype));
         return -1;
     }
     if (!gk_same_shape(out, expected)) {
-        PyErr_Format(PyExc_ValueError, "%s: out has shape %s, and the result has shape %s",
+        PyErr_Format(PyExc_ValueError, "%s: out has shape %s, and has to have the result's, %s",
                      call->operation, gk_shape_text(out).text, gk_shape_text(expected).text);
         return -1;
     }
     if (out->readonly) {
-        PyErr_Format(PyExc_ValueError, "%s: out is read-only", call->operation);
+        PyErr_Format(PyExc_ValueError,
+                     "%s: out is read-only, and has to be an array that can be written",
+                     call->operation);
         return -1;
     }
     return 0;
@@ -458,8 +490,9 @@ static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const
     if (refuse_masked(call, "out", out) < 0)
         return -1;
     if (!dtype_of(PyArray_DESCR(array), &dtype)) {
-        PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, and the result is %s", call->operation,
-                     (PyObject *)PyArray_DESCR(array), gk_dtype_name(expected->dtype));
+        PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, and has to have the result's, %s",
+                     call->operation, (PyObject *)PyArray_DESCR(array),
+                     gk_dtype_name(expected->dtype));
         return -1;
     }
     view_host(array, dtype, &output->array);

@@ -18,6 +18,9 @@ void gk_drop_operands(PyObject **keepers, int count);
 int gk_take_bound(gk_state *state, gk_call *call, const char *name, PyObject *object,
                   gk_dtype dtype, gk_bound *bound);
 
+/* True or False, or the whole number or NumPy's bool that stands for it. -1: raised. */
+int gk_take_flag(const char *function, const char *name, PyObject *object, bool *flag);
+
 /* Whether the object is something that an operation takes. */
 bool gk_is_operand(gk_state *state, PyObject *object);
 

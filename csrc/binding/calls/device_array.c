@@ -91,7 +91,7 @@ static Py_ssize_t length(PyObject *self) {
     const gk_array *array = &((gk_device_array *)self)->array;
     if (array->ndim > 0)
         return (Py_ssize_t)array->shape[0];
-    PyErr_SetString(PyExc_TypeError, "len() of a 0-d DeviceArray");
+    PyErr_SetString(PyExc_TypeError, "len: a 0-d DeviceArray has no length");
     return -1;
 }
 
@@ -99,7 +99,8 @@ static int truth(PyObject *self) {
     gk_device_array *array = (gk_device_array *)self;
     if (gk_count(&array->array) != 1) {
         PyErr_Format(PyExc_ValueError,
-                     "the truth value of a DeviceArray of %zu elements is ambiguous",
+                     "bool: a DeviceArray of %zu elements has no one truth value; copy it with "
+                     ".to_host() and use .any() or .all()",
                      gk_count(&array->array));
         return -1;
     }
@@ -140,6 +141,13 @@ GK_UNARY(negative)
 GK_UNARY(abs)
 
 /* the type ------------------------------------------------------------------------------------- */
+
+static PyObject *refuse_new(PyTypeObject *type, PyObject *positional, PyObject *named) {
+    (void)type, (void)positional, (void)named;
+    PyErr_SetString(PyExc_TypeError, "DeviceArray: is not made by a call of its type; use "
+                                     "gpukern.to_device(a) or gpukern.empty(shape, dtype)");
+    return NULL;
+}
 
 static PyMethodDef methods[] = {
     {"to_host", (PyCFunction)(void (*)(void))gk_method_to_host, METH_FASTCALL | METH_KEYWORDS,
@@ -199,6 +207,7 @@ static PyType_Slot slots[] = {
      "operations on device arrays. Indexing with integers, slices, Ellipsis and None, and .T,\n"
      "give views of the same memory. NumPy reads it through __array__ (a copy), other GPU\n"
      "libraries through __cuda_array_interface__ (no copy)."},
+    {Py_tp_new, refuse_new},
     {Py_tp_dealloc, gk_device_array_deallocate},
     {Py_tp_traverse, gk_device_array_traverse},
     {Py_tp_repr, gk_device_array_repr},
@@ -221,6 +230,6 @@ static PyType_Slot slots[] = {
 PyType_Spec gk_device_array_spec = {
     .name = "gpukern.DeviceArray",
     .basicsize = sizeof(gk_device_array),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpukern import _core
+from gpukern.text.calls import called_as
 
 # float32 units of one multiprocessor by compute capability, from NVIDIA's programming guide.
 _CORES_PER_MULTIPROCESSOR = {
@@ -108,6 +109,7 @@ def _device(fields: dict[str, Any]) -> Device:
     )
 
 
+@called_as("device_info")
 def device_info() -> Devices:
     """Every device there is, with each attribute by the driver's name, and what follows from them.
 

@@ -42,6 +42,8 @@ def plan(
     Raises ValueError for unknown operations and dtypes, dtypes that the operation does not take,
     and sizes that do not fit.
     """
+    if isinstance(sizes, str) or not (sizes is None or hasattr(sizes, "__iter__")):
+        raise TypeError(f"sizes has to be a list of sizes, numbers or tuples, not {sizes!r}")
     defaults = _SIMULATOR_CASES if _core.backend() == "sim" else _GPU_CASES
     cases: list[Case] = []
     for name in _operations(op):
@@ -69,6 +71,8 @@ def _usual(
 def _operations(op: str | Sequence[str] | None) -> tuple[str, ...]:
     if op is None:
         return _DEFAULT_OPERATIONS
+    if not hasattr(op, "__iter__"):
+        raise TypeError(f"op has to be the name of an operation or a list of names, not {op!r}")
     names = (op,) if isinstance(op, str) else tuple(op)
     if "all" in names:
         return _ALL

@@ -41,18 +41,17 @@ int gk_refuse_missing(const gk_signature *signature, Py_ssize_t index) {
 }
 
 static int refuse_keyword(const gk_signature *signature, PyObject *name, int index) {
-    const char *why = index < 0 ? "is no argument of it" : "is given by position alone";
-    PyErr_Format(PyExc_TypeError, "%s: '%U' %s; it is called as %s", signature->function, name, why,
-                 usage_of(signature).text);
+    PyErr_Format(PyExc_TypeError,
+                 index < 0 ? "%s: has no argument '%U'; it is called as %s"
+                           : "%s: takes its argument '%U' by position only; it is called as %s",
+                 signature->function, name, usage_of(signature).text);
     return -1;
 }
 
 static int refuse_count(const gk_signature *signature, Py_ssize_t count) {
-    PyErr_Format(
-        PyExc_TypeError,
-        "%s: takes at most %d positional argument%s, and %zd were given; it is called as %s",
-        signature->function, signature->positional, signature->positional == 1 ? "" : "s", count,
-        usage_of(signature).text);
+    PyErr_Format(PyExc_TypeError,
+                 "%s: takes at most %d positional arguments and was given %zd; it is called as %s",
+                 signature->function, signature->positional, count, usage_of(signature).text);
     return -1;
 }
 

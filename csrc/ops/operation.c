@@ -39,10 +39,10 @@ gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const
         status = gk_row_named(operation->op, call->variant, operands[0].dtype, call->backend,
                               &call->wanted, &call->error);
         call->ran = call->wanted; /* unless a pointer turns out not to be aligned for it */
-        return status;
+        return gk_call_blame(call, status);
     }
     const gk_wish wish = gk_operation_wish(operation, operands[0].dtype);
-    return gk_row_chosen(&wish, call->backend, &call->ran, &call->error);
+    return gk_call_blame(call, gk_row_chosen(&wish, call->backend, &call->ran, &call->error));
 }
 
 /* A number of the host's that its kernel takes by value. */

@@ -72,9 +72,9 @@ def dtype_name(dtype: npt.DTypeLike) -> str:
     try:
         name = np.dtype(dtype).name
     except (TypeError, ValueError):
-        name = dtype if isinstance(dtype, str) else repr(dtype)
+        name = ""
     if name not in DTYPES:
-        raise ValueError(f"unknown dtype {name!r}; there are {', '.join(DTYPES)}")
+        raise ValueError(f"unknown dtype {dtype!r}; there are {', '.join(DTYPES)}")
     return name
 
 
@@ -104,7 +104,7 @@ def variants(op: str | None = None, dtype: npt.DTypeLike | None = None) -> Varia
     found = Variants(_expanded(_core.rows()))
     known = list(dict.fromkeys(variant.op for variant in found))
     with blamed_on("variants"):
-        if op is not None and op not in known:
+        if op is not None and not (isinstance(op, str) and op in known):
             raise ValueError(f"unknown operation {op!r}; there are {', '.join(known)}")
         name = None if dtype is None else dtype_name(dtype)
     return Variants(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from gpukern import _core
 from gpukern.text.blocks import Block
-from gpukern.text.calls import blamed_on, called_as, checked_count
+from gpukern.text.calls import blamed_on, called_as, checked_count, checked_index
 
 _NAMES = ("pinned_memory", "device_memory", "mapped_call")
 
@@ -24,9 +24,8 @@ def device(ordinal: int) -> Block[None]:
     TypeError for what is no whole number and ValueError for a device that there is not, both at
     once.
     """
-    if isinstance(ordinal, bool) or not hasattr(ordinal, "__index__"):
-        raise TypeError(f"device: ordinal is the number of a device, from 0, not {ordinal!r}")
-    chosen = ordinal.__index__()
+    with blamed_on("device"):
+        chosen = checked_index("ordinal", ordinal, "the number of a device")
     if not 0 <= chosen < _device_count():
         names = [f"{each['ordinal']} ({each['name']})" for each in _core.devices()]
         raise ValueError(

@@ -1,6 +1,7 @@
 #include "binding/arrays/operands.h"
 
 #include <numpy/arrayobject.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/pack.h"
@@ -92,8 +93,8 @@ int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object
         return refuse_dtype(function, object);
     bool known = dtype_of(descr, dtype) && PyArray_ISNBO(descr->byteorder);
     if (!known)
-        PyErr_Format(PyExc_TypeError, "%s: dtype %R is not supported; use %s", function,
-                     (PyObject *)descr, gk_dtype_list().text);
+        PyErr_Format(PyExc_TypeError, "%s: dtype %R is not supported; use %s", function, object,
+                     gk_dtype_list().text);
     Py_DECREF(descr);
     return known ? 0 : -1;
 }
@@ -288,7 +289,8 @@ static int on_another_device(const gk_call *call, const char *name, PyObject *ob
 }
 
 static int refuse(const gk_call *call, const char *name, PyObject *object) {
-    bool convertible = is_python_scalar(object) || PyList_Check(object) || PyTuple_Check(object);
+    bool sequence = PyList_Check(object) || PyTuple_Check(object);
+    bool convertible = strcmp(name, "out") != 0 && (sequence || is_python_scalar(object));
     PyErr_Format(PyExc_TypeError,
                  "%s: %s has to be a NumPy array, a DeviceArray or an object with "
                  "__cuda_array_interface__ or __dlpack__, not %S%s",

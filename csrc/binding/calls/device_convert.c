@@ -131,6 +131,6 @@ PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t
     PyObject *converted = PyObject_CallMethod(host, "astype", "O", values[0]);
     Py_DECREF(host);
     if (!converted)
-        gk_name_failure("__array__");
+        gk_name_failure("__array__: dtype");
     return converted;
 }

@@ -57,10 +57,14 @@ static int check_dl_device(const gk_device_array *self, PyObject *wanted) {
         return gk_name_failure("__dlpack__: dl_device");
     if (same)
         return 0;
-    PyErr_Format(is_pair ? PyExc_BufferError : PyExc_TypeError,
-                 "__dlpack__: the array is on device (%d, %d), and dl_device asks for %R; "
-                 "to_host() copies it to the host",
-                 its.kind, its.ordinal, wanted);
+    if (is_pair)
+        PyErr_Format(PyExc_BufferError,
+                     "__dlpack__: the array is on device (%d, %d), and dl_device asks for %R; use "
+                     "to_host(), which copies it to the host",
+                     its.kind, its.ordinal, wanted);
+    else
+        PyErr_Format(PyExc_TypeError, "__dlpack__: dl_device has to be (kind, number), not %R",
+                     wanted);
     return -1;
 }
 

@@ -119,7 +119,7 @@ static int take_order(const gk_call *call, PyObject *object, int ndim, gk_order 
                      "%R",
                      call->operation, object);
     if (read == AXIS_OUT_OF_RANGE || read == AXIS_TWICE)
-        PyErr_Format(PyExc_ValueError, "%s: axes %R are not each of the %d axes of a once",
+        PyErr_Format(PyExc_ValueError, "%s: axes %R have to name each of the %d axes of a once",
                      call->operation, object, ndim);
     return read == AXIS_READ ? 0 : -1;
 }

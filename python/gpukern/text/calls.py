@@ -3,7 +3,8 @@
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from operator import index
+from typing import ParamSpec, SupportsIndex, TypeVar, cast
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -61,13 +62,23 @@ def blamed_on(name: str) -> Iterator[None]:
         raise ValueError(f"{name}: {error}") from None
 
 
+def checked_index(name: str, value: object, what: str) -> int:
+    """A whole number, as an int. ``what`` is it?"""
+    try:
+        whole = index(cast(SupportsIndex, value))
+    except TypeError:
+        whole = None
+    if whole is None or isinstance(value, bool):
+        raise TypeError(f"{name} is {what}, not {value!r}")
+    return whole
+
+
 def checked_count(name: str, value: object, least: int, what: str, below: int = 2**63) -> int:
     """A whole number from ``least`` on, as an int. ``what`` is it a number of?"""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is {what}, a whole number, not {value!r}")
-    whole: int = value.__index__()
+    what = f"{what}, whole and from {least}"
+    whole = checked_index(name, value, what)
     if not least <= whole < below:
-        raise ValueError(f"{name} is {what} from {least}, not {value!r}")
+        raise ValueError(f"{name} is {what}, not {value!r}")
     return whole
 
 

@@ -44,6 +44,8 @@ def plan(
     """
     if isinstance(sizes, str) or not (sizes is None or hasattr(sizes, "__iter__")):
         raise TypeError(f"sizes has to be a list of sizes, numbers or tuples, not {sizes!r}")
+    if sizes is not None and not list(sizes):
+        raise ValueError(f"sizes has to hold one size or more, not {sizes!r}")
     defaults = _SIMULATOR_CASES if _core.backend() == "sim" else _GPU_CASES
     cases: list[Case] = []
     for name in _operations(op):
@@ -74,12 +76,12 @@ def _operations(op: str | Sequence[str] | None) -> tuple[str, ...]:
     if not hasattr(op, "__iter__"):
         raise TypeError(f"op has to be the name of an operation or a list of names, not {op!r}")
     names = (op,) if isinstance(op, str) else tuple(op)
-    if "all" in names:
-        return _ALL
+    if not names:
+        raise ValueError(f"op has to name one operation or more, not {op!r}")
     for name in names:
-        if name not in OPERATIONS:
+        if not isinstance(name, str) or name not in (*OPERATIONS, "all"):
             raise ValueError(f"unknown operation {name!r}; there are {', '.join(OPERATIONS)}, all")
-    return names or _DEFAULT_OPERATIONS
+    return _ALL if "all" in names else names
 
 
 def _taken(op: str, dtype: npt.DTypeLike) -> str:

@@ -127,7 +127,7 @@ def contender(
     A second function of the same name takes the place of the first. Raises ValueError for an
     unknown operation, and TypeError for what is no name, no flag or no function.
     """
-    if op not in OPERATIONS:
+    if not isinstance(op, str) or op not in OPERATIONS:
         raise ValueError(f"contender: unknown operation {op!r}; there are {', '.join(OPERATIONS)}")
     if name is not None and not isinstance(name, str):
         raise TypeError(f"contender: name has to be a text, not {name!r}")
@@ -193,6 +193,8 @@ def select(wanted: Sequence[Wanted] | None) -> list[tuple[Peer, str | None]]:
     """
     if isinstance(wanted, str) or not (wanted is None or hasattr(wanted, "__iter__")):
         raise TypeError(f"contenders has to be a list of names or functions, not {wanted!r}")
+    if wanted is not None and not list(wanted):
+        raise ValueError(f"contenders has to name one or more, not {wanted!r}; None is for all")
     if wanted is None:
         return [(peer, None) for peer in (*PEERS, *REGISTERED.values())]
     return [_chosen(entry) for entry in wanted]
@@ -204,7 +206,7 @@ def _chosen(entry: Wanted) -> tuple[Peer, str | None]:
     if isinstance(entry, Peer):
         return entry, None
     if not callable(entry):
-        raise TypeError(f"a contender is a name or a function of arrays, not {entry!r}")
+        raise TypeError(f"contenders has to hold names or functions of arrays, not {entry!r}")
     return own_peer(getattr(entry, "__name__", "contender"), entry), None
 
 

@@ -50,7 +50,7 @@ class Settings:
 def make_settings(mode: str, protocol: str, rounds: int | None, simulated: bool) -> Settings:
     """Settings from what a user has asked for. Raises ValueError for a name that there is not."""
     for name, value, known in (("mode", mode, MODES), ("protocol", protocol, PROTOCOLS)):
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise ValueError(f"unknown {name} {value!r}; there are {', '.join(known)}")
     if rounds is not None:
         rounds = checked_count("rounds", rounds, 1, "a number of measurements")

@@ -33,7 +33,7 @@ PYTHON_ROOMS = {
     "bench": "text machine bench.model bench.cases bench.checking bench.clock "
     "bench.contenders bench.showing",
     "cli": "_core text machine bench bench.model bench.cases bench.contenders bench.showing",
-    "__main__": "cli",
+    "__main__": "machine cli",
     "gpukern": "_core catalogue settings profiling machine bench bench.contenders",
 }
 

@@ -23,16 +23,27 @@ _INTERRUPTED = 130
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gpukern", prog_name="gpukern")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context, /) -> None:
     """CUDA kernels under NumPy arrays: what is here, what is broken, what is fast."""
+    from gpukern.machine.install import find_fault
+
+    fault = find_fault() if context.invoked_subcommand in ("compare", "bench") else None
+    if fault:
+        raise click.UsageError(f"{fault.subject} {fault.text}; {fault.cure}")
 
 
 @main.command()
 def info() -> None:
     """Show the devices, the driver, the libraries that are found and where, and versions."""
-    from gpukern.bench.contenders.registry import missing
     from gpukern.machine.information import renderables
+    from gpukern.machine.install import find_fault
     from gpukern.text.render import print_all
+
+    if find_fault():
+        print_all(renderables())
+        return
+    from gpukern.bench.contenders.registry import missing
 
     with _quiet_simulator():
         print_all(renderables(missing()))

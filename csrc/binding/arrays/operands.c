@@ -16,8 +16,7 @@
 enum { PINNED_RESULT_BYTES = 512 << 10 };
 
 int gk_args_init(void) {
-    import_array1(-1);
-    return 0;
+    return _import_array() < 0 ? -1 : 0; /* import_array() would print what is raised, too */
 }
 
 /* dtypes and shapes ---------------------------------------------------------------------------- */

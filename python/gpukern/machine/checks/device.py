@@ -1,9 +1,11 @@
 """The devices: which there are, and what a program meets that runs kernels on them."""
 
+import re
 from collections.abc import Sequence
 
 from gpukern.machine.checks.finding import Check, Finding, Level
 from gpukern.machine.evidence import Evidence
+from gpukern.machine.install import AGAIN
 from gpukern.machine.libraries import CUBLAS_CURE
 from gpukern.text.units import size
 
@@ -22,6 +24,9 @@ def _choice(seen: Evidence) -> Finding | None:
     if value == "sim":
         text, cure = "asks for the simulator: no GPU is used", "unset it to use the GPU"
         return Finding("broken" if seen.hardware else "note", "GPUKERN_DEVICE", text, cure)
+    if seen.backend is None and not seen.install:
+        text = f"asks for a GPU, and none can be used: {seen.backend_problem}"
+        return Finding("broken", "GPUKERN_DEVICE", text, "unset it to use the simulator")
     return Finding("note", "GPUKERN_DEVICE", "asks for a GPU: without one, calls are errors")
 
 
@@ -111,22 +116,27 @@ def _limit(seen: Evidence) -> Finding | None:
     )
 
 
-def _kernel(seen: Evidence) -> Finding:
+def _kernel(seen: Evidence) -> Finding | None:
     problem = seen.kernel.problem
     if seen.backend == "cuda":
         if problem is None:
             return Finding("ok", "kernel", "runs on the GPU and gives the right answer")
         return Finding("broken", "kernel", problem, "dmesg shows Xid lines if the GPU has faulted")
     if seen.backend is None:
-        return Finding("broken", "gpukern", seen.backend_problem or "has no device", "see above")
+        if seen.install or "GPUKERN_DEVICE" in seen.environment:
+            return None  # said by the checks of these
+        return Finding("broken", "gpukern", seen.backend_problem or "has no device", AGAIN)
     if problem is None:
         return Finding("ok", "simulator", "runs the kernels on the CPU and gives the right answer")
-    return Finding("broken", "simulator", problem, "install gpukern again")
+    return Finding("broken", "simulator", problem, AGAIN)
 
 
 def _cublas(seen: Evidence) -> Finding | None:
     if seen.backend != "cuda":
         return None
+    unloadable = re.search(r"cuBLAS was not found \((/.*)\);", seen.cublas.get("problem") or "")
+    if unloadable:
+        return Finding("broken", "cuBLAS", f"cannot be loaded: {unloadable[1]}", CUBLAS_CURE)
     if not seen.cublas.get("library"):
         text = "is not found; all but variant='cublas' works without it"
         return Finding("note", "cuBLAS", text, CUBLAS_CURE)

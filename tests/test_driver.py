@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="the fake driver needs 
 def compiled(folder: Path, *flags: str) -> Path:
     library = folder / "libcuda.so.1"
     command = [COMPILER, "-shared", "-fPIC", "-O1", *flags, str(SOURCE), "-o", str(library)]
-    subprocess.run([*command, "-lpthread"], check=True)
+    subprocess.run([*command, "-lpthread"], check=True, timeout=600)
     return folder
 
 

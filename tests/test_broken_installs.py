@@ -22,6 +22,11 @@ NEEDED = ("click", "rich", "markdown_it", "mdurl", "pygments")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="the fake driver needs a C compiler")
 
 
+def before_others(folder: str | None) -> str:
+    """A PYTHONPATH on which the folder comes first."""
+    return os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+
+
 def gpukern(
     *arguments: str, flags: tuple[str, ...] = (), **changes: str
 ) -> subprocess.CompletedProcess[str]:
@@ -31,6 +36,8 @@ def gpukern(
         for name, value in os.environ.items()
         if name not in ("GPUKERN_DEVICE", "CUDA_VISIBLE_DEVICES", "PYTHONPATH")
     }
+    if "-S" not in flags:  # with it there is nothing but what the test has planted
+        changes["PYTHONPATH"] = before_others(changes.get("PYTHONPATH"))
     return subprocess.run(
         [sys.executable, *flags, "-m", "gpukern", *arguments],
         env={**environment, "COLUMNS": "200", **changes},
@@ -71,6 +78,16 @@ def test_a_gpu_that_is_not_there():
     said = doctor("asks for a GPU, and none can be used", "unset it", GPUKERN_DEVICE="cuda")
     assert "GPUKERN_DEVICE keeps it from its simulator" in said
     assert "not known" in gpukern("info", GPUKERN_DEVICE="cuda").stdout
+
+
+@pytest.mark.skipif(_core.backend() == "cuda", reason="there is a GPU")
+@pytest.mark.parametrize("device", ["", "sim"])
+@pytest.mark.parametrize("name", ["THREADS", "MEMORY", "SEED"])
+def test_a_setting_of_the_simulator_that_is_none(name, device):
+    changes = {f"GPUKERN_SIM_{name}": "many", "GPUKERN_DEVICE": device}
+    words = (f"GPUKERN_SIM_{name} is 'many', not a number of 0 or more", "unset it")
+    said = doctor(*words, **changes)
+    assert said.endswith("and its simulator does not run.")
 
 
 # ---- the driver ----------------------------------------------------------------------------------
@@ -173,7 +190,7 @@ def test_a_numpy_that_does_not_fit(how, tmp_path, script):
         done = gpukern(command, "readme", PYTHONPATH=path)
         assert done.returncode == 2
         assert done.stderr.splitlines()[-1].startswith("Error: NumPy")
-    last = script("import gpukern", PYTHONPATH=path).stderr.splitlines()[-1]
+    last = script("import gpukern", PYTHONPATH=before_others(path)).stderr.splitlines()[-1]
     assert last.startswith("ImportError: gpukern: NumPy ")
     assert all(word in last for word in (*words, "gpukern doctor"))
 
@@ -219,7 +236,8 @@ def extension(copy: Path) -> Path:
 def test_no_extension(copy, script):
     extension(copy).unlink()
     doctor("gpukern._core is missing", "--force-reinstall", PYTHONPATH=str(copy.parent))
-    last = script("import gpukern", PYTHONPATH=str(copy.parent)).stderr.splitlines()[-1]
+    path = before_others(str(copy.parent))
+    last = script("import gpukern", PYTHONPATH=path).stderr.splitlines()[-1]
     assert last.startswith("ImportError: gpukern: extension gpukern._core is missing in ")
 
 

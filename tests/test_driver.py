@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -499,7 +500,8 @@ def test_the_devices_of_this_machine():
 def test_the_build():
     report = _core.build_report()
     lists = {"architectures", "machine_code", "ptx", "families"}
-    assert set(report) == {"nvcc", "compiler", *lists}
+    assert set(report) == {"version", "nvcc", "compiler", *lists}
+    assert report["version"] == version("gpukern")
     assert len(set(report["families"])) == len(report["families"]) > 0
     assert {*report["machine_code"], *report["ptx"]} <= set(report["architectures"])
     assert report["nvcc"].startswith("13.")

@@ -20,7 +20,7 @@ RAISED = (TypeError, ValueError, BufferError)
 # How a sentence says what was expected, or what to do.
 EXPECTED = (
     *("has to", "have to", "is called as", "there are", "use ", "takes ", "convert", "pass "),
-    *("is a number", "is the number", "is made of", "is n ", "is n,", "asks for"),
+    *("and the result", "is a number", "is the number", "is made of", "is n ", "is n,", "asks for"),
     *("call record", "lengths are", "they are", "no axes", "names an axis twice", "the most are"),
     *("not the handle of", "by a copy", "names no stream", "comparison", "decorates"),
 )
@@ -255,11 +255,20 @@ def test_a_wrong_device_is_said_at_once():
 # ---- the environment -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", ["nonsense", "", "CUDA", "0"])
+@pytest.mark.parametrize("name", ["THREADS", "MEMORY", "SEED"])
+@pytest.mark.parametrize("value", ["many", "-1", "1.5", "1 GiB"])
+def test_a_setting_of_the_simulator_that_is_none(script, name, value):
+    changes = {"GPUKERN_DEVICE": "sim", f"GPUKERN_SIM_{name}": value}
+    last = script("import gpukern; gpukern.empty(3)", **changes).stderr.splitlines()[-1]
+    want = f"ValueError: empty: GPUKERN_SIM_{name} is '{value}', not a number of 0 or more"
+    assert last == want
+
+
+def test_a_device_that_is_empty_is_none(script):
+    assert script("import gpukern; gpukern.empty(3)", GPUKERN_DEVICE="").returncode == 0
+
+
+@pytest.mark.parametrize("value", ["nonsense", "CUDA", "0"])
 def test_a_device_that_nobody_knows(script, value):
-    run = script("import gpukern; gpukern.empty(3)", GPUKERN_DEVICE=value)
-    if value == "":
-        assert "Error" not in run.stderr.splitlines()[-1]
-        return
-    last = run.stderr.splitlines()[-1]
+    last = script("import gpukern; gpukern.empty(3)", GPUKERN_DEVICE=value).stderr.splitlines()[-1]
     assert last.startswith(f'ValueError: empty: GPUKERN_DEVICE is "{value}"; it takes "cuda"'), last

@@ -150,6 +150,7 @@ WRONG: dict[str, tuple[str, ...]] = {
         "d.reshape('x')",
         "d.reshape(2.0, 3)",
         "d.reshape(None)",
+        "d.reshape(shape=(3, 2))",
     ),
     "bool": ("bool(d)",),
     "len": ("len(scalar)",),

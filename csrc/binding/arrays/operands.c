@@ -466,12 +466,12 @@ static int check_output(const gk_call *call, const gk_array *out, const gk_array
         return -1;
     }
     if (out->dtype != expected->dtype) {
-        PyErr_Format(PyExc_TypeError, "%s: out has dtype %s, and has to have the result's, %s",
-                     call->operation, gk_dtype_name(out->dtype), gk_dtype_name(expected->dtype));
+        PyErr_Format(PyExc_TypeError, "%s: out has dtype %s, and the result is %s", call->operation,
+                     gk_dtype_name(out->dtype), gk_dtype_name(expected->dtype));
         return -1;
     }
     if (!gk_same_shape(out, expected)) {
-        PyErr_Format(PyExc_ValueError, "%s: out has shape %s, and has to have the result's, %s",
+        PyErr_Format(PyExc_ValueError, "%s: out has shape %s, and the result has shape %s",
                      call->operation, gk_shape_text(out).text, gk_shape_text(expected).text);
         return -1;
     }
@@ -491,9 +491,8 @@ static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const
     if (refuse_masked(call, "out", out) < 0)
         return -1;
     if (!dtype_of(PyArray_DESCR(array), &dtype)) {
-        PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, and has to have the result's, %s",
-                     call->operation, (PyObject *)PyArray_DESCR(array),
-                     gk_dtype_name(expected->dtype));
+        PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, and the result is %s", call->operation,
+                     (PyObject *)PyArray_DESCR(array), gk_dtype_name(expected->dtype));
         return -1;
     }
     view_host(array, dtype, &output->array);

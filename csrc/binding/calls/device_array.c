@@ -71,9 +71,16 @@ static PyObject *subscript(PyObject *self, PyObject *key) {
     return gk_device_array_view((gk_device_array *)self, &view);
 }
 
-static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                         PyObject *keywords) {
     gk_device_array *source = (gk_device_array *)self;
     gk_array shaped;
+    if (keywords && PyTuple_Size(keywords) > 0) {
+        PyErr_Format(PyExc_TypeError,
+                     "reshape: has no argument %R; it is called as reshape(*shape)",
+                     PyTuple_GetItem(keywords, 0));
+        return NULL;
+    }
     if (gk_reshape_shape(&source->array, arguments, count, &shaped) < 0)
         return NULL;
     gk_make_contiguous(&shaped);
@@ -156,7 +163,7 @@ static PyMethodDef methods[] = {
      "out: a NumPy array of the same shape and dtype to copy into; a new one if None.\n"
      "Returns that array, once the copy is complete.\n"
      "Raises TypeError or ValueError for an out that does not fit, MemoryError, CudaError."},
-    {"reshape", (PyCFunction)(void (*)(void))reshape, METH_FASTCALL,
+    {"reshape", (PyCFunction)(void (*)(void))reshape, METH_FASTCALL | METH_KEYWORDS,
      "reshape($self, /, *shape)\n--\n\n"
      "The elements in C order in another shape.\n\n"
      "shape: lengths, or one tuple of them; one may be -1, which stands for what is left.\n"

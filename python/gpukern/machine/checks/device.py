@@ -15,7 +15,7 @@ _MEMORY_NEEDED = 256 * 2**20
 
 def _choice(seen: Evidence) -> Finding | None:
     value = seen.environment.get("GPUKERN_DEVICE")
-    if value is None:
+    if not value:
         return None
     if value not in ("cuda", "sim"):
         return Finding(
@@ -116,6 +116,17 @@ def _limit(seen: Evidence) -> Finding | None:
     )
 
 
+def _unopened(seen: Evidence) -> Finding | None:
+    """Why not even the simulator was opened, where no other check has said it."""
+    if seen.install or seen.environment.get("GPUKERN_DEVICE") not in (None, "", "sim"):
+        return None
+    problem = seen.backend_problem or "has no device"
+    variable = re.search(r"(GPUKERN_\w+) (is .*)", problem)
+    if variable:
+        return Finding("broken", variable[1], variable[2], "unset it")
+    return Finding("broken", "gpukern", problem, AGAIN)
+
+
 def _kernel(seen: Evidence) -> Finding | None:
     problem = seen.kernel.problem
     if seen.backend == "cuda":
@@ -123,9 +134,7 @@ def _kernel(seen: Evidence) -> Finding | None:
             return Finding("ok", "kernel", "runs on the GPU and gives the right answer")
         return Finding("broken", "kernel", problem, "dmesg shows Xid lines if the GPU has faulted")
     if seen.backend is None:
-        if seen.install or "GPUKERN_DEVICE" in seen.environment:
-            return None  # said by the checks of these
-        return Finding("broken", "gpukern", seen.backend_problem or "has no device", AGAIN)
+        return _unopened(seen)
     if problem is None:
         return Finding("ok", "simulator", "runs the kernels on the CPU and gives the right answer")
     return Finding("broken", "simulator", problem, AGAIN)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpukern import _core
+from gpukern.machine import rehearsal
 
 SOURCE = Path(__file__).with_name("fake_driver.c")
 COMPILER = shutil.which("gcc") or shutil.which("cc")
@@ -123,6 +124,29 @@ def test_a_driver_library_that_does_not_load(how, driver, tmp_path):
     library = tmp_path / "libcuda.so.1"
     library.write_bytes(UNLOADABLE[how](Path(driver, "libcuda.so.1").read_bytes()))
     doctor(f"{library} is there and cannot be loaded", LD_LIBRARY_PATH=str(tmp_path))
+
+
+@needs_compiler
+def test_a_driver_library_that_ends_the_process(driver, tmp_path):
+    """The loader maps what is there, and dies of what is not."""
+    whole = Path(driver, "libcuda.so.1").read_bytes()
+    (tmp_path / "libcuda.so.1").write_bytes(whole[:8192])
+    doctor("driver library ends the process", "SIGBUS", LD_LIBRARY_PATH=str(tmp_path))
+
+
+@needs_compiler
+def test_a_driver_that_never_answers(driver, monkeypatch, tmp_path):
+    monkeypatch.setattr(rehearsal, "_LIMIT", 3)
+    monkeypatch.setenv("LD_LIBRARY_PATH", driver)
+    monkeypatch.setenv("FAKE_PAUSE", str(tmp_path / "paused"))
+    monkeypatch.delenv("GPUKERN_DEVICE", raising=False)
+    fault = rehearsal.find_crash()
+    assert fault is not None
+    assert (fault.subject, fault.text) == ("driver library", "does not answer within 3 s")
+
+
+def test_what_can_be_used_ends_no_process():
+    assert rehearsal.find_crash() is None
 
 
 @needs_compiler

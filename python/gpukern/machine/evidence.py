@@ -12,6 +12,7 @@ from typing import Any
 
 from gpukern.machine.devices import Device, device_info
 from gpukern.machine.install import Fault, find_fault, numpy_version
+from gpukern.machine.rehearsal import find_crash
 from gpukern.text.errors import one_line
 
 _VARIABLES = (
@@ -44,7 +45,7 @@ class Evidence:
     """The state of one machine. Every field has the value of a machine without any trace of CUDA.
 
     ``nodes`` maps device files to whether this user may read and write them. ``limit`` is the
-    limit on address space in bytes. ``install`` is what keeps the extension from being imported;
+    limit on address space in bytes. ``install`` is what keeps the extension from being used;
     then nothing is known of ``driver``, ``build`` and what ran. ``backend`` is "cuda", "sim", or
     None with ``backend_problem``.
     """
@@ -195,8 +196,8 @@ def _ran() -> dict[str, Any]:
 
 def collect() -> Evidence:
     """Look at this machine; runs a kernel, and cuBLAS where there is a GPU."""
-    install = find_fault()
-    unknown = {"backend": None, "kernel": Outcome("the extension cannot be imported")}
+    install = find_fault() or find_crash()
+    unknown = {"backend": None, "kernel": Outcome("the extension cannot be used")}
     environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     return Evidence(
         system=sys.platform,

@@ -10,6 +10,7 @@ from gpukern.machine.checks.finding import Finding
 from gpukern.machine.devices import Device, device_info
 from gpukern.machine.install import find_fault
 from gpukern.machine.inventory import cuda_version, versions
+from gpukern.machine.rehearsal import find_crash
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -111,7 +112,7 @@ def _dotted(architecture: str) -> str:
 
 def renderables(missing: Iterable[tuple[str, str]] = ()) -> Iterator["RenderableType"]:
     """The blocks of ``gpukern info``; ``missing`` names what is not here, and what installs it."""
-    fault = find_fault()
+    fault = find_fault() or find_crash()
     if fault:
         yield _pairs(fault.subject, [("broken", fault.text), ("cure", fault.cure)])
     else:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
 import warnings
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ import pytest
 
 import gpukern as gk
 import wrong_calls
+from gpukern.text.blocks import Block
+from waiting import join_all
 from wrong_calls import WRONG
 
 # What raises nothing of its own: exceptions, and what compare() gives.
@@ -228,6 +232,32 @@ def test_a_block_that_nobody_enters_says_so(call):
             with kept:
                 gk.add(np.ones(3, np.float32), 1.0)
         assert repr(kept) == f"<gpukern.{call}, for a with statement>"
+
+
+def test_a_block_serves_several_threads():
+    inside, left, strangers = threading.Event(), threading.Event(), []
+
+    @contextmanager
+    def opened():
+        mine = threading.get_ident()
+        yield
+        if threading.get_ident() != mine:
+            strangers.append(mine)
+
+    block = Block("mine()", opened)
+
+    def enter():
+        with block:
+            inside.set()
+            assert left.wait(60)
+
+    thread = threading.Thread(target=enter)
+    with block:
+        thread.start()
+        assert inside.wait(60)
+    left.set()
+    join_all(thread)
+    assert not strangers
 
 
 def test_a_block_decorates_a_function():

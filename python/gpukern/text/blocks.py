@@ -1,6 +1,7 @@
 """What a ``with`` statement takes: it does something while the block lasts, and nothing else."""
 
 import functools
+import threading
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -13,7 +14,8 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 
 class Block(Generic[_T_co]):
-    """Made by ``open_it`` at each entry, so that one object serves many; also a decorator.
+    """Made by ``open_it`` at each entry, so that one object serves many, in any thread; also a
+    decorator.
 
     One that nobody enters has done nothing, as where ``with`` was forgotten, and warns of it.
     ``call`` is how it was written: "device(1)".
@@ -22,14 +24,14 @@ class Block(Generic[_T_co]):
     def __init__(self, call: str, open_it: Callable[[], AbstractContextManager[_T_co]]) -> None:
         self._call = call
         self._open = open_it
-        self._open_now: list[AbstractContextManager[_T_co]] = []
+        self._of_thread = threading.local()
         self._entered = False
 
     def __enter__(self) -> _T_co:
         self._entered = True
         block = self._open()
         value = block.__enter__()
-        self._open_now.append(block)
+        self._opened().append(block)
         return value
 
     def __exit__(
@@ -38,7 +40,12 @@ class Block(Generic[_T_co]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        return self._open_now.pop().__exit__(kind, error, trace)
+        return self._opened().pop().__exit__(kind, error, trace)
+
+    def _opened(self) -> list[AbstractContextManager[_T_co]]:
+        """What this thread has entered and not left, the innermost last."""
+        found: list[AbstractContextManager[_T_co]] = vars(self._of_thread).setdefault("open", [])
+        return found
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """The function, run inside of the block."""

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -27,6 +29,30 @@ hypothesis.settings.register_profile("gpukern", deadline=None, max_examples=60, 
 hypothesis.settings.load_profile("gpukern")
 
 Script = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The order of the tests."""
+    parser.addoption(
+        "--shuffle", type=int, metavar="SEED", help="files, and tests in each, in another order"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """No test may need another before it: --shuffle shows it. Files stay together, for what their
+    tests share takes time to make."""
+    seed = config.getoption("shuffle")
+    if seed is None:
+        return
+    chance = random.Random(seed)
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    order = list(files.values())
+    chance.shuffle(order)
+    for tests in order:
+        chance.shuffle(tests)
+    items[:] = [item for tests in order for item in tests]
 
 
 def pytest_report_header() -> str:

@@ -22,7 +22,7 @@ DRIVER = [ROOT / f"tests/fake/{name}.c" for name in FILES]
 def _library(path: Path, sources: list[Path], *flags: str) -> None:
     command = [str(COMPILER), "-shared", "-fPIC", "-O1", f"-I{ROOT}/cuda", *flags]
     command += [*map(str, sources), "-o", str(path), "-lpthread", "-ldl"]
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, timeout=600)
 
 
 def compiled(folder: Path, *flags: str) -> Path:

@@ -277,6 +277,7 @@ def test_the_gpus_of_this_machine_are_the_drivers(tmp_path):
             capture_output=True,
             text=True,
             check=False,
+            timeout=600,
         )
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.split()
@@ -472,7 +473,7 @@ def project(tmp_path):
         (tmp_path / "log").write_text("")
         command = [sys.executable, "-W", "ignore", "setup.py", "build_ext", "--inplace"]
         done = subprocess.run(
-            command, cwd=tree, env=environ, capture_output=True, text=True, check=False
+            command, cwd=tree, env=environ, capture_output=True, text=True, check=False, timeout=600
         )
         assert "Traceback" not in done.stderr
         return done, (tmp_path / "log").read_text().splitlines()
@@ -525,7 +526,13 @@ def test_requirements_are_what_there_is_to_do(project, tmp_path):
         environ = {"PATH": f"{tmp_path}/bin:{os.defpath}", "GPUKERN_ARCHS": "80"} | changes
         command = [sys.executable, "-c", code]
         done = subprocess.run(
-            command, cwd=tmp_path / "tree", env=environ, capture_output=True, text=True, check=True
+            command,
+            cwd=tmp_path / "tree",
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=600,
         )
         return done.stdout.splitlines()
 
@@ -753,5 +760,6 @@ def test_without_a_terminal_there_is_no_progress(term):
         text=True,
         check=True,
         start_new_session=True,
+        timeout=600,
     )
     assert (done.stdout, done.stderr) == ("", "hidden\n")

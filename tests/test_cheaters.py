@@ -20,6 +20,7 @@ from gpukern.bench.contenders.registry import REGISTERED, Peer
 from gpukern.bench.model import row as rows
 from gpukern.bench.model.contender import Contender, DeviceSide
 from gpukern.machine.inventory import installed
+from waiting import join_all
 
 SEED = 20260102
 
@@ -230,8 +231,7 @@ class TestNoSynchronization:
             return out
 
         row = compared("add", 10, hasty)
-        for thread in threads:
-            thread.join()
+        join_all(*threads)
         assert_named(row)
 
     @pytest.mark.skipif(

@@ -18,6 +18,7 @@ import gpukern as gk
 import oracle
 from arrays import DTYPES, on_gpu, random
 from gpukern import _core
+from waiting import join_all
 
 SHAPE = (4, 6)
 HERE = gk.empty(1).__dlpack_device__()
@@ -461,7 +462,7 @@ def test_a_consumer_gives_the_memory_back(version, elsewhere, balanced):
     if elsewhere:
         thread = threading.Thread(target=deleter, args=(address,))
         thread.start()
-        thread.join()
+        join_all(thread)
     else:
         deleter(address)
 

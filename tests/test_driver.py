@@ -6,6 +6,7 @@ A fake libcuda.so.1, compiled from tests/fake, stands first in the loader's sear
 from __future__ import annotations
 
 import ctypes
+from importlib.metadata import version
 
 import pytest
 
@@ -258,6 +259,7 @@ def test_kernels_that_cannot_be_loaded(on_fake, status, words):
 
 LOADED = """
 import ctypes
+from importlib.metadata import version
 def loaded():
     driver = ctypes.CDLL("libcuda.so.1")
     return (ctypes.c_char * 4096).in_dll(driver, "fake_modules").value.decode().split()
@@ -436,7 +438,8 @@ def test_the_devices_of_this_machine():
 def test_the_build():
     report = _core.build_report()
     lists = {"architectures", "machine_code", "ptx", "families"}
-    assert set(report) == {"nvcc", "compiler", *lists}
+    assert set(report) == {"version", "nvcc", "compiler", *lists}
+    assert report["version"] == version("gpukern")
     assert len(set(report["families"])) == len(report["families"]) > 0
     assert {*report["machine_code"], *report["ptx"]} <= set(report["architectures"])
     assert report["nvcc"].startswith("13.")

@@ -16,6 +16,7 @@ import oracle
 from arrays import DTYPES, on_gpu, random, sanitized
 from gpukern import _core
 from test_threads import all_at_once
+from waiting import LIMIT
 
 # From mapped calls over one chunk to several, strided ones among them.
 SIZES = (1, 1000, 16_000, 17_000, 40_000, 200_001)
@@ -178,7 +179,10 @@ def test_idle_workers_do_not_spin(script):
 # --- signals ----------------------------------------------------------------------------------
 
 INTERRUPTED = """
-import sys, time
+import signal, sys, time
+# Where the tests run in the background, they and their children are started deaf to it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.alarm(300)  # what hangs is ended, and with it the wait for its lines
 import numpy as np, gpukern as gk
 from gpukern import _core
 a = np.arange(1_000_000, dtype=np.float32)
@@ -209,15 +213,15 @@ def test_interrupts_leave_everything_usable():
         text=True,
     )
     try:
-        assert process.stdout.readline() == "ready\n"
+        assert next(process.stdout) == "ready\n"
         for turn in range(5):
             time.sleep(0.05 + 0.013 * turn)
             process.send_signal(signal.SIGINT)
-            assert process.stdout.readline() == "hit\n"
+            assert next(process.stdout) == "hit\n"
         out, errors = process.communicate(timeout=60)
     finally:
         process.kill()
-        process.wait()
+        process.communicate(timeout=LIMIT)
     assert (process.returncode, out) == (0, "usable\n"), errors
 
 

@@ -65,7 +65,7 @@ def loads(tmp_path):
         flags += [f"-I{ROOT}/csrc", f"-I{ROOT}/cuda", "-isystem", str(headers)]
         about = [f'-DGK_{name}=""' for name in ("ARCHITECTURES", "MACHINE_CODE_FOR", "PTX_OF")]
         words = [*map(str, sources), "embedded.S", "-o", "harness", "-ldl", "-lpthread"]
-        subprocess.run([compiler, *flags, *about, *words], cwd=tmp_path, check=True)
+        subprocess.run([compiler, *flags, *about, *words], cwd=tmp_path, check=True, timeout=600)
         fakes.compiled(tmp_path)
         return answers
 
@@ -74,7 +74,12 @@ def loads(tmp_path):
         changes |= {name: str(value) for name, value in settings.items()}
         command = [str(tmp_path / "harness"), str(capability), *operations]
         done = subprocess.run(
-            command, env=os.environ | changes, capture_output=True, text=True, check=True
+            command,
+            env=os.environ | changes,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=600,
         )
         *said, loaded, unloaded = done.stdout.splitlines()
         assert unloaded.split() == loaded.split() + ["u"] * len(loaded.split())
@@ -259,10 +264,10 @@ def test_pieces_of_real_kernels_assemble(tmp_path):
         flags = ["-ptx", "-std=c++17", "-arch=compute_75", "-allow-unsupported-compiler"]
         source = str(ROOT / "cuda" / file.path)
         words = [f"-I{ROOT}/cuda", f"-I{ROOT}/csrc", source, "-o", str(module)]
-        subprocess.run([nvcc, *flags, *words], env=environ, check=True)
+        subprocess.run([nvcc, *flags, *words], env=environ, check=True, timeout=600)
         pieces = ptx.split(module.read_text())
         assert pieces
         for name, piece in list(pieces.items())[:4]:
             (tmp_path / f"{name}.ptx").write_text(piece)
             command = [str(ptxas), "-arch=sm_90", f"{name}.ptx", "-o", f"{name}.cubin"]
-            subprocess.run(command, cwd=tmp_path, env=environ, check=True)
+            subprocess.run(command, cwd=tmp_path, env=environ, check=True, timeout=600)

@@ -21,7 +21,7 @@ def locks(tmp_path_factory):
     sources = [ROOT / "tests/planted/locks.c", ROOT / "csrc/base/lock.c"]
     flags = ["-std=c17", "-D_GNU_SOURCE=", "-O2", "-Wall", "-Wextra", f"-I{ROOT / 'csrc'}"]
     command = [COMPILER, *flags, *sources, "-Wl,--wrap=madvise", "-pthread", "-o", program]
-    subprocess.run([*map(str, command)], check=True)
+    subprocess.run([*map(str, command)], check=True, timeout=600)
     return program
 
 

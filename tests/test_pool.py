@@ -16,6 +16,7 @@ import gpukern as gk
 import oracle
 from arrays import DTYPES, random, sanitized
 from gpukern import _core
+from waiting import join_all
 
 COUNT = 300_000  # large enough for a result of its own in the pool
 MIB = 1 << 20
@@ -145,7 +146,7 @@ def test_arrays_die_in_other_threads():
     for _ in range(60):
         shelf.append(gk.add(a, 1.0))
     stop.set()
-    thread.join()
+    join_all(thread)
     assert sum(_core.pinned_bytes()) <= gk.limits().pinned_memory
 
 

@@ -11,6 +11,7 @@ import gpukern as gk
 import oracle
 from arrays import DTYPES, dtypes_of, random, strided
 from gpukern import _core
+from waiting import join_all
 
 PHASES = ("allocate", "host_to_device", "kernel", "device_to_host", "host")
 KEYS = {*PHASES, "overlapped", "op", "variant", "dtype", "shapes", "wall", "bytes_in", "bytes_out"}
@@ -228,8 +229,7 @@ def test_calls_of_other_threads_are_recorded_too():
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        join_all(*threads)
 
     records = records_of(all_of_them)
     assert len(records) == 200
@@ -253,8 +253,7 @@ def test_a_profile_that_ends_while_a_call_runs():
         gk.add(a, a)
         assert all(set(record) == KEYS for record in _core.profile_stop())
     stop.set()
-    for thread in threads:
-        thread.join()
+    join_all(*threads)
 
 
 def test_strict_gives_the_same_results_and_nests():

@@ -14,6 +14,7 @@ import gpukern as gk
 import oracle
 from arrays import DTYPES, REDUCTIONS, Array, on_device, on_gpu, places, random
 from gpukern import _core
+from waiting import join_all
 
 THREADS, LOADS, WARP = 256, 4, 32
 COUNTS = (1, 257, 4099, 16_384, 16_385, 70_001, 300_007)
@@ -209,8 +210,7 @@ def test_many_threads_at_once():
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:
         worker.start()
-    for worker in workers:
-        worker.join()
+    join_all(*workers)
     assert not wrong
 
 

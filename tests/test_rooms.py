@@ -20,13 +20,13 @@ PACKAGE = ROOT / "python" / "gpukern"
 PYTHON_ROOMS = {
     "_core": "",
     "text": "",
-    "catalogue": "_core",
+    "catalogue": "_core text",
     "creation": "_core",
     "protocols": "_core creation",
-    "settings": "_core",
+    "settings": "_core text",
     "profiling": "_core text",
     "machine": "_core text",
-    "bench.model": "catalogue",
+    "bench.model": "text catalogue",
     "bench.cases": "_core catalogue bench.model",
     "bench.checking": "_core bench.model bench.cases",
     "bench.clock": "_core machine bench.model",
@@ -35,7 +35,7 @@ PYTHON_ROOMS = {
     "bench": "text machine bench.model bench.cases bench.checking bench.clock "
     "bench.contenders bench.showing",
     "cli": "_core text machine bench bench.model bench.cases bench.contenders bench.showing",
-    "__main__": "cli",
+    "__main__": "machine cli",
     "gpukern": "_core catalogue creation settings profiling machine bench bench.contenders",
 }
 

@@ -11,6 +11,7 @@ import gpukern as gk
 from arrays import DTYPES, random
 from fakes import NEEDS_FAKE, answers
 from gpukern import _core
+from waiting import join_all
 
 NAMES = ("pinned_memory", "device_memory", "mapped_call")
 
@@ -62,7 +63,7 @@ def test_limits_hold_for_all_threads():
     with gk.limits(mapped_call=77):
         thread = threading.Thread(target=lambda: seen.append(gk.limits().mapped_call))
         thread.start()
-        thread.join()
+        join_all(thread)
     assert seen == [77]
 
 

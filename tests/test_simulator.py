@@ -46,7 +46,7 @@ def compile_all(commands: list[list[str]], folder: Path) -> None:
     """Run the compilers side by side; the first failure is the test's."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         run = lambda command: subprocess.run(  # noqa: E731
-            command, cwd=folder, capture_output=True, text=True, check=False
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=600
         )
         for command, done in zip(commands, pool.map(run, commands), strict=True):
             assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"

@@ -13,6 +13,7 @@ import gpukern as gk
 import oracle
 from arrays import DTYPES, on_gpu, random
 from gpukern import _core
+from waiting import LIMIT, join_all
 
 THREADS = 8
 
@@ -23,7 +24,7 @@ def all_at_once(work, count=THREADS):
 
     def run(number):
         try:
-            barrier.wait()
+            barrier.wait(timeout=LIMIT)
             work(number)
         except BaseException as failure:  # a thread's failure is the test's
             failures.append(failure)
@@ -31,8 +32,7 @@ def all_at_once(work, count=THREADS):
     threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join_all(*threads)
     if failures:
         raise failures[0]
 
@@ -107,7 +107,7 @@ def test_other_threads_run_while_a_kernel_runs():
         during = ticks[0] - before
     finally:
         running.set()
-        counter.join()
+        join_all(counter)
         sys.setswitchinterval(interval)
     assert during > 1000, during
 

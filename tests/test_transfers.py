@@ -23,6 +23,7 @@ from arrays import (
     variants,
 )
 from gpukern import _core
+from waiting import join_all
 
 CHUNK_BYTES = 2 << 20
 LEAST_CHUNK = 32768
@@ -482,7 +483,7 @@ def test_device_memory_stays_within_its_limit():
         watcher.start()
         got = product(a, b)
         done.set()
-        watcher.join()
+        join_all(watcher)
     workspace = 32 << 20 if on_gpu() else 0  # of cuBLAS, whose kernels are not the arrays'
     assert 0 < peak[0] <= limit + workspace, peak
     oracle.assert_matmul(got[:5000], a[:5000], b, "cublas", "within the limit")

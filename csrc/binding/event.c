@@ -14,7 +14,8 @@ typedef struct event_object {
 
 static PyObject *event_new(PyTypeObject *type, PyObject *positional, PyObject *named) {
     if (PyTuple_Size(positional) > 0 || (named && PyDict_Size(named) > 0)) {
-        PyErr_SetString(PyExc_TypeError, "Event() takes no arguments");
+        PyErr_SetString(PyExc_TypeError,
+                        "Event: takes no arguments; Event().record(stream) names the stream");
         return NULL;
     }
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -73,7 +74,7 @@ static gk_status make_event(event_object *self, gk_call *call) {
 static PyObject *event_record(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
                               PyObject *keywords) {
     static const char *const names[] = {"stream", NULL};
-    static const gk_signature signature = {"record", names, 0, 1};
+    static const gk_signature signature = {"Event.record", names, 0, 1};
     event_object *self = (event_object *)object;
     gk_call call;
     gk_status status;
@@ -100,7 +101,8 @@ static PyObject *seconds_between(event_object *from, event_object *to, const cha
     gk_status status;
     double seconds = 0.0;
     if (!from->event || !to->event) {
-        PyErr_Format(PyExc_ValueError, "%s: an event that was never recorded has no time",
+        PyErr_Format(PyExc_ValueError,
+                     "%s: an event that was never recorded has no time; call record() first",
                      operation);
         return NULL;
     }
@@ -119,7 +121,13 @@ static PyObject *seconds_between(event_object *from, event_object *to, const cha
     return status == GK_OK ? PyFloat_FromDouble(seconds) : gk_raise(to->state, &call.error);
 }
 
-static PyObject *event_seconds_since(PyObject *object, PyObject *earlier) {
+static PyObject *event_seconds_since(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
+                                     PyObject *keywords) {
+    static const char *const names[] = {"earlier", NULL};
+    static const gk_signature signature = {"Event.seconds_since", names, 1, 1};
+    PyObject *earlier;
+    if (gk_parse(&signature, arguments, count, keywords, &earlier) < 0)
+        return NULL;
     if (Py_TYPE(earlier) != Py_TYPE(object)) {
         PyErr_Format(PyExc_TypeError, "Event.seconds_since: earlier has to be an Event, not %S",
                      (PyObject *)Py_TYPE(earlier));
@@ -128,9 +136,13 @@ static PyObject *event_seconds_since(PyObject *object, PyObject *earlier) {
     return seconds_between((event_object *)earlier, (event_object *)object, "Event.seconds_since");
 }
 
-static PyObject *event_synchronize(PyObject *object, PyObject *unused) {
-    (void)unused;
+static PyObject *event_synchronize(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
+                                   PyObject *keywords) {
+    static const char *const names[] = {NULL};
+    static const gk_signature signature = {"Event.synchronize", names, 0, 0};
     event_object *self = (event_object *)object;
+    if (gk_parse(&signature, arguments, count, keywords, NULL) < 0)
+        return NULL;
     PyObject *zero = seconds_between(self, self, "Event.synchronize");
     if (!zero)
         return NULL;
@@ -138,15 +150,17 @@ static PyObject *event_synchronize(PyObject *object, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+#define GK_METHOD(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
+
 static PyMethodDef methods[] = {
-    {"record", (PyCFunction)(void (*)(void))event_record, METH_FASTCALL | METH_KEYWORDS,
+    {"record", GK_METHOD(event_record),
      "record($self, stream=None)\n--\n\n"
      "Mark this moment in a stream's work (None: the legacy default stream, which every library\n"
      "on the device shares). Does not wait."},
-    {"synchronize", event_synchronize, METH_NOARGS,
+    {"synchronize", GK_METHOD(event_synchronize),
      "synchronize($self)\n--\n\nWait until the device has reached the event."},
-    {"seconds_since", event_seconds_since, METH_O,
-     "seconds_since($self, earlier)\n--\n\n"
+    {"seconds_since", GK_METHOD(event_seconds_since),
+     "seconds_since($self, earlier, /)\n--\n\n"
      "Seconds of the device's clock from `earlier` to this event; waits for this one. On the\n"
      "simulator it is the CPU's clock. Raises ValueError where one was never recorded."},
     {NULL, NULL, 0, NULL},

@@ -58,12 +58,9 @@ static PyObject *empty(PyObject *module, gk_arguments arguments, Py_ssize_t coun
     PyObject *values[3];
     if (gk_parse(&signature, arguments, count, keywords, values) < 0)
         return NULL;
-    if (!values[0]) {
-        PyErr_SetString(PyExc_TypeError, "empty() needs its argument 'shape'");
-        return NULL;
-    }
     bool typed = values[1] && !Py_IsNone(values[1]);
-    if (gk_shape_from_object("empty", values[0], &like) < 0 ||
+    if ((!values[0] && gk_refuse_missing(&signature, 0) < 0) ||
+        gk_shape_from_object("empty", values[0], &like) < 0 ||
         (typed && gk_dtype_from_object(state, "empty", values[1], &like.dtype) < 0) ||
         gk_begin(state, &call, "empty") < 0 || gk_take_stream(state, &call, values[2]) < 0)
         return NULL;
@@ -100,10 +97,13 @@ static PyObject *synchronize(PyObject *module, gk_arguments arguments, Py_ssize_
     Py_RETURN_NONE;
 }
 
-static PyObject *release_memory(PyObject *module, PyObject *unused) {
-    (void)unused;
+static PyObject *release_memory(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                                PyObject *keywords) {
+    static const char *const names[] = {NULL};
+    static const gk_signature signature = {"release_memory", names, 0, 0};
     gk_call call;
-    if (gk_begin(state_of(module), &call, "release_memory") < 0)
+    if (gk_parse(&signature, arguments, count, keywords, NULL) < 0 ||
+        gk_begin(state_of(module), &call, "release_memory") < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     gk_device_trim(call.device);
@@ -195,6 +195,14 @@ static PyObject *fail_call(PyObject *module, PyObject *number) {
     if (left == -1 && PyErr_Occurred())
         return NULL;
     return PyBool_FromLong(gk_engine_plant_fault(state_of(module)->engine, left));
+}
+
+static PyObject *device_count(PyObject *module, PyObject *unused) {
+    gk_call call;
+    (void)unused;
+    if (gk_begin(state_of(module), &call, "device_count") < 0)
+        return NULL;
+    return PyLong_FromLong(gk_device_count(call.device));
 }
 
 static PyObject *choose_device(PyObject *module, PyObject *ordinal) {
@@ -322,7 +330,7 @@ static PyMethodDef methods[] = {
      "synchronize($module, stream=None)\n--\n\n"
      "Wait until the device has done all its work, or that of one stream.\n"
      "Raises DeviceLostError if a kernel has faulted meanwhile."},
-    {"release_memory", release_memory, METH_NOARGS,
+    {"release_memory", GK_FAST(release_memory),
      "release_memory($module)\n--\n\n"
      "Give the memory that is kept for later calls back to the system: device memory that no\n"
      "array uses, once the device is done with it, pinned host memory that no result lives in,\n"
@@ -352,6 +360,8 @@ static PyMethodDef methods[] = {
      "fail_call($module, number, /)\n--\n\n"
      "Plant a fault for tests: the number-th device call or host allocation from now fails; 0\n"
      "disarms. Returns whether the fault planted before has come to pass."},
+    {"device_count", device_count, METH_NOARGS,
+     "device_count($module)\n--\n\nHow many devices there are to choose from."},
     {"choose_device", choose_device, METH_O,
      "choose_device($module, ordinal, /)\n--\n\n"
      "Run the calls of this thread on another device; returns the one until now."},

@@ -139,7 +139,7 @@ PyObject *gk_report_build(void) {
         Py_XDECREF(ptx);
         return NULL;
     }
-    return Py_BuildValue("{s:N,s:N,s:N,s:s,s:s,s:N}", "architectures", architectures,
-                         "machine_code", machine_code, "ptx", ptx, "nvcc", GK_NVCC_VERSION,
-                         "compiler", "gcc " __VERSION__, "families", families);
+    return Py_BuildValue("{s:s,s:N,s:N,s:N,s:s,s:s,s:N}", "version", GK_VERSION, "architectures",
+                         architectures, "machine_code", machine_code, "ptx", ptx, "nvcc",
+                         GK_NVCC_VERSION, "compiler", "gcc " __VERSION__, "families", families);
 }

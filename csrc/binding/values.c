@@ -1,5 +1,6 @@
 #include "binding/values.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static int name_index(const gk_signature *signature, PyObject *name) {
@@ -12,38 +13,70 @@ static int name_index(const gk_signature *signature, PyObject *name) {
     return -1;
 }
 
+/* add(a, b, /, out, *, variant, stream) */
+typedef struct usage {
+    char text[256];
+} usage;
+
+static usage usage_of(const gk_signature *signature) {
+    usage it;
+    size_t size = sizeof it.text,
+           used = (size_t)snprintf(it.text, size, "%s(", signature->function);
+    for (int i = 0; signature->names[i] && used < size; i++) {
+        const char *mark = i > 0 && i == signature->required ? "/, " : "";
+        const char *star = i == signature->positional ? "*, " : "";
+        used += (size_t)snprintf(it.text + used, size - used, "%s%s%s%s", i ? ", " : "", mark, star,
+                                 signature->names[i]);
+    }
+    bool ends = signature->required > 0 && !signature->names[signature->required];
+    if (used < size)
+        (void)snprintf(it.text + used, size - used, ends ? ", /)" : ")");
+    return it;
+}
+
+int gk_refuse_missing(const gk_signature *signature, Py_ssize_t index) {
+    PyErr_Format(PyExc_TypeError, "%s: needs its argument '%s'; it is called as %s",
+                 signature->function, signature->names[index], usage_of(signature).text);
+    return -1;
+}
+
+static int refuse_keyword(const gk_signature *signature, PyObject *name, int index) {
+    PyErr_Format(PyExc_TypeError,
+                 index < 0 ? "%s: has no argument '%U'; it is called as %s"
+                           : "%s: takes its argument '%U' by position only; it is called as %s",
+                 signature->function, name, usage_of(signature).text);
+    return -1;
+}
+
+static int refuse_count(const gk_signature *signature, Py_ssize_t count) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s: takes at most %d positional arguments and was given %zd; it is called as %s",
+                 signature->function, signature->positional, count, usage_of(signature).text);
+    return -1;
+}
+
 int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize_t count,
              PyObject *keywords, PyObject **values) {
     for (int i = 0; signature->names[i]; i++)
         values[i] = NULL;
-    if (count > signature->positional) {
-        PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments, %zd were given",
-                     signature->function, signature->positional, count);
-        return -1;
-    }
+    if (count > signature->positional)
+        return refuse_count(signature, count);
     for (Py_ssize_t i = 0; i < count; i++)
         values[i] = arguments[i];
     Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
     for (Py_ssize_t i = 0; i < named; i++) {
         PyObject *name = PyTuple_GetItem(keywords, i);
         int index = name_index(signature, name);
-        if (index < signature->required) {
-            PyErr_Format(PyExc_TypeError, "%s() has no keyword argument '%U'", signature->function,
-                         name);
-            return -1;
-        }
+        if (index < signature->required)
+            return refuse_keyword(signature, name, index);
         if (values[index]) {
-            PyErr_Format(PyExc_TypeError, "%s() got '%U' twice", signature->function, name);
+            PyErr_Format(PyExc_TypeError, "%s: '%U' is given twice, by position and by name",
+                         signature->function, name);
             return -1;
         }
         values[index] = arguments[count + i];
     }
-    if (count < signature->required) {
-        PyErr_Format(PyExc_TypeError, "%s() needs its argument '%s'", signature->function,
-                     signature->names[count]);
-        return -1;
-    }
-    return 0;
+    return count < signature->required ? gk_refuse_missing(signature, count) : 0;
 }
 
 int gk_name_failure(const char *operation) {

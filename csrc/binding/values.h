@@ -20,6 +20,9 @@ typedef struct gk_signature {
 int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize_t count,
              PyObject *keywords, PyObject **values);
 
+/* Raise that the argument at `index` is missing; always returns -1. */
+int gk_refuse_missing(const gk_signature *signature, Py_ssize_t index);
+
 /* Put the operation's name before what NumPy or Python raised, in the built-in exception that it is
    a kind of; always returns -1. */
 int gk_name_failure(const char *operation);

@@ -96,8 +96,8 @@ static gk_list dtype_names(gk_op op) {
 
 static gk_status no_such_dtype(gk_op op, gk_dtype dtype, gk_error *error) {
     return gk_fail(error, GK_TYPE_ERROR,
-                   "%s: no kernel for %s; there are kernels for %s; convert with .astype(...)",
-                   gk_op_name(op), gk_dtype_name(dtype), dtype_names(op).text);
+                   "no kernel for %s; there are kernels for %s; convert with .astype(...)",
+                   gk_dtype_name(dtype), dtype_names(op).text);
 }
 
 /* rows by name --------------------------------------------------------------------------------- */
@@ -122,18 +122,17 @@ static const gk_row *find_named(gk_op op, const char *variant, gk_dtype dtype,
 }
 
 static gk_status no_such_variant(gk_op op, const char *variant, gk_dtype dtype, gk_error *error) {
-    const char *name = gk_op_name(op);
     bool known = false;
     for (int i = 0; i < ROWS; i++)
         known |= table[i].op == op && strcmp(table[i].variant, variant) == 0;
     if (!known)
-        return gk_fail(error, GK_VALUE_ERROR, "%s: unknown variant '%s'; there are %s", name,
-                       variant, variant_names(op, NULL).text);
+        return gk_fail(error, GK_VALUE_ERROR, "unknown variant '%s'; there are %s", variant,
+                       variant_names(op, NULL).text);
     gk_list names = variant_names(op, &dtype);
     if (!names.items)
         return no_such_dtype(op, dtype, error);
-    return gk_fail(error, GK_VALUE_ERROR, "%s: variant '%s' is not for %s; for %s there are %s",
-                   name, variant, gk_dtype_name(dtype), gk_dtype_name(dtype), names.text);
+    return gk_fail(error, GK_VALUE_ERROR, "variant '%s' is not for %s; for %s there are %s",
+                   variant, gk_dtype_name(dtype), gk_dtype_name(dtype), names.text);
 }
 
 gk_status gk_row_named(gk_op op, const char *variant, gk_dtype dtype, gk_backend *backend,
@@ -149,7 +148,7 @@ gk_status gk_row_named(gk_op op, const char *variant, gk_dtype dtype, gk_backend
         return GK_OK;
     }
     error->status = GK_VALUE_ERROR;
-    return gk_fail_in(error, "%s: variant '%s' does not run here: ", gk_op_name(op), variant);
+    return gk_fail_in(error, "variant '%s' does not run here: ", variant);
 }
 
 /* rows by what they are to do ------------------------------------------------------------------ */
@@ -219,10 +218,9 @@ static gk_status nothing_runs(const gk_wish *wish, gk_error *error) {
         return no_such_dtype(wish->op, wish->dtype, error);
     if (error->status == GK_OK)
         return gk_fail(error, GK_VALUE_ERROR,
-                       "%s: no variant for %s takes pointers of such an alignment",
-                       gk_op_name(wish->op), gk_dtype_name(wish->dtype));
-    return gk_fail_in(error, "%s: no variant for %s runs here: ", gk_op_name(wish->op),
-                      gk_dtype_name(wish->dtype));
+                       "no variant for %s takes pointers of such an alignment",
+                       gk_dtype_name(wish->dtype));
+    return gk_fail_in(error, "no variant for %s runs here: ", gk_dtype_name(wish->dtype));
 }
 
 gk_status gk_row_chosen(const gk_wish *wish, gk_backend *backend, const gk_row **row,

@@ -10,8 +10,7 @@ double gk_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Put "add: " before a sentence of the layers below, which do not know for whom they work. */
-static gk_status blame(gk_call *call, gk_status status) {
+gk_status gk_call_blame(gk_call *call, gk_status status) {
     if (status == GK_OK)
         return GK_OK;
     size_t length = strlen(call->operation);
@@ -27,8 +26,8 @@ gk_status gk_call_begin(gk_call *call, gk_engine *engine, int ordinal, const cha
     call->strict = atomic_load(&engine->strict) > 0;
     call->error.status = GK_OK;
     call->error.text[0] = '\0';
-    return blame(call,
-                 gk_engine_device(engine, ordinal, &call->device, &call->backend, &call->error));
+    return gk_call_blame(
+        call, gk_engine_device(engine, ordinal, &call->device, &call->backend, &call->error));
 }
 
 gk_status gk_call_on(gk_call *call, gk_stream stream) {
@@ -42,7 +41,7 @@ gk_status gk_call_on(gk_call *call, gk_stream stream) {
         status = gk_fail(&call->error, GK_VALUE_ERROR,
                          "profile() and strict() wait for the device, and a stream that is being "
                          "captured in a CUDA graph cannot be waited for");
-    return blame(call, status);
+    return gk_call_blame(call, status);
 }
 
 static bool is_elsewhere(const gk_call *call, const gk_array *array) {
@@ -55,7 +54,7 @@ gk_status gk_call_wait(gk_call *call, const gk_array *array) {
     if (!is_elsewhere(call, array) || array->producer == call->waited)
         return GK_OK;
     call->waited = array->producer;
-    return blame(call, backend->wait(backend, call->stream, array->producer, &call->error));
+    return gk_call_blame(call, backend->wait(backend, call->stream, array->producer, &call->error));
 }
 
 gk_status gk_call_rejoin(gk_call *call, const gk_array *array) {
@@ -69,7 +68,7 @@ gk_status gk_call_rejoin(gk_call *call, const gk_array *array) {
         status = backend->captured(backend, array->producer, &together, &call->error);
     if (status == GK_OK && together)
         status = backend->wait(backend, array->producer, call->stream, &call->error);
-    return blame(call, status);
+    return gk_call_blame(call, status);
 }
 
 void gk_call_end(gk_call *call) {
@@ -95,7 +94,7 @@ static gk_status phase_end(gk_call *call, gk_status status, double start, double
         status = call->backend->synchronize(call->backend, call->stream, &call->error);
         *phase += gk_seconds() - start;
     }
-    return blame(call, status);
+    return gk_call_blame(call, status);
 }
 
 #define GK_PHASE(call, name) ((call)->phases ? &(call)->phases->name : NULL)
@@ -106,7 +105,7 @@ static gk_status allocate(gk_call *call, gk_allocator from, size_t bytes, void *
     double start = phase_start(call);
     gk_status status = from(call->backend, bytes, call->stream, device, &call->error);
     if (status != GK_OK || !call->phases)
-        return blame(call, status);
+        return gk_call_blame(call, status);
     status = phase_end(call, status, start, GK_PHASE(call, allocate));
     if (status != GK_OK)
         call->backend->release(call->backend, *device, call->stream);
@@ -121,8 +120,8 @@ gk_status gk_call_allocate(gk_call *call, size_t bytes, void **device) {
 
 gk_status gk_call_temporary(gk_call *call, size_t bytes, void **device) {
     if (call->temporary_count == GK_MAX_TEMPORARIES)
-        return blame(call, gk_fail(&call->error, GK_VALUE_ERROR, "more than %d temporaries",
-                                   GK_MAX_TEMPORARIES));
+        return gk_call_blame(call, gk_fail(&call->error, GK_VALUE_ERROR, "more than %d temporaries",
+                                           GK_MAX_TEMPORARIES));
     gk_status status = allocate(call, call->backend->allocate, bytes, device);
     if (status == GK_OK)
         call->temporaries[call->temporary_count++] = *device;
@@ -131,11 +130,11 @@ gk_status gk_call_temporary(gk_call *call, size_t bytes, void **device) {
 
 /* A graph would copy what the host memory holds when it is launched, if it is there then. */
 gk_status gk_call_refuse_host(gk_call *call) {
-    return blame(call,
-                 gk_fail(&call->error, GK_VALUE_ERROR,
-                         "host memory takes part in the call, and its stream is being captured "
-                         "in a CUDA graph; bring every array to the device before, with "
-                         "gpukern.to_device, and back after it"));
+    return gk_call_blame(
+        call, gk_fail(&call->error, GK_VALUE_ERROR,
+                      "host memory takes part in the call, and its stream is being captured "
+                      "in a CUDA graph; bring every array to the device before, with "
+                      "gpukern.to_device, and back after it"));
 }
 
 gk_status gk_call_copy_in(gk_call *call, void *device, const void *host, size_t bytes) {
@@ -164,7 +163,7 @@ gk_status gk_call_copy_out(gk_call *call, void *host, const void *device, size_t
         call->phases->bytes_out += bytes;
         call->phases->device_to_host += gk_seconds() - start;
     }
-    return blame(call, status);
+    return gk_call_blame(call, status);
 }
 
 gk_status gk_call_copy_within(gk_call *call, void *to, const void *from, size_t bytes) {
@@ -187,7 +186,7 @@ gk_status gk_call_zero(gk_call *call, void *device, size_t bytes) {
 
 gk_status gk_call_counters(gk_call *call, unsigned **counters) {
     gk_backend *backend = call->backend;
-    return blame(call, backend->counters(backend, call->stream, counters, &call->error));
+    return gk_call_blame(call, backend->counters(backend, call->stream, counters, &call->error));
 }
 
 /* Work of a kernel or a library: timed by events on the device, and waited for under strict(). */
@@ -221,7 +220,7 @@ static gk_status perform(gk_call *call, const gk_row *row, gk_work work, const v
         if (status != GK_OK)
             gk_fail_in(&call->error, "in %s: ", row->symbol ? row->symbol : row->variant);
     }
-    return blame(call, status);
+    return gk_call_blame(call, status);
 }
 
 static gk_status launch_work(gk_call *call, const void *what) {
@@ -236,9 +235,9 @@ gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void *
     if (blocks == 0)
         return GK_OK;
     if (blocks > INT32_MAX)
-        return blame(call, gk_fail(&call->error, GK_VALUE_ERROR,
-                                   "%zu blocks of %s are more than a grid takes (%d)", blocks,
-                                   row->symbol, INT32_MAX));
+        return gk_call_blame(call, gk_fail(&call->error, GK_VALUE_ERROR,
+                                           "%zu blocks of %s are more than a grid takes (%d)",
+                                           blocks, row->symbol, INT32_MAX));
     gk_launch launch = {.row = row,
                         .grid = {(unsigned)blocks, 1, 1},
                         .block = {(unsigned)row->threads, 1, 1},
@@ -257,7 +256,7 @@ gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem
     if (status == GK_OK)
         status = gk_call_zero(call, prepared.workspace, room.zeroed);
     if (status == GK_OK)
-        status = blame(call, row->prepare(call->backend, &prepared, &call->error));
+        status = gk_call_blame(call, row->prepare(call->backend, &prepared, &call->error));
     if (status != GK_OK)
         return status;
     return gk_call_launch(call, row, prepared.blocks, prepared.arguments);
@@ -275,5 +274,5 @@ gk_status gk_call_choose(gk_call *call, gk_op op, gk_dtype dtype, uintptr_t addr
     gk_status status = gk_row_chosen(&wish, call->backend, row, &call->error);
     if (status == GK_OK)
         call->ran = *row;
-    return blame(call, status);
+    return gk_call_blame(call, status);
 }

@@ -50,6 +50,9 @@ void gk_call_end(gk_call *call); /* releases the temporaries */
    not known to the whole. */
 gk_call gk_call_part(const gk_call *whole, gk_stream stream);
 
+/* Put "add: " before a sentence of the layers below, which do not know for whom they work. */
+gk_status gk_call_blame(gk_call *call, gk_status status);
+
 /* Run the call on that stream from here on; after `phases` is set. */
 gk_status gk_call_on(gk_call *call, gk_stream stream);
 

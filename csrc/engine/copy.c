@@ -82,7 +82,7 @@ static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, int64_t size
                           .limit = wanted};
     gk_status status = gk_row_chosen(&wish, call->backend, &cut.row, &call->error);
     if (status != GK_OK)
-        return gk_fail_in(&call->error, "%s: ", call->operation);
+        return gk_call_blame(call, status);
     cut.tiles = (gk_tiles){.rows = (uint64_t)nest->shape[last],
                            .columns = (uint64_t)nest->shape[axis],
                            .from_row = nest->stride[FROM][last],
@@ -147,7 +147,9 @@ static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const
     gk_status status = gk_row_chosen(&wish, call->backend, &row, &call->error);
     if (status == GK_OK && ran)
         *ran = row;
-    return status == GK_OK ? gk_nest_run(call, nest, launch_copy, (void *)(uintptr_t)row) : status;
+    if (status != GK_OK)
+        return gk_call_blame(call, status);
+    return gk_nest_run(call, nest, launch_copy, (void *)(uintptr_t)row);
 }
 
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */

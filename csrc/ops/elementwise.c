@@ -148,7 +148,7 @@ static gk_status choose_strided(gk_call *call, const work *ready, const gk_nest 
     gk_status status = gk_row_chosen(&wish, call->backend, row, &call->error);
     if (status == GK_OK)
         call->ran = *row;
-    return status;
+    return gk_call_blame(call, status);
 }
 
 typedef struct strided_launch {

@@ -16,27 +16,29 @@ static gk_gemm product_sizes(const gk_array *a, const gk_array *b) {
 
 static gk_status infer_matmul(const gk_operation *operation, gk_call *call,
                               const gk_array *operands, gk_array *result) {
-    (void)operation;
     const gk_array *a = &operands[0], *b = &operands[1];
     for (int i = 0; i < 2; i++) {
         if (operands[i].ndim == 0)
             return gk_fail(&call->error, GK_VALUE_ERROR,
                            "matmul: Input operand %d does not have enough dimensions (has 0, "
-                           "gufunc core with signature (n?,k),(k,m?)->(n?,m?) requires 1)",
-                           i);
+                           "gufunc core with signature (n?,k),(k,m?)->(n?,m?) requires 1): %s is "
+                           "0-d; multiply takes numbers",
+                           i, operation->operands[i]);
         if (operands[i].ndim > 2)
             return gk_fail(&call->error, GK_VALUE_ERROR,
-                           "matmul: operand %d has shape %s; 1-D and 2-D arrays are supported, "
-                           "stacks of matrices are not",
-                           i, gk_shape_text(&operands[i]).text);
+                           "matmul: %s has shape %s; it takes 1-D and 2-D arrays, and no stacks of "
+                           "matrices",
+                           operation->operands[i], gk_shape_text(&operands[i]).text);
     }
     int64_t inner = b->shape[0];
     gk_gemm sizes = product_sizes(a, b);
     if (inner != sizes.k)
-        return gk_fail(&call->error, GK_VALUE_ERROR,
-                       "matmul: Input operand 1 has a mismatch in its core dimension 0, with "
-                       "gufunc signature (n?,k),(k,m?)->(n?,m?) (size %lld is different from %lld)",
-                       (long long)inner, (long long)sizes.k);
+        return gk_fail(
+            &call->error, GK_VALUE_ERROR,
+            "matmul: Input operand 1 has a mismatch in its core dimension 0, with "
+            "gufunc signature (n?,k),(k,m?)->(n?,m?) (size %lld is different from %lld): "
+            "a has shape %s and b has shape %s",
+            (long long)inner, (long long)sizes.k, gk_shape_text(a).text, gk_shape_text(b).text);
     result->dtype = a->dtype;
     if (a->ndim == 2)
         result->shape[result->ndim++] = sizes.m;

@@ -41,10 +41,10 @@ gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const
         if (status != GK_OK && strcmp(operation->name, gk_op_name(operation->op)) != 0)
             gk_fail_in(&call->error, "%s, by the kernels of ", operation->name);
         call->ran = call->wanted; /* unless a pointer turns out not to be aligned for it */
-        return status;
+        return gk_call_blame(call, status);
     }
     const gk_wish wish = gk_operation_wish(operation, operands[0].dtype);
-    return gk_row_chosen(&wish, call->backend, &call->ran, &call->error);
+    return gk_call_blame(call, gk_row_chosen(&wish, call->backend, &call->ran, &call->error));
 }
 
 /* A number of the host's that its kernel takes by value. */

@@ -107,7 +107,7 @@ static gk_status check_variant(const gk_operation *operation, gk_call *call, con
                        "%s: variant '%s' adds up all elements of an array, in its own dtype; leave "
                        "out variant for another axis or dtype",
                        call->operation, call->variant);
-    return status;
+    return gk_call_blame(call, status);
 }
 
 static gk_status infer_reduction(const gk_operation *operation, gk_call *call,
@@ -165,14 +165,14 @@ static gk_status choose(reduction *made, const gk_array *a, gk_dtype result) {
         return gk_call_choose(call, op, a->dtype, 0, &made->row);
     const gk_wish wish = {.op = op, .dtype = a->dtype};
     if (!call->variant)
-        return gk_row_chosen(&wish, call->backend, &made->row, &call->error);
+        return gk_call_blame(call, gk_row_chosen(&wish, call->backend, &made->row, &call->error));
     gk_status status =
         gk_row_named(op, call->variant, a->dtype, call->backend, &made->row, &call->error);
     if (status != GK_OK && wide)
         return gk_fail(&call->error, status,
                        "%s: variant '%s' does not add up in float64; leave out variant or dtype",
                        call->operation, call->variant);
-    return status;
+    return gk_call_blame(call, status);
 }
 
 /* Counters for blocks to arrive at: the stream's, or memory that has to be zeroed for the launch.
@@ -261,7 +261,8 @@ static gk_status begin_ladder(gk_call *call, const gk_row *row, size_t count, la
     *made = (ladder){.call = call, .row = row};
     made->partial_count = row->accumulates ? 1 : gk_blocks(count, row->tile_columns);
     const gk_wish last = {.op = GK_OP_sum_finish, .dtype = row->dtype};
-    gk_status status = gk_row_chosen(&last, call->backend, &made->finish, &call->error);
+    gk_status status =
+        gk_call_blame(call, gk_row_chosen(&last, call->backend, &made->finish, &call->error));
     size_t bytes = made->partial_count * sizeof *made->partials;
     if (status == GK_OK)
         status = gk_call_temporary(call, bytes, &partials);

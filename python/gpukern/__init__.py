@@ -11,8 +11,15 @@ run on a CPU simulator, and one ``SimulatorWarning`` says so.
 
 from typing import TYPE_CHECKING, Any
 
-from gpukern import _core
-from gpukern._core import *  # noqa: F403 (what _core.__all__ lists: the operations, say)
+try:
+    from gpukern import _core
+    from gpukern._core import *  # noqa: F403 (what _core.__all__ lists: the operations, say)
+except (ImportError, RuntimeError) as error:
+    from gpukern.machine import install
+
+    # The command runs on: its doctor says what is broken.
+    if not install.is_command():
+        raise ImportError(install.sentence(error)) from error
 
 if TYPE_CHECKING:
     from gpukern.bench.comparison import Comparison as Comparison
@@ -58,7 +65,8 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
-__all__ += _core.__all__
+if "_core" in globals():
+    __all__ += _core.__all__
 
 # Imported when first used, so that `import gpukern` stays a few milliseconds. The files beside this
 # one are what users import; `bench` holds the comparison, `machine` what is here and what is wrong

@@ -7,6 +7,7 @@ from typing import Any
 import numpy.typing as npt
 
 from gpukern import _core
+from gpukern.text.calls import blamed_on, called_as
 
 # Steps that other operations are made of; nobody calls them by name.
 _INTERNAL = ("copy", "convert", "_finish", "_wide", "_short", "_columns")
@@ -73,10 +74,10 @@ def dtype_name(dtype: npt.DTypeLike) -> str:
 
     try:
         name = np.dtype(dtype).name
-    except TypeError:
-        name = str(dtype)
+    except (TypeError, ValueError):
+        name = ""
     if name not in DTYPES:
-        raise ValueError(f"unknown dtype {name!r}; there are {', '.join(DTYPES)}")
+        raise ValueError(f"unknown dtype {dtype!r}; there are {', '.join(DTYPES)}")
     return name
 
 
@@ -96,6 +97,7 @@ def _expanded(rows: Iterable[dict[str, Any]]) -> Iterable[Variant]:
             )
 
 
+@called_as("variants")
 def variants(op: str | None = None, dtype: npt.DTypeLike | None = None) -> Variants:
     """The kernel variants of ``op`` for ``dtype``; of everything where one is left out.
 
@@ -106,9 +108,10 @@ def variants(op: str | None = None, dtype: npt.DTypeLike | None = None) -> Varia
     op = None if op is None else _BY_OTHERS.get(op, op)
     found = Variants(_expanded(_core.rows()))
     known = list(dict.fromkeys(variant.op for variant in found))
-    if op is not None and op not in known:
-        raise ValueError(f"unknown operation {op!r}; there are {', '.join(known)}")
-    name = None if dtype is None else dtype_name(dtype)
+    with blamed_on("variants"):
+        if op is not None and not (isinstance(op, str) and op in known):
+            raise ValueError(f"unknown operation {op!r}; there are {', '.join(known)}")
+        name = None if dtype is None else dtype_name(dtype)
     return Variants(
         variant for variant in found if op in (None, variant.op) and name in (None, variant.dtype)
     )

@@ -1,7 +1,7 @@
 """The command line: ``gpukern info``, ``doctor``, ``compare`` and ``bench``."""
 
+import os
 import re
-import secrets
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,16 +23,27 @@ _INTERRUPTED = 130
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gpukern", prog_name="gpukern")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context, /) -> None:
     """CUDA kernels under NumPy arrays: what is here, what is broken, what is fast."""
+    from gpukern.machine.install import find_fault
+
+    fault = find_fault() if context.invoked_subcommand in ("compare", "bench") else None
+    if fault:
+        raise click.UsageError(f"{fault.subject} {fault.text}; {fault.cure}")
 
 
 @main.command()
 def info() -> None:
     """Show the devices, the driver, the libraries that are found and where, and versions."""
-    from gpukern.bench.contenders.registry import missing
     from gpukern.machine.information import renderables
+    from gpukern.machine.install import find_fault
     from gpukern.text.render import print_all
+
+    if find_fault():
+        print_all(renderables())
+        return
+    from gpukern.bench.contenders.registry import missing
 
     with _quiet_simulator():
         print_all(renderables(missing()))
@@ -88,8 +99,18 @@ class _Outputs:
     against: str | None = None
 
 
-def _file(**more: Any) -> click.Path:
-    return click.Path(dir_okay=False, **more)
+class _File(click.Path):
+    """A file; one to be written needs a folder that is there, before anything is measured."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(dir_okay=False, **more)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        path = super().convert(value, param, ctx)
+        folder = Path(str(path)).resolve().parent
+        if self.writable and not (folder.is_dir() and os.access(folder, os.W_OK)):
+            self.fail(f"{value}: {folder} is no folder that can be written in", param, ctx)
+        return path
 
 
 def _result_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -101,14 +122,14 @@ def _result_options(function: Callable[..., None]) -> Callable[..., None]:
             "--simulated", is_flag=True, help="Show the simulator's times, marked as such."
         ),
         click.option(
-            "--json", type=_file(writable=True), metavar="FILE", help="Write all figures."
+            "--json", type=_File(writable=True), metavar="FILE", help="Write all figures."
         ),
-        click.option("--markdown", type=_file(writable=True), metavar="FILE", help="Write tables."),
-        click.option("--plot", type=_file(writable=True), metavar="FILE", help="Write pictures."),
-        click.option("--save", type=_file(writable=True), metavar="FILE", help="For --against."),
+        click.option("--markdown", type=_File(writable=True), metavar="FILE", help="Write tables."),
+        click.option("--plot", type=_File(writable=True), metavar="FILE", help="Write pictures."),
+        click.option("--save", type=_File(writable=True), metavar="FILE", help="For --against."),
         click.option(
             "--against",
-            type=_file(exists=True),
+            type=_File(exists=True),
             metavar="FILE",
             help="Report what has changed since a run that was saved.",
         ),
@@ -174,7 +195,7 @@ def compare(
 @click.argument("name", metavar="NAME")
 @click.option(
     "--into",
-    type=_file(exists=True, writable=True),
+    type=_File(exists=True, writable=True),
     metavar="FILE",
     help="Put the tables between the marks <!-- measured: begin --> and end of a Markdown file.",
 )
@@ -191,15 +212,13 @@ def bench(context: click.Context, /, name: str, **options: Any) -> None:
 def _case_list(name: str) -> "CaseList":
     from gpukern.bench.cases import lists
 
-    try:
+    with _one_sentence():
         return lists.read(name)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
 
 
 def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str, Any]) -> None:
     """Measure the cases into one comparison, show it, and set the exit status."""
-    from gpukern.bench.comparison import Comparison
+    from gpukern.bench.comparison import Comparison, chosen_seed
     from gpukern.bench.filling import fill
     from gpukern.machine.conditions import describe_machine
 
@@ -207,12 +226,14 @@ def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str,
     baseline = options.pop("baseline", None)
     outputs = _Outputs(**options)
     with _quiet_simulator():
-        earlier = _earlier(outputs.against)
-        steps = [_step(case, rounds, simulated) for case in cases]
+        with _one_sentence():
+            earlier = _earlier(outputs.against)
+            steps = [_step(case, rounds, simulated, baseline) for case in cases]
+            machine = describe_machine()
         modes, protocols = ({case.get(key) for case in cases} for key in ("mode", "protocol"))
         result = Comparison(
-            secrets.randbelow(2**32) if seed is None else seed,
-            describe_machine(),
+            chosen_seed(seed),
+            machine,
             mode=(modes.pop() or "both") if len(modes) == 1 else "both",
             protocol=(protocols.pop() or "default") if len(protocols) == 1 else "default",
             baseline=baseline,
@@ -229,18 +250,16 @@ def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str,
     context.exit(1 if result.wrong else 0)
 
 
-def _step(case: dict[str, Any], rounds: int | None, simulated: bool) -> Any:
-    from gpukern.bench.comparison import prepare
+def _step(case: dict[str, Any], rounds: int | None, simulated: bool, baseline: str | None) -> Any:
+    from gpukern.bench.comparison import check_baseline, prepare
     from gpukern.bench.model.settings import make_settings
 
     asked = dict(case)
     mode, protocol = asked.pop("mode", "both"), asked.pop("protocol", "default")
     names = ("op", "sizes", "dtype", "contenders")
-    try:
-        plan, entrants = prepare(*(asked.get(name) for name in names))
-        return plan, entrants, make_settings(mode, protocol, rounds, simulated)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    plan, entrants = prepare(*(asked.get(name) for name in names))
+    check_baseline(baseline, entrants)
+    return plan, entrants, make_settings(mode, protocol, rounds, simulated)
 
 
 def _earlier(path: str | None) -> "Comparison | None":
@@ -250,8 +269,19 @@ def _earlier(path: str | None) -> "Comparison | None":
         return None
     try:
         return Comparison.from_json(Path(path))
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise click.UsageError(f"--against {path}: {error}") from None
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """What is wrong with the command, or keeps it from beginning, as its error."""
+    from gpukern._core import CudaError
+
+    try:
+        yield
+    except (TypeError, ValueError, CudaError) as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _finish(result: "Comparison", outputs: _Outputs, earlier: "Comparison | None") -> None:

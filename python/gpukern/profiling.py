@@ -9,6 +9,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from gpukern import _core
+from gpukern.text.blocks import Block
+from gpukern.text.calls import called_as
 from gpukern.text.render import as_text
 from gpukern.text.units import bandwidth, seconds, size
 
@@ -147,8 +149,8 @@ def _call(fields: dict[str, Any]) -> Call:
 _taking = Lock()
 
 
-@contextmanager
-def profile() -> Iterator[Profile]:
+@called_as("profile")
+def profile() -> Block[Profile]:
     """Measure the calls made in a ``with`` block::
 
         with gpukern.profile() as p:
@@ -158,6 +160,11 @@ def profile() -> Iterator[Profile]:
     Each call synchronizes, so that its phases can be told apart. Raises RuntimeError when a profile
     is being taken already.
     """
+    return Block("profile()", _taken)
+
+
+@contextmanager
+def _taken() -> Iterator[Profile]:
     if not _taking.acquire(blocking=False):
         raise RuntimeError("profile: a profile is being taken already, and profiles do not nest")
     try:
@@ -179,6 +186,7 @@ class Timer:
     they are in ``wall``, ``cpu`` and ``device``, in seconds.
     """
 
+    @called_as("Timer")
     def __init__(self, name: str = "block", quiet: bool = False) -> None:
         self.name = name
         self.quiet = quiet
@@ -209,12 +217,17 @@ class Timer:
         )
 
 
-@contextmanager
-def strict() -> Iterator[None]:
+@called_as("strict")
+def strict() -> Block[None]:
     """Synchronize after each launch in a ``with`` block, so that a fault is its own call's error.
 
     Slower, since nothing overlaps. Blocks nest.
     """
+    return Block("strict()", _waiting)
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
     _core.strict(1)
     try:
         yield

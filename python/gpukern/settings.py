@@ -5,12 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from gpukern import _core
+from gpukern.text.blocks import Block
+from gpukern.text.calls import blamed_on, called_as, checked_count, checked_index
 
 _NAMES = ("pinned_memory", "device_memory", "mapped_call")
 
 
-@contextmanager
-def device(ordinal: int) -> Iterator[None]:
+@called_as("device")
+def device(ordinal: int) -> Block[None]:
     """Run the calls of a ``with`` block on another device of the machine::
 
         with gpukern.device(1):
@@ -19,15 +21,23 @@ def device(ordinal: int) -> Iterator[None]:
     It holds for the calling thread, and blocks nest. Devices are numbered as
     ``gpukern.device_info()`` lists them, from 0. It is for arrays of the host, and for what makes
     new arrays: an operation on arrays that are on a device runs there (``DeviceArray.device``), and
-    ``gpukern.to_device`` copies them to this one. Raises ValueError for a device that there is not.
+    ``gpukern.to_device`` copies them to this one. Without ``with`` nothing happens but a
+    RuntimeWarning. Raises TypeError for what is no whole number and ValueError for a device that
+    there is not, both at once.
     """
-    try:
-        before = _core.choose_device(ordinal)
-    except (ValueError, OverflowError):
+    with blamed_on("device"):
+        chosen = checked_index("ordinal", ordinal, "the number of a device")
+    if not 0 <= chosen < _core.device_count():
         names = [f"{each['ordinal']} ({each['name']})" for each in _core.devices()]
         raise ValueError(
-            f"device: there is no device {ordinal}; this machine has {', '.join(names)}"
-        ) from None
+            f"device: there is no device {chosen}; this machine has {', '.join(names)}"
+        )
+    return Block(f"device({chosen})", lambda: _on(chosen))
+
+
+@contextmanager
+def _on(ordinal: int) -> Iterator[None]:
+    before = _core.choose_device(ordinal)
     try:
         yield
     finally:
@@ -55,6 +65,7 @@ class Limits:
             _core.limit(name, count)
 
 
+@called_as("limits")
 def limits(
     pinned_memory: int | None = None,
     device_memory: int | None = None,
@@ -75,15 +86,11 @@ def limits(
     nothing.
     """
     given = dict(zip(_NAMES, (pinned_memory, device_memory, mapped_call), strict=True))
-    changes = {name: _checked(name, count) for name, count in given.items() if count is not None}
+    with blamed_on("limits"):
+        changes = {
+            name: checked_count(name, count, 0, "a number of bytes")
+            for name, count in given.items()
+            if count is not None
+        }
     before = {name: _core.limit(name, count) for name, count in changes.items()}
     return Limits(**{name: _core.limit(name) for name in _NAMES}, _before=before)
-
-
-def _checked(name: str, count: int) -> int:
-    if isinstance(count, bool) or not hasattr(count, "__index__"):
-        raise TypeError(f"limits: {name} is a number of bytes, not {count!r}")
-    whole = count.__index__()
-    if not 0 <= whole < 2**63:
-        raise ValueError(f"limits: {name} is a number of bytes from 0, not {count!r}")
-    return whole

@@ -110,8 +110,11 @@ int gk_take_dlpack(gk_state *state, gk_call *call, const char *name, PyObject *o
     gk_foreign_type type = type_of(state, object);
     *keeper = NULL;
     if (!type.exchange && !type.has_dlpack) {
-        PyErr_Format(PyExc_TypeError, "%s: %s has to be an array with __dlpack__, not %S",
-                     call->operation, name, (PyObject *)Py_TYPE(object));
+        PyErr_Format(
+            PyExc_TypeError,
+            "%s: %s has to be an array with __dlpack__, not %S; gpukern.to_device copies a "
+            "NumPy array",
+            call->operation, name, (PyObject *)Py_TYPE(object));
         return -1;
     }
     int failed = type.exchange ? gk_dlpack_borrow(call, name, type.exchange, object, array, keeper)

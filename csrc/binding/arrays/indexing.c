@@ -120,11 +120,21 @@ int gk_index_view(const gk_array *array, PyObject *key, gk_array *view) {
 
 /* reshape -------------------------------------------------------------------------------------- */
 
+/* Instead of what Python says of a thing that is no number. */
+static int refuse_lengths(PyObject *shape) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError))
+        return gk_name_failure("reshape");
+    PyErr_Format(PyExc_TypeError,
+                 "reshape: shape has to be lengths or one tuple of them, whole numbers, not %R",
+                 shape);
+    return -1;
+}
+
 static int read_lengths(PyObject *lengths, gk_array *shaped) {
     Py_ssize_t ndim = PyTuple_Size(lengths);
     if (ndim > GK_MAX_DIMENSIONS) {
-        PyErr_Format(PyExc_ValueError, "reshape: %zd dimensions, more than %d", ndim,
-                     GK_MAX_DIMENSIONS);
+        PyErr_Format(PyExc_ValueError, "reshape: shape has %zd dimensions, and the most are %d",
+                     ndim, GK_MAX_DIMENSIONS);
         return -1;
     }
     shaped->ndim = (int)ndim;
@@ -133,7 +143,7 @@ static int read_lengths(PyObject *lengths, gk_array *shaped) {
         shaped->shape[i] = number ? PyLong_AsLongLong(number) : 0;
         Py_XDECREF(number);
         if (PyErr_Occurred())
-            return gk_name_failure("reshape");
+            return refuse_lengths(lengths);
     }
     return 0;
 }
@@ -165,7 +175,7 @@ static int fit_lengths(const gk_array *array, PyObject *lengths, gk_array *shape
     bool fits = known == count && !(unknown >= 0 && shaped->shape[unknown] < 0);
     if (fits && gk_is_addressable(shaped))
         return 0;
-    PyErr_Format(PyExc_ValueError, "cannot reshape array of size %lld into shape %S",
+    PyErr_Format(PyExc_ValueError, "reshape: cannot reshape array of size %lld into shape %S",
                  (long long)count, lengths);
     return -1;
 }
@@ -185,7 +195,7 @@ int gk_reshape_shape(const gk_array *array, PyObject *const *arguments, Py_ssize
                      gk_array *shaped) {
     PyObject *lengths = listed(arguments, count);
     if (!lengths)
-        return -1;
+        return count == 1 ? refuse_lengths(arguments[0]) : -1;
     gk_copy_view(shaped, array);
     int failed = fit_lengths(array, lengths, shaped);
     Py_DECREF(lengths);

@@ -1,6 +1,7 @@
 #include "binding/arrays/operands.h"
 
 #include <numpy/arrayobject.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/pack.h"
@@ -15,8 +16,7 @@
 enum { PINNED_RESULT_BYTES = 512 << 10 };
 
 int gk_args_init(void) {
-    import_array1(-1);
-    return 0;
+    return _import_array() < 0 ? -1 : 0; /* import_array() would print what is raised, too */
 }
 
 /* dtypes and shapes ---------------------------------------------------------------------------- */
@@ -72,6 +72,14 @@ PyObject *gk_dtype_object(gk_state *state, gk_dtype dtype) {
     return (PyObject *)new_descr(state, dtype);
 }
 
+/* What NumPy makes no dtype of, where that is not a failure of another kind. */
+static int refuse_dtype(const char *function, PyObject *object) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError))
+        PyErr_Format(PyExc_TypeError, "%s: dtype %R is none that NumPy knows; use %s", function,
+                     object, gk_dtype_list().text);
+    return -1;
+}
+
 int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object, gk_dtype *dtype) {
     if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "bfloat16") == 0) {
         *dtype = GK_bfloat16; /* NumPy knows the name only once ml_dtypes has been imported */
@@ -81,11 +89,11 @@ int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object
     }
     PyArray_Descr *descr = NULL;
     if (!PyArray_DescrConverter(object, &descr))
-        return -1;
+        return refuse_dtype(function, object);
     bool known = dtype_of(descr, dtype) && PyArray_ISNBO(descr->byteorder);
     if (!known)
-        PyErr_Format(PyExc_TypeError, "%s: dtype %R is not supported; use %s", function,
-                     (PyObject *)descr, gk_dtype_list().text);
+        PyErr_Format(PyExc_TypeError, "%s: dtype %R is not supported; use %s", function, object,
+                     gk_dtype_list().text);
     Py_DECREF(descr);
     return known ? 0 : -1;
 }
@@ -93,18 +101,25 @@ int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object
 int gk_shape_from_object(const char *function, PyObject *object, gk_array *array) {
     npy_intp shape[GK_MAX_DIMENSIONS];
     int ndim = PyArray_IntpFromSequence(object, shape, GK_MAX_DIMENSIONS);
-    if (ndim < 0)
+    if (ndim < 0 && !PyErr_ExceptionMatches(PyExc_TypeError))
         return gk_name_failure(function);
+    if (ndim < 0) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: shape has to be a length or a tuple of lengths, whole numbers, not %R",
+                     function, object);
+        return -1;
+    }
     if (ndim > GK_MAX_DIMENSIONS) {
-        PyErr_Format(PyExc_ValueError, "%s: %d dimensions, more than %d", function, ndim,
-                     GK_MAX_DIMENSIONS);
+        PyErr_Format(PyExc_ValueError, "%s: shape has %d dimensions, and the most are %d", function,
+                     ndim, GK_MAX_DIMENSIONS);
         return -1;
     }
     array->ndim = ndim;
     for (int i = 0; i < ndim; i++) {
         array->shape[i] = shape[i];
         if (shape[i] < 0) {
-            PyErr_Format(PyExc_ValueError, "%s: shape %S has a negative length", function, object);
+            PyErr_Format(PyExc_ValueError, "%s: shape %S has a negative length; lengths are from 0",
+                         function, object);
             return -1;
         }
     }
@@ -289,10 +304,13 @@ static void take_device(PyObject *object, gk_array *array, PyObject **keeper) {
 }
 
 static int refuse(const gk_call *call, const char *name, PyObject *object) {
+    bool sequence = PyList_Check(object) || PyTuple_Check(object);
+    bool convertible = strcmp(name, "out") != 0 && (sequence || is_python_scalar(object));
     PyErr_Format(PyExc_TypeError,
                  "%s: %s has to be a NumPy array, a DeviceArray or an object with "
-                 "__cuda_array_interface__ or __dlpack__, not %S",
-                 call->operation, name, (PyObject *)Py_TYPE(object));
+                 "__cuda_array_interface__ or __dlpack__, not %S%s",
+                 call->operation, name, (PyObject *)Py_TYPE(object),
+                 convertible ? "; numpy.array(...) makes an array of it" : "");
     return -1;
 }
 
@@ -344,6 +362,17 @@ int gk_take_value(gk_state *state, gk_call *call, const char *name, PyObject *ob
     if (!gk_is_device_array(state, object) && is_python_scalar(object))
         return take_scalar(state, call, name, object, dtype, array, keeper);
     return take_array(state, call, name, object, array, keeper);
+}
+
+int gk_take_flag(const char *function, const char *name, PyObject *object, bool *flag) {
+    if (PyBool_Check(object) || PyLong_Check(object) || PyArray_IsScalar(object, Bool) ||
+        PyArray_IsScalar(object, Integer)) {
+        int is_true = PyObject_IsTrue(object);
+        *flag = is_true == 1;
+        return is_true < 0 ? -1 : 0;
+    }
+    PyErr_Format(PyExc_TypeError, "%s: %s has to be True or False, not %R", function, name, object);
+    return -1;
 }
 
 /* A Python integer beside integers: where it lies, and its bits where the dtype holds it. */
@@ -443,9 +472,11 @@ void gk_drop_operands(PyObject **keepers, int count) {
 
 static int check_output(const gk_call *call, const gk_array *out, const gk_array *expected) {
     if (gk_repeats_elements(out)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s: out is a broadcast view; several results would share one element",
-                     call->operation);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: out is a broadcast view, of which several elements share one place; pass an "
+            "array of its own",
+            call->operation);
         return -1;
     }
     if (out->dtype != expected->dtype) {
@@ -459,7 +490,9 @@ static int check_output(const gk_call *call, const gk_array *out, const gk_array
         return -1;
     }
     if (out->readonly) {
-        PyErr_Format(PyExc_ValueError, "%s: out is read-only", call->operation);
+        PyErr_Format(PyExc_ValueError,
+                     "%s: out is read-only, and has to be an array that can be written",
+                     call->operation);
         return -1;
     }
     return 0;

@@ -26,6 +26,8 @@ int gk_take_bound(gk_state *state, gk_call *call, const char *name, PyObject *ob
 /* The device that a call on these arrays runs on: that of the first which is in device memory (out
    may be NULL), or the one that the thread has chosen. -1: raised. */
 int gk_device_of(gk_state *state, PyObject *const *objects, int count, PyObject *out);
+/* True or False, or the whole number or NumPy's bool that stands for it. -1: raised. */
+int gk_take_flag(const char *function, const char *name, PyObject *object, bool *flag);
 
 /* Whether the object is something that an operation takes. */
 bool gk_is_operand(gk_state *state, PyObject *object);

@@ -89,9 +89,16 @@ static PyObject *iterate(PyObject *self) {
     return NULL;
 }
 
-static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                         PyObject *keywords) {
     gk_device_array *source = (gk_device_array *)self;
     gk_array shaped;
+    if (keywords && PyTuple_Size(keywords) > 0) {
+        PyErr_Format(PyExc_TypeError,
+                     "reshape: has no argument %R; it is called as reshape(*shape)",
+                     PyTuple_GetItem(keywords, 0));
+        return NULL;
+    }
     if (gk_reshape_shape(&source->array, arguments, count, &shaped) < 0)
         return NULL;
     gk_make_contiguous(&shaped);
@@ -116,7 +123,7 @@ static PyObject *transpose(PyObject *self, PyObject *const *arguments, Py_ssize_
 static PyObject *ravel(PyObject *self, PyObject *unused) {
     (void)unused;
     PyObject *all = PyLong_FromLong(-1);
-    PyObject *flat = all ? reshape(self, &all, 1) : NULL;
+    PyObject *flat = all ? reshape(self, &all, 1, NULL) : NULL;
     Py_XDECREF(all);
     return flat;
 }
@@ -135,11 +142,18 @@ static Py_ssize_t length(PyObject *self) {
     const gk_array *array = &((gk_device_array *)self)->array;
     if (array->ndim > 0)
         return (Py_ssize_t)array->shape[0];
-    PyErr_SetString(PyExc_TypeError, "len() of a 0-d DeviceArray");
+    PyErr_SetString(PyExc_TypeError, "len: a 0-d DeviceArray has no length");
     return -1;
 }
 
 /* the type ------------------------------------------------------------------------------------- */
+
+static PyObject *refuse_new(PyTypeObject *type, PyObject *positional, PyObject *named) {
+    (void)type, (void)positional, (void)named;
+    PyErr_SetString(PyExc_TypeError, "DeviceArray: is not made by a call of its type; use "
+                                     "gpukern.to_device(a) or gpukern.empty(shape, dtype)");
+    return NULL;
+}
 
 static PyMethodDef methods[] = {
     {"to_host", (PyCFunction)(void (*)(void))gk_method_to_host, METH_FASTCALL | METH_KEYWORDS,
@@ -148,7 +162,7 @@ static PyMethodDef methods[] = {
      "out: a NumPy array of the same shape and dtype to copy into; a new one if None.\n"
      "Returns that array, once the copy is complete.\n"
      "Raises TypeError or ValueError for an out that does not fit, MemoryError, CudaError."},
-    {"reshape", (PyCFunction)(void (*)(void))reshape, METH_FASTCALL,
+    {"reshape", (PyCFunction)(void (*)(void))reshape, METH_FASTCALL | METH_KEYWORDS,
      "reshape($self, /, *shape)\n--\n\n"
      "The elements in C order in another shape.\n\n"
      "shape: lengths, or one tuple of them; one may be -1, which stands for what is left.\n"
@@ -270,6 +284,7 @@ static PyType_Slot slots[] = {
      "for\n"
      "float() and its like. NumPy reads an array through __array__ (a copy), other GPU libraries\n"
      "through __cuda_array_interface__ (no copy)."},
+    {Py_tp_new, refuse_new},
     {Py_tp_dealloc, gk_device_array_deallocate},
     {Py_tp_traverse, gk_device_array_traverse},
     {Py_tp_repr, gk_device_array_repr},
@@ -301,6 +316,6 @@ static PyType_Slot slots[] = {
 PyType_Spec gk_device_array_spec = {
     .name = "gpukern.DeviceArray",
     .basicsize = sizeof(gk_device_array),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };

@@ -132,7 +132,8 @@ PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out) {
     if (failed)
         return NULL;
     if (output.array.place != GK_HOST) {
-        PyErr_SetString(PyExc_TypeError, "to_host: out has to be a NumPy array");
+        PyErr_SetString(PyExc_TypeError,
+                        "to_host: out has to be a NumPy array, and is a device array");
         failed = -1;
     } else {
         gk_status status;
@@ -182,9 +183,13 @@ PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t
     PyObject *values[2];
     if (gk_parse(&signature, arguments, count, keywords, values) < 0)
         return NULL;
-    if (values[1] && Py_IsFalse(values[1])) {
-        PyErr_SetString(PyExc_ValueError, "a DeviceArray can become a NumPy array only by a copy "
-                                          "from the device; copy=False forbids it");
+    bool copied = true;
+    if (values[1] && !Py_IsNone(values[1]) &&
+        gk_take_flag("__array__", "copy", values[1], &copied) < 0)
+        return NULL;
+    if (!copied) {
+        PyErr_SetString(PyExc_ValueError, "__array__: copy is False, and a DeviceArray becomes a "
+                                          "NumPy array only by a copy from the device");
         return NULL;
     }
     PyObject *host = gk_device_array_to_host((gk_device_array *)self, NULL);
@@ -192,6 +197,8 @@ PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t
         return host;
     PyObject *converted = PyObject_CallMethod(host, "astype", "O", values[0]);
     Py_DECREF(host);
+    if (!converted)
+        gk_name_failure("__array__: dtype");
     return converted;
 }
 

@@ -11,7 +11,9 @@ PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObjec
     gk_call call;
     gk_array lent;
     PyObject *keeper, *result = NULL;
-    bool wanted = copy && Py_IsTrue(copy);
+    bool wanted = false;
+    if (copy && !Py_IsNone(copy) && gk_take_flag("from_dlpack", "copy", copy, &wanted) < 0)
+        return NULL;
     int ordinal = gk_device_of(state, &source, 1, NULL);
     if (ordinal < 0 || gk_begin_on(state, &call, ordinal, "from_dlpack") < 0)
         return NULL;
@@ -41,7 +43,7 @@ static int is_versioned(PyObject *version, bool *versioned) {
     }
     long major = PyLong_AsLong(PyTuple_GetItem(version, 0));
     *versioned = major >= GK_DL_MAJOR;
-    return PyErr_Occurred() ? -1 : 0;
+    return PyErr_Occurred() ? gk_name_failure("__dlpack__: max_version") : 0;
 }
 
 /* Only where the array is: a consumer that wants it elsewhere has to copy. */
@@ -53,13 +55,17 @@ static int check_dl_device(const gk_device_array *self, PyObject *wanted) {
     bool same = is_pair && PyLong_AsLong(PyTuple_GetItem(wanted, 0)) == its.kind &&
                 PyLong_AsLong(PyTuple_GetItem(wanted, 1)) == its.ordinal;
     if (PyErr_Occurred())
-        return -1;
+        return gk_name_failure("__dlpack__: dl_device");
     if (same)
         return 0;
-    PyErr_Format(is_pair ? PyExc_BufferError : PyExc_TypeError,
-                 "__dlpack__: the array is on device (%d, %d), and dl_device asks for %R; "
-                 "to_host() copies it to the host",
-                 its.kind, its.ordinal, wanted);
+    if (is_pair)
+        PyErr_Format(PyExc_BufferError,
+                     "__dlpack__: the array is on device (%d, %d), and dl_device asks for %R; use "
+                     "to_host(), which copies it to the host",
+                     its.kind, its.ordinal, wanted);
+    else
+        PyErr_Format(PyExc_TypeError, "__dlpack__: dl_device has to be (kind, number), not %R",
+                     wanted);
     return -1;
 }
 
@@ -109,12 +115,13 @@ PyObject *gk_method_dlpack(PyObject *object, PyObject *const *arguments, Py_ssiz
     gk_device_array *self = (gk_device_array *)object;
     PyObject *values[4];
     gk_call call;
-    bool versioned;
+    bool versioned, copied = false;
     if (gk_parse(&signature, arguments, count, keywords, values) < 0 ||
         is_versioned(values[1], &versioned) < 0 || check_dl_device(self, values[2]) < 0 ||
+        (values[3] && !Py_IsNone(values[3]) &&
+         gk_take_flag("__dlpack__", "copy", values[3], &copied) < 0) ||
         gk_begin_on(self->state, &call, gk_device_number(self), "__dlpack__") < 0)
         return NULL;
-    bool copied = values[3] && Py_IsTrue(values[3]);
     if (self->array.readonly && !versioned && !copied) {
         PyErr_SetString(PyExc_BufferError, "__dlpack__: the array is read-only, which DLPack tells "
                                            "from version 1.0 on; pass max_version=(1, 0)");

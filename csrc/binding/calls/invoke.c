@@ -18,8 +18,9 @@ static int take_variant(gk_call *call, PyObject *variant) {
     if (!given(variant))
         return 0;
     if (!PyUnicode_Check(variant)) {
-        PyErr_Format(PyExc_TypeError, "%s: variant has to be a name, not %S", call->operation,
-                     (PyObject *)Py_TYPE(variant));
+        PyErr_Format(PyExc_TypeError,
+                     "%s: variant has to be a name, as gpukern.variants() lists them, not %R",
+                     call->operation, variant);
         return -1;
     }
     Py_ssize_t length;

@@ -11,7 +11,13 @@ static bool given(PyObject *object) {
 
 /* axes ----------------------------------------------------------------------------------------- */
 
-typedef enum axis_read { AXIS_READ, AXIS_NO_INTEGER, AXIS_OUT_OF_RANGE, AXIS_RAISED } axis_read;
+typedef enum axis_read {
+    AXIS_READ,
+    AXIS_NO_INTEGER,
+    AXIS_OUT_OF_RANGE,
+    AXIS_TWICE,
+    AXIS_RAISED,
+} axis_read;
 
 /* One axis as a number from 0 on. What stands against it is not raised yet, but for an exception of
    the object's own. */
@@ -31,29 +37,49 @@ static axis_read read_axis(PyObject *object, int ndim, int *axis) {
     return overflow || index < 0 || index >= ndim ? AXIS_OUT_OF_RANGE : AXIS_READ;
 }
 
+/* The same, and that none comes twice: `seen` has a bit for each that has come. */
+static axis_read read_new_axis(PyObject *object, int ndim, uint64_t *seen, int *axis) {
+    axis_read read = read_axis(object, ndim, axis);
+    if (read != AXIS_READ)
+        return read;
+    if (*seen >> *axis & 1)
+        return AXIS_TWICE;
+    *seen |= (uint64_t)1 << *axis;
+    return AXIS_READ;
+}
+
+static void refuse_range(const gk_call *call, PyObject *whole, int ndim) {
+    if (ndim == 0)
+        PyErr_Format(PyExc_ValueError, "%s: axis %R does not fit a 0-d array, which has no axes",
+                     call->operation, whole);
+    else
+        PyErr_Format(PyExc_ValueError,
+                     "%s: axis %R does not fit an array of %d axes; they are 0 to %d, or from the "
+                     "end -1 to -%d",
+                     call->operation, whole, ndim, ndim - 1, ndim);
+}
+
 static int add_axis(const gk_call *call, PyObject *whole, PyObject *named, bool several, int ndim,
                     uint64_t *axes) {
     int axis;
     /* Where there is no axis NumPy takes 0 and -1 all the same, but not in a tuple. */
     int axis_count = ndim == 0 && named == whole ? 1 : ndim;
-    switch (read_axis(named, axis_count, &axis)) {
+    switch (read_new_axis(named, axis_count, axes, &axis)) {
+    case AXIS_READ:
+        return 0;
+    case AXIS_NO_INTEGER:
+        PyErr_Format(PyExc_TypeError, "%s: axis has to be None%s, not %R", call->operation,
+                     several ? ", an integer or a tuple of integers" : " or an integer", whole);
+        return -1;
+    case AXIS_TWICE:
+        PyErr_Format(PyExc_ValueError, "%s: axis %R names an axis twice", call->operation, whole);
+        return -1;
+    case AXIS_OUT_OF_RANGE:
+        refuse_range(call, whole, ndim);
+        return -1;
     case AXIS_RAISED:
         return -1;
-    case AXIS_NO_INTEGER:
-        PyErr_Format(PyExc_TypeError, "%s: axis has to be None, an integer%s, not %R",
-                     call->operation, several ? " or a tuple of them" : "", whole);
-        return -1;
-    case AXIS_READ:
-        if (!(*axes >> axis & 1)) {
-            *axes |= (uint64_t)1 << axis;
-            return 0;
-        }
-        break;
-    case AXIS_OUT_OF_RANGE:
-        break;
     }
-    PyErr_Format(PyExc_ValueError, "%s: axis %R does not fit an array of %d axes", call->operation,
-                 whole, ndim);
     return -1;
 }
 
@@ -87,22 +113,21 @@ static int take_order(const gk_call *call, PyObject *object, int ndim, gk_order 
         return -1;
     }
     PyObject *list = PySequence_Tuple(object);
-    if (!list)
-        return gk_name_failure(call->operation);
-    axis_read read = PyTuple_Size(list) == ndim ? AXIS_READ : AXIS_OUT_OF_RANGE;
-    for (int i = 0; i < ndim && read == AXIS_READ; i++) {
-        read = read_axis(PyTuple_GetItem(list, i), ndim, &order->axis[i]);
-        if (read == AXIS_READ && (seen >> order->axis[i] & 1))
-            read = AXIS_OUT_OF_RANGE;
-        if (read == AXIS_READ)
-            seen |= (uint64_t)1 << order->axis[i];
-    }
-    Py_DECREF(list);
+    if (!list && !PyErr_ExceptionMatches(PyExc_TypeError))
+        return -1;
+    axis_read read = !list                        ? AXIS_NO_INTEGER
+                     : PyTuple_Size(list) == ndim ? AXIS_READ
+                                                  : AXIS_OUT_OF_RANGE;
+    for (int i = 0; i < ndim && read == AXIS_READ; i++)
+        read = read_new_axis(PyTuple_GetItem(list, i), ndim, &seen, &order->axis[i]);
+    Py_XDECREF(list);
     if (read == AXIS_NO_INTEGER)
-        PyErr_Format(PyExc_TypeError, "%s: axes have to be integers, not %R", call->operation,
-                     object);
-    if (read == AXIS_OUT_OF_RANGE)
-        PyErr_Format(PyExc_ValueError, "%s: axes %R are not each of the %d axes of the array once",
+        PyErr_Format(PyExc_TypeError,
+                     "%s: axes has to be None or a tuple of integers, one for each axis of a, not "
+                     "%R",
+                     call->operation, object);
+    if (read == AXIS_OUT_OF_RANGE || read == AXIS_TWICE)
+        PyErr_Format(PyExc_ValueError, "%s: axes %R have to name each of the %d axes of a once",
                      call->operation, object, ndim);
     return read == AXIS_READ ? 0 : -1;
 }
@@ -115,10 +140,9 @@ static int take_dtype(gk_state *state, const gk_call *call, PyObject *object,
     return wanted->given ? gk_dtype_from_object(state, call->operation, object, &wanted->dtype) : 0;
 }
 
-static int take_flag(PyObject *object, bool *flag) {
-    int is_true = object ? PyObject_IsTrue(object) : 0;
-    *flag = is_true == 1;
-    return is_true < 0 ? -1 : 0;
+static int take_flag(const gk_call *call, const char *name, PyObject *object, bool *flag) {
+    *flag = false;
+    return object ? gk_take_flag(call->operation, name, object, flag) : 0;
 }
 
 static int take_one(gk_state *state, gk_call *call, const gk_parameter *parameter, PyObject *value,
@@ -135,7 +159,7 @@ static int take_one(gk_state *state, gk_call *call, const gk_parameter *paramete
     case GK_DTYPE:
         return take_dtype(state, call, value, member);
     case GK_FLAG:
-        return take_flag(value, member);
+        return take_flag(call, parameter->name, value, member);
     case GK_BOUND:
         return gk_take_bound(state, call, parameter->name, value, operands[0].dtype, member);
     }

@@ -12,8 +12,10 @@ from gpukern.bench.filling import Entrants, fill
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.results import Results
 from gpukern.bench.model.settings import make_settings
+from gpukern.bench.rows import FASTEST_PEER
 from gpukern.bench.showing import formats, plots
 from gpukern.machine.conditions import describe_machine
+from gpukern.text.calls import blamed_on, called_as, checked_count
 from gpukern.text.render import as_text
 
 if TYPE_CHECKING:
@@ -66,6 +68,27 @@ def prepare(
     return plan(op, sizes, dtype), entrants
 
 
+def check_baseline(baseline: str | None, entrants: Entrants) -> None:
+    """Raise ValueError for a baseline that takes no part, TypeError for what is no name."""
+    if baseline is None:
+        return
+    if not isinstance(baseline, str):
+        raise TypeError(f"baseline has to be the name of a contender, not {baseline!r}")
+    names = list(dict.fromkeys(peer.name.lower() for peer, _ in entrants))
+    if baseline != FASTEST_PEER and baseline.lower().partition(":")[0] not in names:
+        raise ValueError(
+            f"unknown baseline {baseline!r}; there are {', '.join(names)}, {FASTEST_PEER}"
+        )
+
+
+def chosen_seed(seed: int | None) -> int:
+    """The seed that is asked for, or one of chance."""
+    if seed is None:
+        return secrets.randbelow(2**32)
+    return checked_count("seed", seed, 0, "a number", 2**128)
+
+
+@called_as("compare")
 def compare(  # noqa: PLR0913
     op: str | Sequence[str] | None = None,
     sizes: Sequence[Size] | None = None,
@@ -93,9 +116,11 @@ def compare(  # noqa: PLR0913
     of the CPU simulator, marked as such. Raises ValueError for a name, dtype or size that does not
     fit.
     """
-    cases, entrants = prepare(op, sizes, dtype, contenders)
-    settings = make_settings(mode, protocol, rounds, simulated)
-    chosen = secrets.randbelow(2**32) if seed is None else seed
+    with blamed_on("compare"):
+        cases, entrants = prepare(op, sizes, dtype, contenders)
+        settings = make_settings(mode, protocol, rounds, simulated)
+        check_baseline(baseline, entrants)
+        chosen = chosen_seed(seed)
     comparison = Comparison(
         chosen, describe_machine(), mode=mode, protocol=protocol, baseline=baseline
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpukern import _core
+from gpukern.text.calls import called_as
 
 # float32 units of one multiprocessor by compute capability, from NVIDIA's programming guide.
 _CORES_PER_MULTIPROCESSOR = {
@@ -95,7 +95,7 @@ def _memory(free: int, total: int) -> str:
     return f"{text}, {free / 2**30:.1f} GiB free" if free else text
 
 
-def _device(fields: dict[str, Any]) -> Device:
+def _device(fields: dict[str, Any], simulated: bool) -> Device:
     return Device(
         ordinal=fields["ordinal"],
         name=fields["name"],
@@ -104,14 +104,19 @@ def _device(fields: dict[str, Any]) -> Device:
         memory_total=fields["memory_total"],
         memory_free=fields["memory_free"],
         attributes=dict(fields["attributes"]),
-        simulated=_core.backend() == "sim",
+        simulated=simulated,
     )
 
 
+@called_as("device_info")
 def device_info() -> Devices:
     """Every device there is, with each attribute by the driver's name, and what follows from them.
 
     Without a GPU this is one device, the simulator, with the limits that it enforces. Raises
     CudaError where GPUKERN_DEVICE=cuda asks for a GPU that cannot be used.
     """
-    return Devices(_device(fields) for fields in _core.devices())
+    # The doctor and what it knows of devices are needed where the extension cannot be imported.
+    from gpukern import _core
+
+    simulated = _core.backend() == "sim"
+    return Devices(_device(fields, simulated) for fields in _core.devices())

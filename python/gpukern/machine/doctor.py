@@ -28,4 +28,6 @@ def verdict(seen: Evidence, findings: Sequence[Finding]) -> str:
         return "gpukern finds the GPU, but something is broken."
     if seen.backend == "sim" and seen.kernel.problem is None:
         return "gpukern cannot use a GPU here; its simulator works, and is slow."
+    if seen.environment.get("GPUKERN_DEVICE") not in (None, "", "sim") and not seen.install:
+        return "gpukern cannot use a GPU here, and GPUKERN_DEVICE keeps it from its simulator."
     return "gpukern cannot use a GPU here, and its simulator does not run."

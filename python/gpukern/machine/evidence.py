@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpukern import _core
 from gpukern.machine.devices import Device, device_info
+from gpukern.machine.install import Fault, find_fault, numpy_version
+from gpukern.machine.rehearsal import find_crash
 from gpukern.text.errors import one_line
 
 _VARIABLES = (
@@ -44,7 +45,9 @@ class Evidence:
     """The state of one machine. Every field has the value of a machine without any trace of CUDA.
 
     ``nodes`` maps device files to whether this user may read and write them. ``limit`` is the
-    limit on address space in bytes. ``backend`` is "cuda", "sim", or None with ``backend_problem``.
+    limit on address space in bytes. ``install`` is what keeps the extension from being used;
+    then nothing is known of ``driver``, ``build`` and what ran. ``backend`` is "cuda", "sim", or
+    None with ``backend_problem``.
     """
 
     system: str = "linux"
@@ -63,6 +66,7 @@ class Evidence:
     backend: str | None = "sim"
     backend_problem: str | None = None
     numpy: str = "2.0.0"
+    install: Fault | None = None
     limit: int | None = None
     forks: bool = False
     kernel: Outcome = Outcome()
@@ -143,6 +147,8 @@ def _try(run: Callable[[], None]) -> Outcome:
 def _run_kernel() -> None:
     import numpy as np
 
+    from gpukern import _core
+
     a = np.arange(1001, dtype=np.float32)
     if not np.array_equal(_core.add(a, a), a + a):
         raise ArithmeticError("add gave a wrong result")
@@ -151,29 +157,47 @@ def _run_kernel() -> None:
 def _run_cublas() -> None:
     import numpy as np
 
+    from gpukern import _core
+
     a = np.arange(64 * 64, dtype=np.float32).reshape(64, 64) % 7
     if not np.array_equal(_core.matmul(a, a, variant="cublas"), a @ a):
         raise ArithmeticError("matmul gave a wrong result")
 
 
 def _backend() -> tuple[str | None, str | None]:
+    from gpukern import _core
+
     try:
         return _core.backend(), None
     except (RuntimeError, ValueError) as error:
         return None, str(error)
 
 
-def collect() -> Evidence:
-    """Look at this machine; runs a kernel, and cuBLAS where there is a GPU."""
-    import numpy as np
+def _ran() -> dict[str, Any]:
+    """What the extension tells of the driver and the devices, and what ran on them."""
+    from gpukern import _core
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", _core.SimulatorWarning)
         backend, problem = _backend()
+        on_gpu = backend == "cuda"
         # The kernel comes first: it makes the context in which the driver tells what is free.
-        kernel = Outcome(problem) if problem else _try(_run_kernel)
-        cublas_run = _try(_run_cublas) if backend == "cuda" else None
-        devices = tuple(device_info()) if backend == "cuda" else ()
+        return {
+            "backend": backend,
+            "backend_problem": problem,
+            "kernel": Outcome(problem) if problem else _try(_run_kernel),
+            "cublas_run": _try(_run_cublas) if on_gpu else None,
+            "devices": tuple(device_info()) if on_gpu else (),
+            "driver": _core.driver_report(),
+            "build": _core.build_report(),
+            "cublas": _core.cublas_report() if on_gpu else {},
+        }
+
+
+def collect() -> Evidence:
+    """Look at this machine; runs a kernel, and cuBLAS where there is a GPU."""
+    install = find_fault() or find_crash()
+    unknown = {"backend": None, "kernel": Outcome("the extension cannot be used")}
     environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     return Evidence(
         system=sys.platform,
@@ -185,15 +209,9 @@ def collect() -> Evidence:
         wsl="microsoft" in platform.release().lower(),
         container=_container(),
         libcudas=_libcudas(environment.get("LD_LIBRARY_PATH", "")),
-        driver=_core.driver_report(),
-        build=_core.build_report(),
-        cublas=_core.cublas_report() if backend == "cuda" else {},
-        devices=devices,
-        backend=backend,
-        backend_problem=problem,
-        numpy=np.__version__,
+        numpy=numpy_version() or "",
+        install=install,
         limit=_address_space(),
         forks=_forks(),
-        kernel=kernel,
-        cublas_run=cublas_run,
+        **(unknown if install else _ran()),
     )

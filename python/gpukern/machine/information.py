@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from gpukern import _core
 from gpukern.machine.checks.finding import Finding
 from gpukern.machine.devices import Device, device_info
+from gpukern.machine.install import find_fault
 from gpukern.machine.inventory import cuda_version, versions
+from gpukern.machine.rehearsal import find_crash
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,6 +39,8 @@ def _pairs(title: str, pairs: Iterable[tuple[str, str]]) -> Table:
 
 
 def _driver() -> Iterator[tuple[str, str]]:
+    from gpukern import _core
+
     report = _core.driver_report()
     yield "library", report["library"] or "not found"
     if report["version"]:
@@ -49,6 +52,8 @@ def _driver() -> Iterator[tuple[str, str]]:
 
 
 def _cublas() -> Iterator[tuple[str, str]]:
+    from gpukern import _core
+
     report = _core.cublas_report()
     yield "library", report["library"] or "not found"
     if report["version"]:
@@ -66,13 +71,37 @@ def _device(device: Device) -> Iterator[tuple[str, str]]:
 
 def _versions(missing: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     yield from versions().items()
+    for name, install in missing:
+        yield name, f"not installed: {install}"
+
+
+def _build() -> Iterator[tuple[str, str]]:
+    from gpukern import _core
+
     build = _core.build_report()
     yield "built with", f"nvcc {build['nvcc']}, {build['compiler']}"
     for what, key in (("machine code for", "machine_code"), ("PTX of", "ptx")):
         if build[key]:
             yield what, f"compute capability {', '.join(map(_dotted, build[key]))}"
-    for name, install in missing:
-        yield name, f"not installed: {install}"
+
+
+def _known(pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The lines, up to one that says why there are no more."""
+    try:
+        yield from pairs
+    except (RuntimeError, ValueError) as error:
+        yield "not known", str(error)
+
+
+def _devices() -> Iterator["RenderableType"]:
+    try:
+        found = device_info()
+    except (RuntimeError, ValueError) as error:
+        yield _pairs("devices", [("not known", str(error))])
+        return
+    for device in found:
+        yield _pairs(f"device {device.ordinal}: {escape(device.name)}", _device(device))
+    yield "all attributes: python -c 'import gpukern; print(gpukern.device_info())'\n"
 
 
 def _dotted(architecture: str) -> str:
@@ -83,11 +112,14 @@ def _dotted(architecture: str) -> str:
 
 def renderables(missing: Iterable[tuple[str, str]] = ()) -> Iterator["RenderableType"]:
     """The blocks of ``gpukern info``; ``missing`` names what is not here, and what installs it."""
-    for device in device_info():
-        yield _pairs(f"device {device.ordinal}: {escape(device.name)}", _device(device))
-    yield "all attributes: python -c 'import gpukern; print(gpukern.device_info())'\n"
-    yield _pairs("driver", _driver())
-    yield _pairs("cuBLAS", _cublas())
+    fault = find_fault() or find_crash()
+    if fault:
+        yield _pairs(fault.subject, [("broken", fault.text), ("cure", fault.cure)])
+    else:
+        yield from _devices()
+        yield _pairs("driver", _known(_driver()))
+        yield _pairs("cuBLAS", _known(_cublas()))
+        yield _pairs("gpukern", _known(_build()))
     yield _pairs("versions", _versions(missing))
 
 

@@ -50,13 +50,16 @@ def read(name: str) -> CaseList:
             raise ValueError(f"unknown case list {name!r}; there are {', '.join(names())}")
     try:
         whole = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path.name}: {error}") from None
-    cases = tuple(whole.get("case", ()))
+    found_cases = whole.get("case", [])
+    if not isinstance(found_cases, list) or not all(isinstance(one, dict) for one in found_cases):
+        raise ValueError(f"{path.name}: case has to be tables, each begun by [[case]]")
+    cases = tuple(found_cases)
     for case in cases:
         unknown = set(case) - _KEYS
         if unknown or "op" not in case:
             raise ValueError(f"{path.name}: a case has {', '.join(sorted(_KEYS))}, not {case}")
     if not cases:
         raise ValueError(f"{path.name} has no [[case]]")
-    return CaseList(path.stem, whole.get("title", path.stem), cases)
+    return CaseList(path.stem, str(whole.get("title", path.stem)), cases)

@@ -42,6 +42,10 @@ def plan(
     Raises ValueError for unknown operations and dtypes, dtypes that the operation does not take,
     and sizes that do not fit.
     """
+    if isinstance(sizes, str) or not (sizes is None or hasattr(sizes, "__iter__")):
+        raise TypeError(f"sizes has to be a list of sizes, numbers or tuples, not {sizes!r}")
+    if sizes is not None and not list(sizes):
+        raise ValueError(f"sizes has to hold one size or more, not {sizes!r}")
     defaults = _SIMULATOR_CASES if _core.backend() == "sim" else _GPU_CASES
     cases: list[Case] = []
     for name in _operations(op):
@@ -69,13 +73,15 @@ def _usual(
 def _operations(op: str | Sequence[str] | None) -> tuple[str, ...]:
     if op is None:
         return _DEFAULT_OPERATIONS
+    if not hasattr(op, "__iter__"):
+        raise TypeError(f"op has to be the name of an operation or a list of names, not {op!r}")
     names = (op,) if isinstance(op, str) else tuple(op)
-    if "all" in names:
-        return _ALL
+    if not names:
+        raise ValueError(f"op has to name one operation or more, not {op!r}")
     for name in names:
-        if name not in OPERATIONS:
+        if not isinstance(name, str) or name not in (*OPERATIONS, "all"):
             raise ValueError(f"unknown operation {name!r}; there are {', '.join(OPERATIONS)}, all")
-    return names or _DEFAULT_OPERATIONS
+    return _ALL if "all" in names else names
 
 
 def _taken(op: str, dtype: npt.DTypeLike) -> str:

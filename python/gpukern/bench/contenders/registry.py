@@ -12,6 +12,7 @@ from gpukern.bench.model.case import OPERATIONS, Case
 from gpukern.bench.model.contender import Absent, Contender, DeviceSide
 from gpukern.catalogue import dtype_name
 from gpukern.machine.inventory import installed, versions
+from gpukern.text.calls import blamed_on, called_as, checked_flag
 from gpukern.text.errors import one_line
 
 Array = npt.NDArray[Any]
@@ -106,6 +107,7 @@ PEERS = (
 REGISTERED: dict[str, Peer] = {}
 
 
+@called_as("contender")
 def contender(
     op: str,
     name: str | None = None,
@@ -123,12 +125,20 @@ def contender(
     as arrays on the device, and writes the result there on the legacy default stream; ``wrap``
     makes these arrays, for example ``cupy.asarray``, of objects with ``__cuda_array_interface__``.
     A second function of the same name takes the place of the first. Raises ValueError for an
-    unknown operation.
+    unknown operation, and TypeError for what is no name, no flag or no function.
     """
-    if op not in OPERATIONS:
-        raise ValueError(f"unknown operation {op!r}; there are {', '.join(OPERATIONS)}")
+    if not isinstance(op, str) or op not in OPERATIONS:
+        raise ValueError(f"contender: unknown operation {op!r}; there are {', '.join(OPERATIONS)}")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"contender: name has to be a text, not {name!r}")
+    if wrap is not None and not callable(wrap):
+        raise TypeError(f"contender: wrap has to be a function of an array, not {wrap!r}")
+    with blamed_on("contender"):
+        checked_flag("device", device)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(function):
+            raise TypeError(f"contender: it decorates a function, not {function!r}")
         title = name or str(getattr(function, "__name__", "contender"))
         REGISTERED[title] = own_peer(title, function, op, device, wrap)
         return function
@@ -181,6 +191,10 @@ def select(wanted: Sequence[Wanted] | None) -> list[tuple[Peer, str | None]]:
     A function takes part under its own name. Raises ValueError for an unknown name, listing the
     known.
     """
+    if isinstance(wanted, str) or not (wanted is None or hasattr(wanted, "__iter__")):
+        raise TypeError(f"contenders has to be a list of names or functions, not {wanted!r}")
+    if wanted is not None and not list(wanted):
+        raise ValueError(f"contenders has to name one or more, not {wanted!r}; None is for all")
     if wanted is None:
         return [(peer, None) for peer in (*PEERS, *REGISTERED.values())]
     return [_chosen(entry) for entry in wanted]
@@ -191,6 +205,8 @@ def _chosen(entry: Wanted) -> tuple[Peer, str | None]:
         return _named(entry)
     if isinstance(entry, Peer):
         return entry, None
+    if not callable(entry):
+        raise TypeError(f"contenders has to hold names or functions of arrays, not {entry!r}")
     return own_peer(getattr(entry, "__name__", "contender"), entry), None
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -124,16 +125,19 @@ def make_case(op: str, size: int | Sequence[int], dtype: npt.DTypeLike = "float3
     """
     if op not in OPERATIONS:
         raise ValueError(f"unknown operation {op!r}; there are {', '.join(OPERATIONS)}")
-    given = (size,) if isinstance(size, int) else tuple(size)
+    try:
+        given = tuple(map(index, size if isinstance(size, Sequence) else (size,)))
+    except TypeError:
+        given = ()
     if not given or min(given) < 1:
-        raise ValueError(f"{op}: a size is made of positive numbers, not {size!r}")
+        raise ValueError(f"a size of {op} is made of positive whole numbers, not {size!r}")
     return Case(op, _shapes(op, given), dtype_name(dtype))
 
 
 def _shapes(op: str, given: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     if op == "dot":
         if len(given) != 1:
-            raise ValueError(f"dot: a size is n, not {given}")
+            raise ValueError(f"a size of dot is n, not {given}")
         return given, given
     if KINDS[op] in ("sum", "selection", "norm") and op not in AXES:
         return (given,)
@@ -141,10 +145,10 @@ def _shapes(op: str, given: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     if op == "matmul":
         m, k, n = given * 3 if len(given) == 1 else (*given, given[-1])[:3]
         if len(given) > 3:
-            raise ValueError(f"matmul: a size is n or (m, k, n), not {given}")
+            raise ValueError(f"a size of matmul is n or (m, k, n), not {given}")
         return (m, k), (k, n)
     if op == "transpose" or op in AXES:
         if len(square) != 2:
-            raise ValueError(f"{op}: a size is n or (rows, columns), not {given}")
+            raise ValueError(f"a size of {op} is n or (rows, columns), not {given}")
         return (square,)
     return square, square

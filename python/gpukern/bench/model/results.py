@@ -66,12 +66,22 @@ class Results:
     def from_json(cls, source: str | PathLike[str]) -> Self:
         """What ``to_json`` has written: a path, or the text itself.
 
-        Raises ValueError for what is no comparison, or one of another schema.
+        Raises TypeError for what is neither, OSError for a file that cannot be read, and ValueError
+        for what is no comparison, or one of another schema.
         """
+        if not isinstance(source, str | PathLike):
+            raise TypeError(f"from_json: source has to be a path or a JSON text, not {source!r}")
         text = str(source)
-        whole = json.loads(text if text.lstrip().startswith("{") else Path(text).read_text())
+        try:
+            whole = json.loads(text if text.lstrip().startswith("{") else Path(text).read_text())
+        except ValueError as error:
+            raise ValueError(f"from_json: source is no JSON: {error}") from None
         if not isinstance(whole, dict) or whole.get("schema") != SCHEMA:
-            raise ValueError(f"this is no comparison of schema {SCHEMA}")
-        rows = [Row.from_json(row) for row in whole.pop("rows")]
-        del whole["schema"]
-        return cls(rows=rows, **whole)
+            raise ValueError(f"from_json: source is no comparison of schema {SCHEMA}")
+        try:
+            rows = [Row.from_json(row) for row in whole.pop("rows")]
+            del whole["schema"]
+            return cls(rows=rows, **whole)
+        except (KeyError, TypeError, AttributeError) as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise ValueError(f"from_json: source is a broken comparison: {problem}") from None

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from gpukern.text.calls import checked_count, checked_flag
+
 MODES = ("device", "end-to-end", "both")
 PROTOCOLS = ("default", "leetcuda", "notes")
 
@@ -48,6 +50,9 @@ class Settings:
 def make_settings(mode: str, protocol: str, rounds: int | None, simulated: bool) -> Settings:
     """Settings from what a user has asked for. Raises ValueError for a name that there is not."""
     for name, value, known in (("mode", mode, MODES), ("protocol", protocol, PROTOCOLS)):
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise ValueError(f"unknown {name} {value!r}; there are {', '.join(known)}")
+    if rounds is not None:
+        rounds = checked_count("rounds", rounds, 1, "a number of measurements")
+    simulated = checked_flag("simulated", simulated)
     return Settings(mode, protocol, Effort(rounds=rounds), simulated)

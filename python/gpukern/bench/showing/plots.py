@@ -30,11 +30,11 @@ _LIBRARIES = (
 def draw(comparison: Results, kind: str | None = None) -> "Figure":
     """A figure with a row of panels for each operation and dtype; see ``Comparison.plot``."""
     if kind is not None and kind not in KINDS:
-        raise ValueError(f"unknown kind {kind!r}; there are {', '.join(KINDS)}")
+        raise ValueError(f"plot: unknown kind {kind!r}; there are {', '.join(KINDS)}")
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install matplotlib") from error
+        raise ImportError("plot: needs matplotlib: pip install matplotlib") from error
     rows = [row for row in comparison.rows if row.status == RIGHT]
     groups = [(key, list(group)) for key, group in groupby(rows, key=lambda r: (r.op, r.dtype))]
     kinds = KINDS if kind is None else (kind,)

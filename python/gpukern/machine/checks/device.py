@@ -1,9 +1,11 @@
 """The devices: which there are, and what a program meets that runs kernels on them."""
 
+import re
 from collections.abc import Sequence
 
 from gpukern.machine.checks.finding import Check, Finding, Level
 from gpukern.machine.evidence import Evidence
+from gpukern.machine.install import AGAIN
 from gpukern.machine.libraries import CUBLAS_CURE
 from gpukern.text.units import size
 
@@ -13,7 +15,7 @@ _MEMORY_NEEDED = 256 * 2**20
 
 def _choice(seen: Evidence) -> Finding | None:
     value = seen.environment.get("GPUKERN_DEVICE")
-    if value is None:
+    if not value:
         return None
     if value not in ("cuda", "sim"):
         return Finding(
@@ -22,6 +24,9 @@ def _choice(seen: Evidence) -> Finding | None:
     if value == "sim":
         text, cure = "asks for the simulator: no GPU is used", "unset it to use the GPU"
         return Finding("broken" if seen.hardware else "note", "GPUKERN_DEVICE", text, cure)
+    if seen.backend is None and not seen.install:
+        text = f"asks for a GPU, and none can be used: {seen.backend_problem}"
+        return Finding("broken", "GPUKERN_DEVICE", text, "unset it to use the simulator")
     return Finding("note", "GPUKERN_DEVICE", "asks for a GPU: without one, calls are errors")
 
 
@@ -111,22 +116,36 @@ def _limit(seen: Evidence) -> Finding | None:
     )
 
 
-def _kernel(seen: Evidence) -> Finding:
+def _unopened(seen: Evidence) -> Finding | None:
+    """Why not even the simulator was opened, where no other check has said it."""
+    if seen.install or seen.environment.get("GPUKERN_DEVICE") not in (None, "", "sim"):
+        return None
+    problem = seen.backend_problem or "has no device"
+    variable = re.search(r"(GPUKERN_\w+) (is .*)", problem)
+    if variable:
+        return Finding("broken", variable[1], variable[2], "unset it")
+    return Finding("broken", "gpukern", problem, AGAIN)
+
+
+def _kernel(seen: Evidence) -> Finding | None:
     problem = seen.kernel.problem
     if seen.backend == "cuda":
         if problem is None:
             return Finding("ok", "kernel", "runs on the GPU and gives the right answer")
         return Finding("broken", "kernel", problem, "dmesg shows Xid lines if the GPU has faulted")
     if seen.backend is None:
-        return Finding("broken", "gpukern", seen.backend_problem or "has no device", "see above")
+        return _unopened(seen)
     if problem is None:
         return Finding("ok", "simulator", "runs the kernels on the CPU and gives the right answer")
-    return Finding("broken", "simulator", problem, "install gpukern again")
+    return Finding("broken", "simulator", problem, AGAIN)
 
 
 def _cublas(seen: Evidence) -> Finding | None:
     if seen.backend != "cuda":
         return None
+    unloadable = re.search(r"cuBLAS was not found \((/.*)\);", seen.cublas.get("problem") or "")
+    if unloadable:
+        return Finding("broken", "cuBLAS", f"cannot be loaded: {unloadable[1]}", CUBLAS_CURE)
     if not seen.cublas.get("library"):
         text = "is not found; all but variant='cublas' works without it"
         return Finding("note", "cuBLAS", text, CUBLAS_CURE)

@@ -84,6 +84,17 @@ def _library(seen: Evidence) -> Finding | None:
     library = seen.driver.get("library")
     if library:
         return Finding("ok", "driver library", library)
+    if seen.install:
+        return None  # the extension could not be asked
+    if _real(seen):
+        problem = seen.driver.get("problem") or ""
+        reason = re.search(r"could not be loaded: (.*)\); install", problem)
+        return Finding(
+            "broken",
+            "driver library",
+            f"{_real(seen)[0]} is there and cannot be loaded: {reason[1] if reason else problem}",
+            f"remove that file if it is no driver's, or {INSTALL_DRIVER}",
+        )
     if not seen.hardware and not seen.wsl:
         return None
     cure = START_CONTAINER if seen.container else INSTALL_DRIVER
@@ -112,8 +123,13 @@ def _stub(seen: Evidence) -> Finding | None:
     return None
 
 
+def _real(seen: Evidence) -> list[str]:
+    """The libraries of a driver, without the toolkit's stubs."""
+    return [path for path in seen.libcudas if "stubs" not in PurePath(path).parts]
+
+
 def _libcudas(seen: Evidence) -> Finding | None:
-    real = [path for path in seen.libcudas if "stubs" not in PurePath(path).parts]
+    real = _real(seen)
     if len({PurePath(path).name for path in real}) < 2:
         return None
     return Finding(
@@ -170,7 +186,8 @@ def _visible(seen: Evidence) -> Finding | None:
             problem,
             "unset it, or name a device that nvidia-smi -L lists",
         )
-    return Finding("note", "CUDA_VISIBLE_DEVICES", f"is {value!r}: other GPUs are hidden")
+    text = problem or f"is {value!r}: other GPUs are hidden"
+    return Finding("note", "CUDA_VISIBLE_DEVICES", text)
 
 
 def _visibility_problem(value: str, seen: Evidence) -> str | None:

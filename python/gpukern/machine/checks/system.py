@@ -5,8 +5,6 @@ import re
 from gpukern.machine.checks.finding import INSTALL_DRIVER, START_CONTAINER, Check, Finding
 from gpukern.machine.evidence import Evidence
 
-_NUMPY_NEEDED = (2, 0)
-
 
 def _system(seen: Evidence) -> Finding | None:
     if seen.system == "linux":
@@ -15,12 +13,15 @@ def _system(seen: Evidence) -> Finding | None:
 
 
 def _numpy(seen: Evidence) -> Finding:
-    numbers = tuple(int(part) for part in re.findall(r"\d+", seen.numpy)[:2])
-    if numbers < _NUMPY_NEEDED:
-        return Finding(
-            "broken", "NumPy", f"version {seen.numpy} is too old", 'pip install "numpy>=2.0"'
-        )
+    if seen.install and seen.install.subject == "NumPy":
+        return Finding("broken", *seen.install)
     return Finding("ok", "NumPy", seen.numpy)
+
+
+def _extension(seen: Evidence) -> Finding | None:
+    if seen.install and seen.install.subject != "NumPy":
+        return Finding("broken", *seen.install)
+    return None
 
 
 def _hardware(seen: Evidence) -> Finding | None:
@@ -99,6 +100,7 @@ def _wsl(seen: Evidence) -> Finding | None:
 CHECKS: tuple[Check, ...] = (
     _system,
     _numpy,
+    _extension,
     _hardware,
     _kernel_module,
     _nodes,

@@ -1,0 +1,306 @@
+"""Every wrong call of everything public is answered by a sentence that a newcomer can use."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import threading
+import warnings
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+import wrong_calls
+from gpukern.text.blocks import Block
+from waiting import join_all
+from wrong_calls import WRONG
+
+# What raises nothing of its own: exceptions, and what compare() gives.
+NOT_CALLED = {"Comparison", "CudaError", "DeviceLostError", "SimulatorWarning"}
+RAISED = (TypeError, ValueError, BufferError)
+# How a sentence says what was expected, or what to do.
+EXPECTED = (
+    *("has to", "have to", "is called as", "there are", "use ", "takes ", "convert", "pass "),
+    *("and the result", "is a number", "is the number", "is made of", "is n ", "is n,", "asks for"),
+    *("call record", "lengths are", "they are", "no axes", "names an axis twice", "the most are"),
+    *("not the handle of", "by a copy", "names no stream", "comparison", "decorates"),
+)
+# What NumPy's users know in its words, and what speaks for itself.
+KNOWN = (
+    *("could not be broadcast", "cannot reshape", "zero-size array", "empty sequence"),
+    *("not aligned", "Input operand", "not understood", "given twice", "has no length"),
+    *("no JSON", "no device", "beyond what"),
+)
+
+PLACES = {"DeviceArray": "d", "Event": "event"}
+
+
+def methods() -> dict[str, Any]:
+    """The methods of the two types by the name that their sentences begin with, bound."""
+    given = wrong_calls.names()
+    found = {}
+    for kind, instance in PLACES.items():
+        for name in dir(getattr(gk, kind)):
+            special = name.startswith("_") and name not in ("__array__", "__dlpack__")
+            method = getattr(given[instance], name)
+            if not special and callable(method):
+                found[f"Event.{name}" if kind == "Event" else name] = method
+    return found
+
+
+def functions() -> dict[str, Any]:
+    """Everything public that takes arguments, by the name that its sentences begin with."""
+    public = {name: getattr(gk, name) for name in gk.__all__ if name not in NOT_CALLED}
+    return {**public, **methods()}
+
+
+def arguments(function: Any) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(function).parameters)
+
+
+def test_everything_public_has_its_wrong_calls():
+    missing = set(functions()) - set(WRONG)
+    assert not missing, f"tests/wrong_calls.py has none of {sorted(missing)}"
+
+
+@pytest.mark.parametrize("call", [call for calls in WRONG.values() for call in calls])
+def test_the_sentence_of_a_wrong_call(call):
+    name = next(name for name, calls in WRONG.items() if call in calls)
+    error = wrong_calls.refusal(call)
+    assert isinstance(error, RAISED)
+    assert_sentence(name, str(error))
+
+
+def assert_sentence(name: str, text: str) -> None:
+    assert text.startswith(f"{name}: "), text
+    assert "\n" not in text
+    assert not text.endswith("."), text
+    assert any(words in text for words in (*EXPECTED, *KNOWN)), text
+
+
+def test_the_page_of_sentences_is_true(monkeypatch):
+    # Without the contenders that other tests may have added.
+    monkeypatch.setattr("gpukern.bench.contenders.registry.REGISTERED", {})
+    assert wrong_calls.PAGE.read_text() == wrong_calls.page(), "run python tests/wrong_calls.py"
+
+
+# ---- counts and names of arguments ---------------------------------------------------------------
+
+NOBODY = "nobody_takes_this"
+
+
+def refused(name: str, /, *given: Any, **named: Any) -> str:
+    """The sentence of a call that has to fail."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gk.SimulatorWarning)
+        with pytest.raises(RAISED) as raised:
+            functions()[name](*given, **named)
+    text = str(raised.value)
+    assert_sentence(name, text)
+    return text
+
+
+def needed(name: str) -> dict[str, Any]:
+    """Right values for the arguments without which a call is none."""
+    right = {"ordinal": 0, "op": "add", "shape": 3, "earlier": gk.Event(), "x": gk.empty(3)}
+    found = {}
+    for argument, parameter in arguments(functions()[name]).items():
+        optional = parameter.default is not parameter.empty
+        if not optional and parameter.kind is not parameter.VAR_POSITIONAL:
+            found[argument] = right.get(argument, np.ones((2, 2), np.float32))
+            if name in ("scale_add", "dot"):
+                found[argument] = np.ones(3, np.float32)
+    return found
+
+
+COUNTED = [name for name in functions() if name not in ("DeviceArray", "Event", "reshape")]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_an_argument_that_it_does_not_have(name):
+    text = refused(name, *needed(name).values(), **{NOBODY: 1})
+    assert NOBODY in text
+    assert "it is called as" in text
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_too_many_arguments(name):
+    text = refused(name, *[None] * 20)
+    assert "positional arguments" in text
+    assert "it is called as" in text
+
+
+@pytest.mark.parametrize("name", [name for name in COUNTED if needed(name)])
+def test_an_argument_that_is_missing(name):
+    right = needed(name)
+    for count, argument in enumerate(right):
+        text = refused(name, *list(right.values())[:count])
+        assert f"'{argument}'" in text
+        assert f"it is called as {name}(" in text
+
+
+# ---- values of another kind ----------------------------------------------------------------------
+
+KINDS: dict[str, Any] = {
+    "list": [0.5],
+    "str": "nonsense",
+    "None": None,
+    "float": 1.5,
+    "complex": 1j,
+    "object": object(),
+    "class": RuntimeError,
+    "dict": {},
+    "objects": np.array([1, None], object),
+    "texts": np.array(["a"]),
+    "records": np.zeros(3, [("a", "f4")]),
+}
+# Where a kind is no mistake.
+TAKEN = {
+    "None": "out axis axes dtype variant stream min max copy max_version dl_device op sizes "
+    "contenders baseline seed rounds pinned_memory device_memory mapped_call name wrap",
+    "float": "min max",
+    "str": "",
+    "class": "wrap",
+}
+# Names of printed things and of what is only looked at, which may be anything.
+ANYTHING = {"Timer": "name quiet"}
+# And what NumPy itself is asked for, in whose words it answers.
+ANYTHING |= {"__array__": "dtype"}
+# Other words for an argument in a sentence about it.
+SAID_AS = {"sizes": "size", "contenders": "contender", "op": "operation", "stream": "stream"}
+
+
+def mistakes() -> list[tuple[str, str, str]]:
+    found = []
+    for name, function in functions().items():
+        if name in ("DeviceArray", "Event", "reshape"):
+            continue
+        for argument in arguments(function):
+            for kind, value in KINDS.items():
+                right = argument in TAKEN.get(kind, "").split()
+                scalar = kind == "float" and argument in ("a", "b", "x", "y")
+                both = scalar and len(needed(name)) > 1
+                theirs = name == "from_dlpack" and isinstance(value, np.ndarray)
+                anything = argument in ANYTHING.get(name, "").split()
+                named = name == "contender" and (argument, kind) == ("name", "str")
+                if not (right or both or theirs or anything or named):
+                    found.append((name, argument, kind))
+    return found
+
+
+def came(value: Any, text: str) -> bool:
+    """Whether the sentence shows the value, its type, or the dtype or shape of an array."""
+    shown = [repr(value), str(type(value)), str(value)]
+    if isinstance(value, np.ndarray | list):
+        shown += [repr(element) for element in value]
+    if isinstance(value, np.ndarray):
+        shown += [str(value.dtype), str(value.shape)]
+    return any(one in text for one in shown)
+
+
+@pytest.mark.parametrize(("name", "argument", "kind"), mistakes())
+def test_an_argument_of_another_kind(name, argument, kind):
+    value, parameter = KINDS[kind], arguments(functions()[name])[argument]
+    right = needed(name)
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        right[argument] = value
+        text = refused(name, *right.values())
+    elif argument in right:
+        text = refused(name, **{**right, argument: value})
+    else:
+        text = refused(name, *right.values(), **{argument: value})
+    assert came(value, text), text
+    said = (argument, SAID_AS.get(argument, argument))
+    assert any(re.search(rf"\b{word}\b", text) for word in said), text
+
+
+# ---- blocks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["device(0)", "profile()", "strict()"])
+def test_a_block_that_nobody_enters_says_so(call):
+    name = call.partition("(")[0]
+    with pytest.warns(RuntimeWarning, match=f"^{name}: .*{re.escape(call)}:' and indent"):
+        eval(f"gk.{call}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with eval(f"gk.{call}"):
+            pass
+        kept = eval(f"gk.{call}")
+        for _ in range(2):
+            with kept:
+                gk.add(np.ones(3, np.float32), 1.0)
+        assert repr(kept) == f"<gpukern.{call}, for a with statement>"
+
+
+def test_a_block_serves_several_threads():
+    inside, left, strangers = threading.Event(), threading.Event(), []
+
+    @contextmanager
+    def opened():
+        mine = threading.get_ident()
+        yield
+        if threading.get_ident() != mine:
+            strangers.append(mine)
+
+    block = Block("mine()", opened)
+
+    def enter():
+        with block:
+            inside.set()
+            assert left.wait(60)
+
+    thread = threading.Thread(target=enter)
+    with block:
+        thread.start()
+        assert inside.wait(60)
+    left.set()
+    join_all(thread)
+    assert not strangers
+
+
+def test_a_block_decorates_a_function():
+    @gk.strict()
+    def doubled(a):
+        return gk.add(a, a)
+
+    assert doubled(np.ones(2, np.float32)).tolist() == [2, 2]
+
+
+def test_an_error_of_the_block_goes_through():
+    with pytest.raises(KeyError, match="mine"), gk.profile() as p:
+        gk.add(np.ones(3, np.float32), 1.0)
+        raise KeyError("mine")
+    assert len(p.calls) == 1
+    with gk.profile():
+        pass
+
+
+def test_a_wrong_device_is_said_at_once():
+    with pytest.raises(ValueError, match=r"^device: there is no device 99"):
+        gk.device(99)
+
+
+# ---- the environment -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["THREADS", "MEMORY", "SEED"])
+@pytest.mark.parametrize("value", ["many", "-1", "1.5", "1 GiB"])
+def test_a_setting_of_the_simulator_that_is_none(script, name, value):
+    changes = {"GPUKERN_DEVICE": "sim", f"GPUKERN_SIM_{name}": value}
+    last = script("import gpukern; gpukern.empty(3)", **changes).stderr.splitlines()[-1]
+    want = f"ValueError: empty: GPUKERN_SIM_{name} is '{value}', not a number of 0 or more"
+    assert last == want
+
+
+def test_a_device_that_is_empty_is_none(script):
+    assert script("import gpukern; gpukern.empty(3)", GPUKERN_DEVICE="").returncode == 0
+
+
+@pytest.mark.parametrize("value", ["nonsense", "CUDA", "0"])
+def test_a_device_that_nobody_knows(script, value):
+    last = script("import gpukern; gpukern.empty(3)", GPUKERN_DEVICE=value).stderr.splitlines()[-1]
+    assert last.startswith(f'ValueError: empty: GPUKERN_DEVICE is "{value}"; it takes "cuda"'), last

@@ -87,6 +87,14 @@ class Copy:
             raise SystemExit(f"pytest {tests} finds no tests")
         return done.returncode != 0
 
+    def check(self, all_tests: set[str]) -> None:
+        """Without a fault it builds, and no test fails."""
+        if not self.builds():
+            raise SystemExit("without a fault it does not build already")
+        for tests in sorted(all_tests):
+            if self.notices(tests):
+                raise SystemExit(f"without a fault pytest {tests} fails already")
+
     def outcome(self, fault: Fault) -> str:
         """What becomes of the fault; the tree is as before afterwards."""
         path = self.tree / fault.file
@@ -119,9 +127,8 @@ def main() -> int:
     survived = 0
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         copy = None if options.list else Copy(Path(folder))
-        for tests in sorted({fault.tests for fault in faults}) if copy else ():
-            if copy and (not copy.builds() or copy.notices(tests)):
-                raise SystemExit(f"without a fault pytest {tests} fails already")
+        if copy:
+            copy.check({fault.tests for fault in faults})
         for fault in faults:
             start = time.monotonic()
             outcome = copy.outcome(fault) if copy else ""

@@ -51,6 +51,7 @@ class Copy:
             check=True,
             capture_output=True,
             text=True,
+            timeout=60,
         ).stdout.splitlines()
         for name in names:
             if (ROOT / name).is_file():
@@ -66,7 +67,10 @@ class Copy:
         flags = ["--no-build-isolation", "--no-deps", "--quiet", "--target", str(self.site)]
         command = [sys.executable, "-m", "pip", "install", *flags, "."]
         return (
-            subprocess.run(command, cwd=self.tree, capture_output=True, check=False).returncode == 0
+            subprocess.run(
+                command, cwd=self.tree, capture_output=True, check=False, timeout=1200
+            ).returncode
+            == 0
         )
 
     def notices(self, tests: str) -> bool:

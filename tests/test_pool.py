@@ -324,7 +324,6 @@ def test_release_memory_beside_calls_of_other_threads():
     for _ in range(200):
         gk.release_memory()
     done.set()
-    for thread in threads:
-        thread.join()
+    join_all(*threads)
     assert problems == []
     gk.add(a, a), gk.add(a[:9], 1.0)

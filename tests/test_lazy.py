@@ -118,3 +118,54 @@ gk.synchronize()
     run = script(code, GPUKERN_DEVICE="sim", GPUKERN_SIM_LAZY="1")
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout) is True
+
+
+def test_calls_in_pieces_are_right_in_any_order(script):
+    """Chunks through several lanes, panels on three streams, results in memory used again."""
+    code = """
+import numpy as np, gpukern as gk
+from gpukern import _core
+_core.limit("chunk", 1 << 14)
+_core.limit("mapped_call", 0)
+rng = np.random.default_rng(7)
+a, b = (rng.integers(-9, 9, 300_001).astype(np.float32) for _ in range(2))
+x, y = (rng.integers(-9, 9, (191, 191)).astype(np.float32) for _ in range(2))
+wide = rng.integers(-9, 9, (1000, 300)).astype(np.float32)
+for turn in range(3):
+    assert (gk.add(a, b) == a + b).all(), "add"
+    assert (gk.add(a[::-1], 1.0) == a[::-1] + 1).all(), "add of a view and a number"
+    assert gk.sum(a) == a.sum() and gk.max(a) == a.max(), "reductions"
+    there = gk.to_device(a)
+    assert (there.to_host() == a).all(), "there and back"
+    gk.add(there, b, out=there)
+    assert (there.to_host() == a + b).all(), "host and device"
+    with gk.limits(device_memory=1 << 18):
+        assert (gk.matmul(x, y) == x @ y).all(), "matmul in panels"
+        assert (gk.sum(wide, axis=0) == wide.sum(0)).all(), "sum in panels"
+    a, b = b, a
+"""
+    for seed in SEEDS:
+        run = script(code, GPUKERN_DEVICE="sim", GPUKERN_SIM_LAZY=str(seed))
+        assert run.returncode == 0, f"seed {seed}: {run.stderr}"
+
+
+def test_arrays_on_streams_are_right_in_any_order(script):
+    """Each array on a stream of its own, and gone as soon as it has been used."""
+    code = """
+import numpy as np, gpukern as gk
+streams = [gk.Stream() for _ in range(4)]
+a = np.arange(5000, dtype=np.float32)
+for turn in range(30):
+    one, two, three, four = (streams[(turn + i) % 4] for i in range(4))
+    x = gk.to_device(a, one)
+    y = gk.add(x, 1.0, stream=two)
+    del x
+    z = gk.add(y, y, stream=three)
+    gk.multiply(y, 3.0, out=z, stream=four)
+    del y
+    assert (gk.add(z, 0.0, stream=one).to_host() == (a + 1) * 3).all()
+    assert gk.sum(z).to_host() == ((a + 1) * 3).sum(dtype=np.float64)
+"""
+    for seed in SEEDS:
+        run = script(code, GPUKERN_DEVICE="sim", GPUKERN_SIM_LAZY=str(seed))
+        assert run.returncode == 0, f"seed {seed}: {run.stderr}"

@@ -128,7 +128,7 @@ from gpukern import _core
 _core.limit("chunk", 1 << 14)
 _core.limit("mapped_call", 0)
 rng = np.random.default_rng(7)
-a, b = (rng.integers(-9, 9, 300_001).astype(np.float32) for _ in range(2))
+a, b = (rng.integers(-9, 9, 1_300_001).astype(np.float32) for _ in range(2))
 x, y = (rng.integers(-9, 9, (191, 191)).astype(np.float32) for _ in range(2))
 wide = rng.integers(-9, 9, (1000, 300)).astype(np.float32)
 for turn in range(3):

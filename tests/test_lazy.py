@@ -128,7 +128,7 @@ from gpukern import _core
 _core.limit("chunk", 1 << 14)
 _core.limit("mapped_call", 0)
 rng = np.random.default_rng(7)
-a, b = (rng.integers(-9, 9, 1_300_001).astype(np.float32) for _ in range(2))
+a, b = (rng.integers(-9, 9, 300_001).astype(np.float32) for _ in range(2))
 x, y = (rng.integers(-9, 9, (191, 191)).astype(np.float32) for _ in range(2))
 wide = rng.integers(-9, 9, (1000, 300)).astype(np.float32)
 for turn in range(3):
@@ -139,6 +139,9 @@ for turn in range(3):
     assert (there.to_host() == a).all(), "there and back"
     gk.add(there, b, out=there)
     assert (there.to_host() == a + b).all(), "host and device"
+    with gk.limits(pinned_memory=0):
+        gk.multiply(there, 2.0, out=there)
+        assert (there.to_host() == 2 * (a + b)).all(), "out by the lanes"
     with gk.limits(device_memory=1 << 18):
         assert (gk.matmul(x, y) == x @ y).all(), "matmul in panels"
         assert (gk.sum(wide, axis=0) == wide.sum(0)).all(), "sum in panels"

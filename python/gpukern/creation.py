@@ -32,10 +32,11 @@ def _said_by(name: str) -> Iterator[None]:
     try:
         yield
     except _RAISED as error:
-        step, _, text = str(error).partition(": ")
+        whole = str(error).rstrip(".")
+        step, _, text = whole.partition(": ")
         # NumPy's kinds of these exceptions are made of other things than a text.
         kind = next(kind for kind in _RAISED if isinstance(error, kind))
-        raise kind(f"{name}: {text if step in _STEPS else error}") from None
+        raise kind(f"{name}: {text if step in _STEPS else whole}") from None
 
 
 def _dtype(dtype: npt.DTypeLike | None) -> Any:
@@ -65,13 +66,19 @@ def _check(argument: str, value: Any, array: npt.NDArray[Any]) -> None:
     raise TypeError(f"{argument} {its} dtype {array.dtype}, which is not supported; use {_DTYPES}")
 
 
+def _is_of_numbers(array: npt.NDArray[Any]) -> bool:
+    """Whether objects are numbers all the same, as NumPy makes them of integers beyond 64 bits."""
+    return array.dtype == object and all(isinstance(each, Real) for each in array.flat)
+
+
 def _on_host(argument: str, value: Any, dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:
     """An array, a number or a sequence of numbers as an array of NumPy's."""
     wanted = _dtype(dtype)
     try:
         array = np.asanyarray(value)
         # By its own dtype: in another one NumPy takes None for NaN, and texts for numbers.
-        _check(argument, value, array)
+        if wanted is None or not _is_of_numbers(array):
+            _check(argument, value, array)
         return array if wanted is None else np.asanyarray(value, wanted)
     except OverflowError as error:
         raise OverflowError(f"{argument} does not fit the dtype: {error}") from None
@@ -81,6 +88,8 @@ def _on_host(argument: str, value: Any, dtype: npt.DTypeLike | None) -> npt.NDAr
 
 
 def _is_on_device(a: Any) -> bool:
+    if isinstance(a, type):
+        return False
     if isinstance(a, DeviceArray) or hasattr(a, "__cuda_array_interface__"):
         return True
     return hasattr(a, "__dlpack_device__") and a.__dlpack_device__()[0] in _CUDA_MEMORY

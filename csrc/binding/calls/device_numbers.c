@@ -95,6 +95,8 @@ PyObject *gk_number_round(PyObject *self, PyObject *const *arguments, Py_ssize_t
         rounded = PyObject_CallMethod(number, "__round__", "O", digits);
     else if (number)
         rounded = PyObject_CallMethod(number, "__round__", NULL);
+    if (number && !rounded)
+        gk_name_failure("round");
     Py_XDECREF(number);
     return rounded;
 }
@@ -108,6 +110,8 @@ PyObject *gk_number_format(PyObject *self, PyObject *spec) {
         return PyObject_Str(self);
     PyObject *number = only_element(self, "format");
     PyObject *text = number ? PyObject_Format(number, spec) : NULL;
+    if (number && !text)
+        gk_name_failure("format");
     Py_XDECREF(number);
     return text;
 }

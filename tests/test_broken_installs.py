@@ -11,16 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from fakes import NEEDS_FAKE, compiled, search_path
 from gpukern import _core
 from gpukern.machine import rehearsal
 
-SOURCE = Path(__file__).with_name("fake_driver.c")
-COMPILER = shutil.which("gcc") or shutil.which("cc")
 PACKAGE = Path(_core.__file__).parent
 # What the command itself is made of.
 NEEDED = ("click", "rich", "markdown_it", "mdurl", "pygments")
-
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="the fake driver needs a C compiler")
 
 
 def before_others(folder: str | None) -> str:
@@ -94,17 +91,6 @@ def test_a_setting_of_the_simulator_that_is_none(name, device):
 # ---- the driver ----------------------------------------------------------------------------------
 
 
-def fake(folder: Path, *flags: str) -> str:
-    command = [str(COMPILER), "-shared", "-fPIC", "-O1", *flags, str(SOURCE), "-lpthread"]
-    subprocess.run([*command, "-o", str(folder / "libcuda.so.1")], check=True, timeout=120)
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    return fake(tmp_path_factory.mktemp("fake"))
-
-
 def wrong_architecture(binary: bytes) -> bytes:
     machine = slice(18, 20)  # e_machine of the ELF header
     return binary[: machine.start] + (0xF3).to_bytes(2, "little") + binary[machine.stop :]
@@ -118,26 +104,26 @@ UNLOADABLE = {
 }
 
 
-@needs_compiler
+@NEEDS_FAKE
 @pytest.mark.parametrize("how", UNLOADABLE)
-def test_a_driver_library_that_does_not_load(how, driver, tmp_path):
+def test_a_driver_library_that_does_not_load(how, fake, tmp_path):
     library = tmp_path / "libcuda.so.1"
-    library.write_bytes(UNLOADABLE[how](Path(driver, "libcuda.so.1").read_bytes()))
+    library.write_bytes(UNLOADABLE[how]((fake / "libcuda.so.1").read_bytes()))
     doctor(f"{library} is there and cannot be loaded", LD_LIBRARY_PATH=str(tmp_path))
 
 
-@needs_compiler
-def test_a_driver_library_that_ends_the_process(driver, tmp_path):
+@NEEDS_FAKE
+def test_a_driver_library_that_ends_the_process(fake, tmp_path):
     """The loader maps what is there, and dies of what is not."""
-    whole = Path(driver, "libcuda.so.1").read_bytes()
+    whole = (fake / "libcuda.so.1").read_bytes()
     (tmp_path / "libcuda.so.1").write_bytes(whole[:8192])
     doctor("driver library ends the process", "SIGBUS", LD_LIBRARY_PATH=str(tmp_path))
 
 
-@needs_compiler
-def test_a_driver_that_never_answers(driver, monkeypatch, tmp_path):
+@NEEDS_FAKE
+def test_a_driver_that_never_answers(fake, monkeypatch, tmp_path):
     monkeypatch.setattr(rehearsal, "_LIMIT", 3)
-    monkeypatch.setenv("LD_LIBRARY_PATH", driver)
+    monkeypatch.setenv("LD_LIBRARY_PATH", search_path(fake))
     monkeypatch.setenv("FAKE_PAUSE", str(tmp_path / "paused"))
     monkeypatch.delenv("GPUKERN_DEVICE", raising=False)
     fault = rehearsal.find_crash()
@@ -149,10 +135,10 @@ def test_what_can_be_used_ends_no_process():
     assert rehearsal.find_crash() is None
 
 
-@needs_compiler
+@NEEDS_FAKE
 def test_a_driver_library_that_lacks_a_function(tmp_path):
-    folder = fake(tmp_path, "-DcuLaunchKernel=absent", "-DcuCtxGetCurrent=absent_too")
-    doctor("has no cu", "older driver", "r580", LD_LIBRARY_PATH=folder)
+    folder = compiled(tmp_path, "-DcuLaunchKernel=absent", "-DcuCtxGetCurrent=absent_too")
+    doctor("has no cu", "older driver", "r580", LD_LIBRARY_PATH=search_path(folder))
 
 
 BROKEN_DRIVERS = {
@@ -166,26 +152,26 @@ BROKEN_DRIVERS = {
     ),
     "an old GPU": ({"FAKE_CAPABILITY": "70"}, ("7.0",)),
     "launches fail": ({"FAKE_LAUNCH": "719"}, ("CUDA_ERROR_LAUNCH_FAILED",)),
-    "kernels do nothing": ({}, ("wrong result",)),
+    "kernels do nothing": ({"FAKE_KERNELS": "0"}, ("wrong result",)),
 }
 
 
-@needs_compiler
+@NEEDS_FAKE
 @pytest.mark.parametrize("how", BROKEN_DRIVERS)
-def test_a_broken_driver(how, driver):
+def test_a_broken_driver(how, fake):
     changes, words = BROKEN_DRIVERS[how]
-    doctor(*words, LD_LIBRARY_PATH=driver, **changes)
+    doctor(*words, LD_LIBRARY_PATH=search_path(fake), **changes)
 
 
-@needs_compiler
-def test_a_cublas_that_does_not_load(driver, tmp_path):
+@NEEDS_FAKE
+def test_a_cublas_that_does_not_load(fake, tmp_path):
     (tmp_path / "libcublas.so.13").write_bytes(b"\x7fELF")
     (tmp_path / "libcublas.so.12").write_bytes(b"\x7fELF")
     # Without the search of cuda-pathfinder, which would find one that is whole.
     hidden = tmp_path / "cuda"
     hidden.mkdir()
     (hidden / "__init__.py").write_text("")
-    path = f"{driver}:{tmp_path}"
+    path = search_path(fake, tmp_path)
     said = "cuBLAS cannot be loaded"
     doctor(said, "gpukern[cublas]", LD_LIBRARY_PATH=path, PYTHONPATH=str(tmp_path))
 

@@ -100,6 +100,18 @@ def test_none_is_the_default_dtype():
     assert gk.zeros(2, None).dtype == gk.ones(2, dtype=None).dtype == np.float32
 
 
+def test_nothing_is_taken_for_a_number_in_silence():
+    """NumPy takes None for NaN, texts for numbers, and a masked array for its data."""
+    masked = np.ma.array(np.ones(3, np.float32), mask=[0, 1, 0])
+    for value in (None, "1.5", masked, np.array([1, None], object), 1j, np.ndarray):
+        for make in (gk.asarray, lambda value, dtype: gk.full(3, value, dtype)):
+            with pytest.raises(TypeError, match=r"masked array|, which is not supported"):
+                make(value, "float32")
+    for value in (2**70, [2**70, 1], np.array([1, 2.5], object)):
+        want = np.asarray(value, "float32")
+        oracle.assert_same(gk.asarray(value, "float32").to_host(), want, f"{value}")
+
+
 def test_what_is_wrong_is_said():
     with pytest.raises(TypeError, match="not supported; use float32"):
         gk.zeros(3, "complex64")

@@ -77,7 +77,7 @@ def test_matmul():
     oracle.assert_same(d.to_host(), a @ b, "@=")
     d @= d
     oracle.assert_same(d.to_host(), (a @ b) @ (a @ b), "by itself")
-    with pytest.raises(ValueError, match="matmul: out has shape"):
+    with pytest.raises(ValueError, match="matmul: the array on the left has shape"):
         d @= np.ones((3, 2), np.float32)
 
 
@@ -89,7 +89,7 @@ def test_the_dtype_and_the_shape_stay_or_an_error_says_why():
         whole += 0.5
     with pytest.raises(TypeError, match="add: operands of different dtypes, int32 and int64"):
         whole += np.array([1, 2, 3])
-    with pytest.raises(ValueError, match=r"add: out has shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"add: the array on the left has shape \(3,\)"):
         whole += np.ones((2, 3), np.int32)
     with pytest.raises(TypeError, match="unsupported operand"):
         whole += "x"

@@ -40,11 +40,13 @@ def test_methods_give_what_the_functions_give(balanced):
 
 def test_what_is_wrong_is_said():
     d = gk.empty((2, 3))
-    with pytest.raises(TypeError, match=r"sum\(\) takes at most 4 positional arguments, 5 were"):
+    with pytest.raises(
+        TypeError, match=r"^sum: takes at most 4 positional arguments and was given 5"
+    ):
         d.sum(1, 2, 3, 4, 5)
-    with pytest.raises(TypeError, match=r"sum\(\) has no keyword argument 'a'"):
+    with pytest.raises(TypeError, match=r"^sum: has no argument 'a'"):
         d.sum(a=d)
-    with pytest.raises(TypeError, match=r"dot\(\) needs its argument 'b'"):
+    with pytest.raises(TypeError, match=r"^dot: needs its argument 'b'"):
         d.dot()
     with pytest.raises(ValueError, match="max: axis 2 does not fit"):
         d.max(2)
@@ -64,7 +66,7 @@ def test_transpose_is_a_view():
         assert view.tolist() == want.tolist()
         assert view.__cuda_array_interface__["data"] == d.__cuda_array_interface__["data"]
     for axes in ((0, 1), (0, 0, 1), (0, 1, 3), (0, 1, 2**70), (0, 1, -4), (1,)):
-        with pytest.raises(ValueError, match=r"transpose: axes .* are not each of the 3 axes"):
+        with pytest.raises(ValueError, match=r"transpose: axes .* have to name each of the 3 axes"):
             d.transpose(*axes)
     with pytest.raises(TypeError, match="transpose: "):
         d.transpose("a", 1, 2)

@@ -100,10 +100,18 @@ def test_several_elements_are_no_number(shape, convert):
         bool(d)
 
 
+def test_what_the_number_refuses_names_the_call():
+    d = gk.full((), 1.5)
+    with pytest.raises(TypeError, match=r"^round: .*'str'"):
+        round(d, "x")
+    with pytest.raises(ValueError, match=r"^format: "):
+        f"{d:zz}"
+
+
 def test_format_without_a_format():
     d = gk.to_device(np.array([1, 2], np.float32))
     assert f"{d}" == str(d)
-    with pytest.raises(TypeError, match="__format__"):
+    with pytest.raises(TypeError, match=r"^format: takes a text, not <class 'int'>"):
         d.__format__(3)
 
 

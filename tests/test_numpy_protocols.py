@@ -112,18 +112,18 @@ def test_functions_of_the_shape():
 
 
 REFUSED = {
-    "a ufunc that there is none of": (np.log, r"numpy\.log does not take"),
-    "a method of a ufunc": (np.add.reduce, r"numpy\.add\.reduce does not take"),
-    "where=": (lambda d: np.add(d, d, where=True), r"numpy\.add with these arguments .*'where'"),
-    "several outs": (lambda d: np.divmod(d, d), r"numpy\.divmod does not take"),
-    "%": (lambda d: A % d, r"numpy\.remainder does not take"),
-    "% of ours": (lambda d: d % A, r"numpy\.remainder does not take"),
-    "a function": (np.median, r"numpy\.median does not take"),
-    "of a module": (np.linalg.inv, r"numpy\.linalg\.inv does not take"),
-    "initial=": (lambda d: np.sum(d, initial=3), r"numpy\.sum with these arguments .*'initial'"),
-    "order=": (lambda d: np.reshape(d, 6, order="F"), r"numpy\.reshape with these .*'order'"),
-    "in a list": (lambda d: np.concatenate([d, d]), r"numpy\.concatenate does not take"),
-    "copyto": (lambda d: np.copyto(A.copy(), d), r"numpy\.copyto does not take"),
+    "a ufunc that there is none of": (np.log, r"numpy\.log: does not take"),
+    "a method of a ufunc": (np.add.reduce, r"numpy\.add\.reduce: does not take"),
+    "where=": (lambda d: np.add(d, d, where=True), r"numpy\.add: with these arguments .*'where'"),
+    "several outs": (lambda d: np.divmod(d, d), r"numpy\.divmod: does not take"),
+    "%": (lambda d: A % d, r"numpy\.remainder: does not take"),
+    "% of ours": (lambda d: d % A, r"numpy\.remainder: does not take"),
+    "a function": (np.median, r"numpy\.median: does not take"),
+    "of a module": (np.linalg.inv, r"numpy\.linalg\.inv: does not take"),
+    "initial=": (lambda d: np.sum(d, initial=3), r"numpy\.sum: with these arguments .*'initial'"),
+    "order=": (lambda d: np.reshape(d, 6, order="F"), r"numpy\.reshape: with these .*'order'"),
+    "in a list": (lambda d: np.concatenate([d, d]), r"numpy\.concatenate: does not take"),
+    "copyto": (lambda d: np.copyto(A.copy(), d), r"numpy\.copyto: does not take"),
 }
 
 

@@ -21,7 +21,7 @@ PYTHON_ROOMS = {
     "_core": "",
     "text": "",
     "catalogue": "_core text",
-    "creation": "_core",
+    "creation": "_core text",
     "protocols": "_core creation",
     "settings": "_core text",
     "profiling": "_core text",

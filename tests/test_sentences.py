@@ -20,39 +20,55 @@ from wrong_calls import WRONG
 
 # What raises nothing of its own: exceptions, and what compare() gives.
 NOT_CALLED = {"Comparison", "CudaError", "DeviceLostError", "SimulatorWarning"}
-RAISED = (TypeError, ValueError, BufferError)
+RAISED = (TypeError, ValueError, OverflowError, BufferError)
 # How a sentence says what was expected, or what to do.
 EXPECTED = (
     *("has to", "have to", "is called as", "there are", "use ", "takes ", "convert", "pass "),
     *("and the result", "is a number", "is the number", "is made of", "is n ", "is n,", "asks for"),
     *("call record", "lengths are", "they are", "no axes", "names an axis twice", "the most are"),
     *("not the handle of", "by a copy", "names no stream", "comparison", "decorates"),
+    *("reduce it", "for identity", "the result has", "copy it"),
 )
 # What NumPy's users know in its words, and what speaks for itself.
 KNOWN = (
-    *("could not be broadcast", "cannot reshape", "zero-size array", "empty sequence"),
+    *(
+        "could not be broadcast",
+        "does not broadcast",
+        "out of bounds",
+        "cannot reshape",
+        "zero-size array",
+        "empty sequence",
+    ),
     *("not aligned", "Input operand", "not understood", "given twice", "has no length"),
     *("no JSON", "no device", "beyond what"),
 )
 
-PLACES = {"DeviceArray": "d", "Event": "event"}
+PLACES = {"DeviceArray": "d", "Event": "event", "Stream": "stream", "Graph": "graph"}
+# What no call makes right: types, and methods that take any number of arguments.
+NOT_COUNTED = (*PLACES, "DeviceArray.reshape", "DeviceArray.transpose")
 
 
 def methods() -> dict[str, Any]:
-    """The methods of the two types by the name that their sentences begin with, bound."""
+    """The methods of the types, bound, by type and name."""
     given = wrong_calls.names()
     found = {}
     for kind, instance in PLACES.items():
         for name in dir(getattr(gk, kind)):
             special = name.startswith("_") and name not in ("__array__", "__dlpack__")
-            method = getattr(given[instance], name)
+            vector = name == "dot"
+            method = getattr(given[instance][0] if vector else given[instance], name)
             if not special and callable(method):
-                found[f"Event.{name}" if kind == "Event" else name] = method
+                found[f"{kind}.{name}"] = method
     return found
 
 
+def said(name: str) -> str:
+    """What the sentences of a function or method begin with."""
+    return name.removeprefix("DeviceArray.")
+
+
 def functions() -> dict[str, Any]:
-    """Everything public that takes arguments, by the name that its sentences begin with."""
+    """Everything public that takes arguments, by its name."""
     public = {name: getattr(gk, name) for name in gk.__all__ if name not in NOT_CALLED}
     return {**public, **methods()}
 
@@ -62,7 +78,7 @@ def arguments(function: Any) -> dict[str, inspect.Parameter]:
 
 
 def test_everything_public_has_its_wrong_calls():
-    missing = set(functions()) - set(WRONG)
+    missing = {said(name) for name in functions()} - set(WRONG)
     assert not missing, f"tests/wrong_calls.py has none of {sorted(missing)}"
 
 
@@ -99,24 +115,25 @@ def refused(name: str, /, *given: Any, **named: Any) -> str:
         with pytest.raises(RAISED) as raised:
             functions()[name](*given, **named)
     text = str(raised.value)
-    assert_sentence(name, text)
+    assert_sentence(said(name), text)
     return text
 
 
 def needed(name: str) -> dict[str, Any]:
     """Right values for the arguments without which a call is none."""
     right = {"ordinal": 0, "op": "add", "shape": 3, "earlier": gk.Event(), "x": gk.empty(3)}
+    right |= {"dtype": "float32", "start": 3, "fill_value": 1.0, "value": 1.0}
     found = {}
     for argument, parameter in arguments(functions()[name]).items():
         optional = parameter.default is not parameter.empty
         if not optional and parameter.kind is not parameter.VAR_POSITIONAL:
             found[argument] = right.get(argument, np.ones((2, 2), np.float32))
-            if name in ("scale_add", "dot"):
+            if name in ("scale_add", "dot", "DeviceArray.dot"):
                 found[argument] = np.ones(3, np.float32)
     return found
 
 
-COUNTED = [name for name in functions() if name not in ("DeviceArray", "Event", "reshape")]
+COUNTED = [name for name in functions() if name not in NOT_COUNTED]
 
 
 @pytest.mark.parametrize("name", COUNTED)
@@ -139,7 +156,7 @@ def test_an_argument_that_is_missing(name):
     for count, argument in enumerate(right):
         text = refused(name, *list(right.values())[:count])
         assert f"'{argument}'" in text
-        assert f"it is called as {name}(" in text
+        assert f"it is called as {said(name)}(" in text
 
 
 # ---- values of another kind ----------------------------------------------------------------------
@@ -160,15 +177,18 @@ KINDS: dict[str, Any] = {
 # Where a kind is no mistake.
 TAKEN = {
     "None": "out axis axes dtype variant stream min max copy max_version dl_device op sizes "
-    "contenders baseline seed rounds pinned_memory device_memory mapped_call name wrap",
-    "float": "min max",
+    "stop contenders baseline seed rounds pinned_memory device_memory mapped_call name wrap",
+    "float": "min max start stop step value",
     "str": "",
     "class": "wrap",
 }
 # Names of printed things and of what is only looked at, which may be anything.
 ANYTHING = {"Timer": "name quiet"}
 # And what NumPy itself is asked for, in whose words it answers.
-ANYTHING |= {"__array__": "dtype"}
+ANYTHING |= {"DeviceArray.__array__": "dtype"}
+# And where numbers and sequences of them are right.
+VALUES = {"full": "fill_value", "full_like": "a fill_value", "asarray": "a"}
+VALUES |= dict.fromkeys(("empty_like", "zeros_like", "ones_like"), "a")
 # Other words for an argument in a sentence about it.
 SAID_AS = {"sizes": "size", "contenders": "contender", "op": "operation", "stream": "stream"}
 
@@ -176,17 +196,18 @@ SAID_AS = {"sizes": "size", "contenders": "contender", "op": "operation", "strea
 def mistakes() -> list[tuple[str, str, str]]:
     found = []
     for name, function in functions().items():
-        if name in ("DeviceArray", "Event", "reshape"):
+        if name in NOT_COUNTED:
             continue
         for argument in arguments(function):
             for kind, value in KINDS.items():
                 right = argument in TAKEN.get(kind, "").split()
                 scalar = kind == "float" and argument in ("a", "b", "x", "y")
-                both = scalar and len(needed(name)) > 1
+                both = scalar and (len(needed(name)) > 1 or name.startswith("DeviceArray."))
                 theirs = name == "from_dlpack" and isinstance(value, np.ndarray)
                 anything = argument in ANYTHING.get(name, "").split()
                 named = name == "contender" and (argument, kind) == ("name", "str")
-                if not (right or both or theirs or anything or named):
+                values = argument in VALUES.get(name, "").split() and kind in ("list", "float")
+                if not (right or both or theirs or anything or named or values):
                     found.append((name, argument, kind))
     return found
 
@@ -203,18 +224,14 @@ def came(value: Any, text: str) -> bool:
 
 @pytest.mark.parametrize(("name", "argument", "kind"), mistakes())
 def test_an_argument_of_another_kind(name, argument, kind):
-    value, parameter = KINDS[kind], arguments(functions()[name])[argument]
-    right = needed(name)
-    if parameter.kind is parameter.POSITIONAL_ONLY:
-        right[argument] = value
-        text = refused(name, *right.values())
-    elif argument in right:
-        text = refused(name, **{**right, argument: value})
-    else:
-        text = refused(name, *right.values(), **{argument: value})
+    value, takes = KINDS[kind], arguments(functions()[name])
+    given = {**needed(name), argument: value}
+    unnamed = [each for each in given if takes[each].kind is inspect.Parameter.POSITIONAL_ONLY]
+    named = {each: given[each] for each in given if each not in unnamed}
+    text = refused(name, *(given[each] for each in unnamed), **named)
     assert came(value, text), text
-    said = (argument, SAID_AS.get(argument, argument))
-    assert any(re.search(rf"\b{word}\b", text) for word in said), text
+    words = (argument, SAID_AS.get(argument, argument))
+    assert any(re.search(rf"\b{word}\b", text) for word in words), text
 
 
 # ---- blocks --------------------------------------------------------------------------------------

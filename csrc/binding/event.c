@@ -138,10 +138,8 @@ static PyObject *event_seconds_since(PyObject *object, PyObject *const *argument
 
 static PyObject *event_synchronize(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
                                    PyObject *keywords) {
-    static const char *const names[] = {NULL};
-    static const gk_signature signature = {"Event.synchronize", names, 0, 0};
     event_object *self = (event_object *)object;
-    if (gk_parse(&signature, arguments, count, keywords, NULL) < 0)
+    if (gk_parse_none("Event.synchronize", arguments, count, keywords) < 0)
         return NULL;
     PyObject *zero = seconds_between(self, self, "Event.synchronize");
     if (!zero)

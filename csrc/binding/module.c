@@ -99,10 +99,8 @@ static PyObject *synchronize(PyObject *module, gk_arguments arguments, Py_ssize_
 
 static PyObject *release_memory(PyObject *module, gk_arguments arguments, Py_ssize_t count,
                                 PyObject *keywords) {
-    static const char *const names[] = {NULL};
-    static const gk_signature signature = {"release_memory", names, 0, 0};
     gk_call call;
-    if (gk_parse(&signature, arguments, count, keywords, NULL) < 0 ||
+    if (gk_parse_none("release_memory", arguments, count, keywords) < 0 ||
         gk_begin(state_of(module), &call, "release_memory") < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;

@@ -20,6 +20,8 @@ typedef struct graph_object {
     gk_graph *graph;
 } graph_object;
 
+#define GK_FAST(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
+
 static int begin_at(const stream_object *self, gk_call *call, const char *operation) {
     return gk_begin_on(self->state, call, self->device->backend->ordinal, operation);
 }
@@ -31,7 +33,7 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *positional, PyObject *
     gk_call call;
     gk_stream handle;
     if (PyTuple_Size(positional) > 0 || (named && PyDict_Size(named) > 0)) {
-        PyErr_SetString(PyExc_TypeError, "Stream: it takes no arguments; the stream is one of the "
+        PyErr_SetString(PyExc_TypeError, "Stream: takes no arguments; the stream is one of the "
                                          "device that gpukern.device() has chosen");
         return NULL;
     }
@@ -94,12 +96,13 @@ static PyObject *stream_protocol(PyObject *object, PyObject *unused) {
     return Py_BuildValue("(in)", 0, (Py_ssize_t)((stream_object *)object)->handle);
 }
 
-static PyObject *stream_synchronize(PyObject *object, PyObject *unused) {
+static PyObject *stream_synchronize(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
+                                    PyObject *keywords) {
     stream_object *self = (stream_object *)object;
     gk_call call;
     gk_status status;
-    (void)unused;
-    if (begin_at(self, &call, "Stream.synchronize") < 0)
+    if (gk_parse_none("Stream.synchronize", arguments, count, keywords) < 0 ||
+        begin_at(self, &call, "Stream.synchronize") < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     status = call.backend->synchronize(call.backend, self->handle, &call.error);
@@ -110,11 +113,12 @@ static PyObject *stream_synchronize(PyObject *object, PyObject *unused) {
     return gk_raise(self->state, &call.error);
 }
 
-static PyObject *stream_begin_capture(PyObject *object, PyObject *unused) {
+static PyObject *stream_begin_capture(PyObject *object, PyObject *const *arguments,
+                                      Py_ssize_t count, PyObject *keywords) {
     stream_object *self = (stream_object *)object;
     gk_call call;
-    (void)unused;
-    if (begin_at(self, &call, "Stream.begin_capture") < 0)
+    if (gk_parse_none("Stream.begin_capture", arguments, count, keywords) < 0 ||
+        begin_at(self, &call, "Stream.begin_capture") < 0)
         return NULL;
     if (call.backend->capture(call.backend, self->handle, &call.error) != GK_OK) {
         gk_fail_in(&call.error, "Stream.begin_capture: ");
@@ -124,13 +128,14 @@ static PyObject *stream_begin_capture(PyObject *object, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-static PyObject *stream_end_capture(PyObject *object, PyObject *unused) {
+static PyObject *stream_end_capture(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
+                                    PyObject *keywords) {
     stream_object *self = (stream_object *)object;
     gk_call call;
     gk_status status;
     gk_graph *graph = NULL;
-    (void)unused;
-    if (begin_at(self, &call, "Stream.end_capture") < 0)
+    if (gk_parse_none("Stream.end_capture", arguments, count, keywords) < 0 ||
+        begin_at(self, &call, "Stream.end_capture") < 0)
         return NULL;
     self->capturing = false;
     Py_BEGIN_ALLOW_THREADS; /* a graph of many nodes takes a while */
@@ -152,14 +157,14 @@ static PyObject *stream_end_capture(PyObject *object, PyObject *unused) {
 }
 
 static PyMethodDef stream_methods[] = {
-    {"synchronize", stream_synchronize, METH_NOARGS,
+    {"synchronize", GK_FAST(stream_synchronize),
      "synchronize($self)\n--\n\nWait until the device has done the stream's work."},
-    {"begin_capture", stream_begin_capture, METH_NOARGS,
+    {"begin_capture", GK_FAST(stream_begin_capture),
      "begin_capture($self)\n--\n\n"
      "Keep what the stream is given from here on, in place of doing it. Every array of such a "
      "call\n"
      "has to be on the device."},
-    {"end_capture", stream_end_capture, METH_NOARGS,
+    {"end_capture", GK_FAST(stream_end_capture),
      "end_capture($self)\n--\n\n"
      "The Graph of what the stream was given since begin_capture.\n"
      "Raises ValueError or CudaError where nothing is being captured or the capture has failed."},
@@ -196,6 +201,13 @@ PyType_Spec gk_stream_spec = {
 };
 
 /* graphs --------------------------------------------------------------------------------------- */
+
+static PyObject *refuse_graph(PyTypeObject *type, PyObject *positional, PyObject *named) {
+    (void)type, (void)positional, (void)named;
+    PyErr_SetString(PyExc_TypeError, "Graph: is not made by a call of its type; use "
+                                     "Stream.begin_capture() and Stream.end_capture()");
+    return NULL;
+}
 
 static void graph_deallocate(PyObject *object) {
     graph_object *self = (graph_object *)object;
@@ -240,7 +252,7 @@ static PyObject *graph_launch(PyObject *object, PyObject *const *arguments, Py_s
 }
 
 static PyMethodDef graph_methods[] = {
-    {"launch", (PyCFunction)(void (*)(void))graph_launch, METH_FASTCALL | METH_KEYWORDS,
+    {"launch", GK_FAST(graph_launch),
      "launch($self, stream=None)\n--\n\n"
      "Do all that was captured once more, with what the arrays hold by then. Does not wait.\n\n"
      "stream: where; None: the stream that it was captured on."},
@@ -251,6 +263,7 @@ static PyType_Slot graph_slots[] = {
     {Py_tp_doc, "Work of a stream, captured by Stream.begin_capture and Stream.end_capture, to be "
                 "launched\nas a whole. It keeps alive the arrays that were made within it, and no "
                 "others: hold those that\nit reads."},
+    {Py_tp_new, refuse_graph},
     {Py_tp_dealloc, graph_deallocate},
     {Py_tp_traverse, graph_traverse},
     {Py_tp_methods, graph_methods},
@@ -260,6 +273,6 @@ static PyType_Slot graph_slots[] = {
 PyType_Spec gk_graph_spec = {
     .name = "gpukern.Graph",
     .basicsize = sizeof(graph_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .slots = graph_slots,
 };

@@ -79,6 +79,13 @@ int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize
     return count < signature->required ? gk_refuse_missing(signature, count) : 0;
 }
 
+int gk_parse_none(const char *function, PyObject *const *arguments, Py_ssize_t count,
+                  PyObject *keywords) {
+    static const char *const names[] = {NULL};
+    const gk_signature signature = {function, names, 0, 0};
+    return gk_parse(&signature, arguments, count, keywords, NULL);
+}
+
 int gk_name_failure(const char *operation) {
     PyObject *const kinds[] = {PyExc_MemoryError, PyExc_OverflowError, PyExc_TypeError,
                                PyExc_ValueError};

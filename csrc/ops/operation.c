@@ -39,7 +39,7 @@ gk_status gk_operation_infer(gk_call *call, const gk_operation *operation, const
         status = gk_row_named(operation->op, call->variant, operands[0].dtype, call->backend,
                               &call->wanted, &call->error);
         if (status != GK_OK && strcmp(operation->name, gk_op_name(operation->op)) != 0)
-            gk_fail_in(&call->error, "%s, by the kernels of ", operation->name);
+            gk_fail_in(&call->error, "by the kernels of %s, ", gk_op_name(operation->op));
         call->ran = call->wanted; /* unless a pointer turns out not to be aligned for it */
         return gk_call_blame(call, status);
     }

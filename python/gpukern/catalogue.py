@@ -105,10 +105,11 @@ def variants(op: str | None = None, dtype: npt.DTypeLike | None = None) -> Varia
     order of the ladder, from the naive one up. An operation that goes by the kernels of another, as
     ``greater`` does by those of ``less``, has those. Raises ValueError for an unknown op or dtype.
     """
-    op = None if op is None else _BY_OTHERS.get(op, op)
     found = Variants(_expanded(_core.rows()))
     known = list(dict.fromkeys(variant.op for variant in found))
     with blamed_on("variants"):
+        if isinstance(op, str):
+            op = _BY_OTHERS.get(op, op)
         if op is not None and not (isinstance(op, str) and op in known):
             raise ValueError(f"unknown operation {op!r}; there are {', '.join(known)}")
         name = None if dtype is None else dtype_name(dtype)

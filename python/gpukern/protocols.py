@@ -93,7 +93,7 @@ _USUAL = frozenset({DeviceArray, np.ndarray, int, float, bool, type(None)})
 
 def _refusal(name: str, reason: str) -> TypeError:
     return TypeError(
-        f"numpy.{name} {reason} a DeviceArray; copy it to the host first, with .to_host() or "
+        f"numpy.{name}: {reason} a DeviceArray; copy it to the host first, with .to_host() or "
         "numpy.asarray(...), or use the functions of gpukern, which work on the device"
     )
 

@@ -206,8 +206,18 @@ int gk_reshape_shape(const gk_array *array, PyObject *const *arguments, Py_ssize
 
 static int refuse_order(const gk_array *array, PyObject *order) {
     PyErr_Format(PyExc_ValueError,
-                 "transpose: axes %S are not each of the %d axes of the array once", order,
+                 "transpose: axes %R have to name each of the %d axes of the array once", order,
                  array->ndim);
+    return -1;
+}
+
+/* Instead of what Python says of a thing that is no number. */
+static int refuse_axes(PyObject *axes) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError))
+        return gk_name_failure("transpose");
+    PyErr_Format(PyExc_TypeError,
+                 "transpose: axes have to be integers or one tuple of them, each axis once, not %R",
+                 axes);
     return -1;
 }
 
@@ -221,7 +231,7 @@ static int take_order(const gk_array *array, PyObject *order, gk_array *view) {
             number ? PyNumber_AsSsize_t(number, NULL) : 0; /* a huge one: the nearest */
         Py_XDECREF(number);
         if (PyErr_Occurred())
-            return gk_name_failure("transpose");
+            return refuse_axes(order);
         axis += axis < 0 ? array->ndim : 0;
         if (axis < 0 || axis >= array->ndim || (seen >> axis & 1))
             return refuse_order(array, order);
@@ -247,7 +257,7 @@ int gk_transposed_view(const gk_array *array, PyObject *const *arguments, Py_ssi
         return 0;
     PyObject *order = listed(arguments, count);
     if (!order)
-        return gk_name_failure("transpose");
+        return count == 1 ? refuse_axes(arguments[0]) : -1;
     int failed = take_order(array, order, view);
     Py_DECREF(order);
     return failed;

@@ -470,47 +470,48 @@ void gk_drop_operands(PyObject **keepers, int count) {
 
 /* results -------------------------------------------------------------------------------------- */
 
-static int check_output(const gk_call *call, const gk_array *out, const gk_array *expected) {
+static int check_output(const gk_call *call, const char *name, const gk_array *out,
+                        const gk_array *expected) {
     if (gk_repeats_elements(out)) {
         PyErr_Format(
             PyExc_ValueError,
-            "%s: out is a broadcast view, of which several elements share one place; pass an "
+            "%s: %s is a broadcast view, of which several elements share one place; pass an "
             "array of its own",
-            call->operation);
+            call->operation, name);
         return -1;
     }
     if (out->dtype != expected->dtype) {
-        PyErr_Format(PyExc_TypeError, "%s: out has dtype %s, and the result is %s", call->operation,
-                     gk_dtype_name(out->dtype), gk_dtype_name(expected->dtype));
+        PyErr_Format(PyExc_TypeError, "%s: %s has dtype %s, and the result is %s", call->operation,
+                     name, gk_dtype_name(out->dtype), gk_dtype_name(expected->dtype));
         return -1;
     }
     if (!gk_same_shape(out, expected)) {
-        PyErr_Format(PyExc_ValueError, "%s: out has shape %s, and the result has shape %s",
-                     call->operation, gk_shape_text(out).text, gk_shape_text(expected).text);
+        PyErr_Format(PyExc_ValueError, "%s: %s has shape %s, and the result has shape %s",
+                     call->operation, name, gk_shape_text(out).text, gk_shape_text(expected).text);
         return -1;
     }
     if (out->readonly) {
         PyErr_Format(PyExc_ValueError,
-                     "%s: out is read-only, and has to be an array that can be written",
-                     call->operation);
+                     "%s: %s is read-only, and has to be an array that can be written",
+                     call->operation, name);
         return -1;
     }
     return 0;
 }
 
-static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
-                            gk_output *output) {
+static int take_host_output(gk_state *state, gk_call *call, const char *name, PyObject *out,
+                            const gk_array *expected, gk_output *output) {
     PyArrayObject *array = (PyArrayObject *)out;
     gk_dtype dtype;
-    if (refuse_masked(call, "out", out) < 0)
+    if (refuse_masked(call, name, out) < 0)
         return -1;
     if (!dtype_of(PyArray_DESCR(array), &dtype)) {
-        PyErr_Format(PyExc_TypeError, "%s: out has dtype %S, and the result is %s", call->operation,
-                     (PyObject *)PyArray_DESCR(array), gk_dtype_name(expected->dtype));
+        PyErr_Format(PyExc_TypeError, "%s: %s has dtype %S, and the result is %s", call->operation,
+                     name, (PyObject *)PyArray_DESCR(array), gk_dtype_name(expected->dtype));
         return -1;
     }
     view_host(array, dtype, &output->array);
-    if (check_output(call, &output->array, expected) < 0)
+    if (check_output(call, name, &output->array, expected) < 0)
         return -1;
     /* Results come in pieces, and a call may fail between them: the user's array gets its own when
        it is whole. */
@@ -522,19 +523,19 @@ static int take_host_output(gk_state *state, gk_call *call, PyObject *out, const
     return 0;
 }
 
-int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
-                   gk_output *output) {
+int gk_take_output(gk_state *state, gk_call *call, const char *name, PyObject *out,
+                   const gk_array *expected, gk_output *output) {
     int failed;
     output->bridge = output->keeper = NULL;
     output->object = Py_NewRef(out);
     if (!gk_is_device_array(state, out) && PyArray_Check(out)) {
-        failed = take_host_output(state, call, out, expected, output);
+        failed = take_host_output(state, call, name, out, expected, output);
     } else if (gk_is_device_array(state, out) || gk_is_foreign(state, out)) {
-        failed = take_array(state, call, "out", out, &output->array, &output->keeper);
+        failed = take_array(state, call, name, out, &output->array, &output->keeper);
         if (!failed)
-            failed = check_output(call, &output->array, expected);
+            failed = check_output(call, name, &output->array, expected);
     } else {
-        failed = refuse(call, "out", out);
+        failed = refuse(call, name, out);
     }
     if (failed)
         gk_drop_output(output);

@@ -42,9 +42,9 @@ typedef struct gk_output {
     PyObject *keeper; /* of device memory; owned, or NULL */
 } gk_output;
 
-/* Check the user's `out` against the result that was inferred. */
-int gk_take_output(gk_state *state, gk_call *call, PyObject *out, const gk_array *expected,
-                   gk_output *output);
+/* Check the user's `out` against the result that was inferred. -1: raised, blaming `name`. */
+int gk_take_output(gk_state *state, gk_call *call, const char *name, PyObject *out,
+                   const gk_array *expected, gk_output *output);
 /* A new host array for the result. */
 int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output);
 /* What has to be done after the engine has written: -1 raised. */

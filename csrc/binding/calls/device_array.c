@@ -85,26 +85,30 @@ static PyObject *item(PyObject *self, Py_ssize_t i) {
 static PyObject *iterate(PyObject *self) {
     if (((gk_device_array *)self)->array.ndim > 0)
         return PySeqIter_New(self);
-    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d DeviceArray");
+    PyErr_SetString(PyExc_TypeError,
+                    "iter: a 0-d DeviceArray has no axis to go along; use .item()");
     return NULL;
 }
 
-static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
-                         PyObject *keywords) {
+/* Of a function that takes any number of arguments, and none by name. */
+static int refuse_names(const char *function, const char *usage, PyObject *keywords) {
+    if (!keywords || PyTuple_Size(keywords) == 0)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%s: has no argument %R; it is called as %s", function,
+                 PyTuple_GetItem(keywords, 0), usage);
+    return -1;
+}
+
+static PyObject *reshaped(const char *operation, PyObject *self, PyObject *const *arguments,
+                          Py_ssize_t count) {
     gk_device_array *source = (gk_device_array *)self;
     gk_array shaped;
-    if (keywords && PyTuple_Size(keywords) > 0) {
-        PyErr_Format(PyExc_TypeError,
-                     "reshape: has no argument %R; it is called as reshape(*shape)",
-                     PyTuple_GetItem(keywords, 0));
-        return NULL;
-    }
     if (gk_reshape_shape(&source->array, arguments, count, &shaped) < 0)
         return NULL;
     gk_make_contiguous(&shaped);
     if (gk_is_contiguous(&source->array))
         return gk_device_array_view(source, &shaped);
-    PyObject *copy = gk_device_array_copy(self, NULL);
+    PyObject *copy = gk_device_array_copy(operation, self, NULL);
     if (copy) {
         shaped.data = ((gk_device_array *)copy)->array.data;
         shaped.readonly = false;
@@ -113,27 +117,43 @@ static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     return copy;
 }
 
-static PyObject *transpose(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                         PyObject *keywords) {
+    if (refuse_names("reshape", "reshape(*shape)", keywords) < 0)
+        return NULL;
+    return reshaped("reshape", self, arguments, count);
+}
+
+static PyObject *transpose(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                           PyObject *keywords) {
     gk_array view;
-    if (gk_transposed_view(&((gk_device_array *)self)->array, arguments, count, &view) < 0)
+    if (refuse_names("transpose", "transpose(*axes)", keywords) < 0 ||
+        gk_transposed_view(&((gk_device_array *)self)->array, arguments, count, &view) < 0)
         return NULL;
     return gk_device_array_view((gk_device_array *)self, &view);
 }
 
-static PyObject *ravel(PyObject *self, PyObject *unused) {
-    (void)unused;
+static PyObject *flat_view(const char *operation, PyObject *self) {
     PyObject *all = PyLong_FromLong(-1);
-    PyObject *flat = all ? reshape(self, &all, 1, NULL) : NULL;
+    PyObject *flat = all ? reshaped(operation, self, &all, 1) : NULL;
     Py_XDECREF(all);
     return flat;
 }
 
-static PyObject *flatten(PyObject *self, PyObject *unused) {
-    PyObject *flat = ravel(self, unused);
+static PyObject *ravel(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                       PyObject *keywords) {
+    return gk_parse_none("ravel", arguments, count, keywords) < 0 ? NULL : flat_view("ravel", self);
+}
+
+static PyObject *flatten(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                         PyObject *keywords) {
+    if (gk_parse_none("flatten", arguments, count, keywords) < 0)
+        return NULL;
+    PyObject *flat = flat_view("flatten", self);
     /* A view is the one that has an owner. */
     if (!flat || !((gk_device_array *)flat)->owner)
         return flat;
-    PyObject *copy = gk_device_array_copy(flat, NULL);
+    PyObject *copy = gk_device_array_copy("flatten", flat, NULL);
     Py_DECREF(flat);
     return copy;
 }
@@ -168,11 +188,11 @@ static PyMethodDef methods[] = {
      "shape: lengths, or one tuple of them; one may be -1, which stands for what is left.\n"
      "Returns a view of the same memory where the array is contiguous, else a copy.\n"
      "Raises ValueError for a shape of another number of elements."},
-    {"item", gk_number_item, METH_NOARGS,
+    {"item", (PyCFunction)(void (*)(void))gk_number_item, METH_FASTCALL | METH_KEYWORDS,
      "item($self)\n--\n\n"
      "The only element as a Python number. It waits for the array's own stream alone.\n"
      "Raises TypeError where there is not one element."},
-    {"tolist", gk_method_tolist, METH_NOARGS,
+    {"tolist", (PyCFunction)(void (*)(void))gk_method_tolist, METH_FASTCALL | METH_KEYWORDS,
      "tolist($self)\n--\n\n"
      "The elements as Python numbers in nested lists; of no axes the number itself."},
     {"__complex__", gk_number_complex, METH_NOARGS,
@@ -182,7 +202,7 @@ static PyMethodDef methods[] = {
     {"__format__", gk_number_format, METH_O,
      "__format__($self, spec, /)\n--\n\n"
      "The only element as the format asks for; without a format any array as str() shows it."},
-    {"transpose", (PyCFunction)(void (*)(void))transpose, METH_FASTCALL,
+    {"transpose", (PyCFunction)(void (*)(void))transpose, METH_FASTCALL | METH_KEYWORDS,
      "transpose($self, /, *axes)\n--\n\n"
      "A view of the same memory with its axes in another order, as .T; gpukern.transpose makes an\n"
      "array in memory of its own.\n\n"
@@ -212,10 +232,10 @@ static PyMethodDef methods[] = {
      "    the same kind or of one that this one holds: NumPy's \"same_kind\".\n"
      "Raises TypeError for a value that is not taken, ValueError for shapes that do not fit and\n"
      "for a read-only array, MemoryError, CudaError; then nothing has been written."},
-    {"ravel", ravel, METH_NOARGS,
+    {"ravel", (PyCFunction)(void (*)(void))ravel, METH_FASTCALL | METH_KEYWORDS,
      "ravel($self, /)\n--\n\n"
      "The elements in C order along one axis: a view where the array is contiguous, else a copy."},
-    {"flatten", flatten, METH_NOARGS,
+    {"flatten", (PyCFunction)(void (*)(void))flatten, METH_FASTCALL | METH_KEYWORDS,
      "flatten($self, /)\n--\n\n"
      "The elements in C order along one axis, in memory of their own."},
 #define GK_METHOD(name)                                                                            \

@@ -47,13 +47,17 @@ static int assign(assignment *made, const gk_array *target, PyObject *value) {
     gk_array source;
     PyObject *keeper;
     if (target->readonly) {
-        PyErr_Format(PyExc_ValueError, "%s: the array is read-only", made->call.operation);
+        PyErr_Format(PyExc_ValueError,
+                     "%s: the array is read-only, and has to be one that can be written",
+                     made->call.operation);
         return -1;
     }
     if (gk_repeats_elements(target)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s: the array is a broadcast view; several values would share one element",
-                     made->call.operation);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: the array is a broadcast view; several values would share one element; use a "
+            "copy, as .copy() makes it",
+            made->call.operation);
         return -1;
     }
     if (gk_take_value(made->state, &made->call, "value", value, target->dtype, &source, &keeper) <
@@ -72,7 +76,9 @@ int gk_assign_item(PyObject *self, PyObject *key, PyObject *value) {
     assignment made;
     gk_array target;
     if (!value) {
-        PyErr_SetString(PyExc_TypeError, "the elements of a DeviceArray cannot be deleted");
+        PyErr_SetString(PyExc_TypeError,
+                        "delitem: the elements of a DeviceArray cannot be deleted; use a slice of "
+                        "those that are to stay");
         return -1;
     }
     if (begin(&made, self, NULL, "setitem") < 0)
@@ -120,17 +126,17 @@ PyObject *gk_method_astype(PyObject *self, PyObject *const *arguments, Py_ssize_
     static const gk_signature signature = {"astype", names, 0, 2};
     gk_device_array *array = (gk_device_array *)self;
     gk_dtype dtype;
+    bool copy = true;
     PyObject *values[3];
     if (gk_parse(&signature, arguments, count, keywords, values) < 0)
         return NULL;
     if (!values[0]) {
-        PyErr_SetString(PyExc_TypeError, "astype() needs its argument 'dtype'");
+        gk_refuse_missing(&signature, 0);
         return NULL;
     }
     if (gk_dtype_from_object(array->state, "astype", values[0], &dtype) < 0)
         return NULL;
-    int copy = values[1] ? PyObject_IsTrue(values[1]) : 1;
-    if (copy < 0)
+    if (values[1] && gk_take_flag("astype", "copy", values[1], &copy) < 0)
         return NULL;
     if (!copy && dtype == array->array.dtype)
         return Py_NewRef(self);
@@ -139,7 +145,7 @@ PyObject *gk_method_astype(PyObject *self, PyObject *const *arguments, Py_ssize_
 
 PyObject *gk_method_copied(PyObject *self, PyObject *unused) {
     (void)unused; /* of a deep copy what it has copied so far */
-    return gk_device_array_copy(self, NULL);
+    return gk_device_array_copy("copy", self, NULL);
 }
 
 PyObject *gk_method_copy(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
@@ -149,5 +155,5 @@ PyObject *gk_method_copy(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     PyObject *stream;
     if (gk_parse(&signature, arguments, count, keywords, &stream) < 0)
         return NULL;
-    return gk_device_array_copy(self, stream);
+    return gk_device_array_copy("copy", self, stream);
 }

@@ -31,12 +31,13 @@ PyObject *gk_device_array_copy_operand(gk_state *state, gk_call *call, const gk_
 }
 
 /* Of any array, to the device that it is on or, if it is on none, that one. */
-static PyObject *copy_to(gk_state *state, PyObject *source, int ordinal, PyObject *stream) {
+static PyObject *copy_to(gk_state *state, const char *operation, PyObject *source, int ordinal,
+                         PyObject *stream) {
     gk_call call;
     gk_array operand;
     PyObject *keeper;
     gk_profiled profiled;
-    if (gk_begin_on(state, &call, ordinal, "to_device") < 0)
+    if (gk_begin_on(state, &call, ordinal, operation) < 0)
         return NULL;
     gk_profile_begin(state, &call, &profiled);
     if (gk_take_stream(state, &call, stream) < 0 ||
@@ -75,7 +76,7 @@ static PyObject *move(gk_state *state, PyObject *source, int from, PyObject *str
     gk_call call;
     gk_status status;
     PyObject *made = NULL;
-    PyObject *there = copy_to(state, source, from, NULL);
+    PyObject *there = copy_to(state, "to_device", source, from, NULL);
     if (!there)
         return NULL;
     if (gk_begin(state, &call, "to_device") == 0 && gk_take_stream(state, &call, stream) == 0)
@@ -99,13 +100,13 @@ PyObject *gk_to_device(gk_state *state, PyObject *source, PyObject *stream) {
     int there = gk_device_of(state, &source, 1, NULL);
     if (there < 0)
         return NULL;
-    return there == here ? copy_to(state, source, here, stream)
+    return there == here ? copy_to(state, "to_device", source, here, stream)
                          : move(state, source, there, stream);
 }
 
-PyObject *gk_device_array_copy(PyObject *self, PyObject *stream) {
+PyObject *gk_device_array_copy(const char *operation, PyObject *self, PyObject *stream) {
     gk_device_array *array = (gk_device_array *)self;
-    return copy_to(array->state, self, gk_device_number(array), stream);
+    return copy_to(array->state, operation, self, gk_device_number(array), stream);
 }
 
 /* to the host ---------------------------------------------------------------------------------- */
@@ -127,7 +128,7 @@ PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out) {
     gk_profile_begin(state, &call, &profiled);
     if (gk_device_array_go_home(self, &call) < 0)
         return NULL;
-    int failed = out ? gk_take_output(state, &call, out, &self->array, &output)
+    int failed = out ? gk_take_output(state, &call, "out", out, &self->array, &output)
                      : gk_new_output(state, &call, &self->array, &output);
     if (failed)
         return NULL;
@@ -168,8 +169,10 @@ PyObject *gk_method_to_host(PyObject *self, PyObject *const *arguments, Py_ssize
     return gk_device_array_to_host((gk_device_array *)self, out && !Py_IsNone(out) ? out : NULL);
 }
 
-PyObject *gk_method_tolist(PyObject *self, PyObject *unused) {
-    (void)unused;
+PyObject *gk_method_tolist(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                           PyObject *keywords) {
+    if (gk_parse_none("tolist", arguments, count, keywords) < 0)
+        return NULL;
     PyObject *host = gk_device_array_to_host((gk_device_array *)self, NULL);
     PyObject *list = host ? PyObject_CallMethod(host, "tolist", NULL) : NULL;
     Py_XDECREF(host);

@@ -4,8 +4,8 @@
 
 #include "binding/arrays/device_object.h"
 
-/* A contiguous copy of a DeviceArray, on its device. */
-PyObject *gk_device_array_copy(PyObject *self, PyObject *stream);
+/* A contiguous copy of a DeviceArray, on its device, made by the call of that name. */
+PyObject *gk_device_array_copy(const char *operation, PyObject *self, PyObject *stream);
 /* What gpukern.to_device does: the copy is on the thread's device, wherever the source is. */
 PyObject *gk_to_device(gk_state *state, PyObject *source, PyObject *stream);
 /* The operand of a call made contiguous, in memory of its own. */
@@ -23,7 +23,8 @@ PyObject *gk_method_array_function(PyObject *self, PyObject *arguments, PyObject
 /* The methods to_host, tolist and __array__. */
 PyObject *gk_method_to_host(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                             PyObject *keywords);
-PyObject *gk_method_tolist(PyObject *self, PyObject *unused);
+PyObject *gk_method_tolist(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                           PyObject *keywords);
 PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                           PyObject *keywords);
 

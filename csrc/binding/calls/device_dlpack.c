@@ -18,7 +18,7 @@ PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObjec
     if (ordinal < 0 || gk_begin_on(state, &call, ordinal, "from_dlpack") < 0)
         return NULL;
     if (gk_is_device_array(state, source))
-        return wanted ? gk_device_array_copy(source, NULL) : Py_NewRef(source);
+        return wanted ? gk_device_array_copy("from_dlpack", source, NULL) : Py_NewRef(source);
     if (gk_take_dlpack(state, &call, "x", source, &lent, &keeper) < 0)
         return NULL;
     if (wanted) {
@@ -127,7 +127,7 @@ PyObject *gk_method_dlpack(PyObject *object, PyObject *const *arguments, Py_ssiz
                                            "from version 1.0 on; pass max_version=(1, 0)");
         return NULL;
     }
-    PyObject *lent = copied ? gk_device_array_copy(object, NULL) : Py_NewRef(object);
+    PyObject *lent = copied ? gk_device_array_copy("__dlpack__", object, NULL) : Py_NewRef(object);
     PyObject *capsule = NULL;
     if (lent && hand_over((gk_device_array *)lent, &call, values[0]) == 0)
         capsule =

@@ -21,7 +21,7 @@ static PyObject *operate(const gk_operation *operation, PyObject *left, PyObject
 
 /* Into the memory of `self`, which keeps its dtype and shape or says why it cannot. */
 static PyObject *operate_in_place(const gk_operation *operation, PyObject *self, PyObject *other) {
-    const gk_options into_self = {.out = self};
+    const gk_options into_self = {.out = self, .out_name = "the array on the left"};
     if (!gk_is_operand(state_of(self), other))
         Py_RETURN_NOTIMPLEMENTED;
     PyObject *operands[] = {self, other};

@@ -49,10 +49,11 @@ static int infer(gk_state *state, gk_call *call, const gk_operation *operation,
 
 /* `out` where it is given; else on the device if any operand is there, and on the host if none. */
 static int make_output(gk_state *state, gk_call *call, const gk_operation *operation,
-                       const gk_array *arrays, PyObject *out, const gk_array *expected,
+                       const gk_array *arrays, const gk_options *options, const gk_array *expected,
                        gk_output *output) {
-    if (given(out))
-        return gk_take_output(state, call, out, expected, output);
+    const char *name = options->out_name ? options->out_name : "out";
+    if (given(options->out))
+        return gk_take_output(state, call, name, options->out, expected, output);
     bool on_device = false;
     for (int i = 0; i < operation->operand_count; i++)
         on_device |= arrays[i].place == GK_DEVICE;
@@ -115,7 +116,7 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
     int failed =
         gk_take_parameters(state, &call, operation, options->parameters, arrays, parameters);
     if (!failed && infer(state, &call, operation, arrays, &expected) == 0 &&
-        make_output(state, &call, operation, arrays, options->out, &expected, &output) == 0) {
+        make_output(state, &call, operation, arrays, options, &expected, &output) == 0) {
         if (run(state, &call, operation, arrays, &output) == 0 &&
             gk_profile_end(state, &call, &profiled, arrays, count) == 0)
             result = Py_NewRef(output.object);

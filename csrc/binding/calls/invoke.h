@@ -6,7 +6,8 @@
 #include "ops/operation.h"
 
 typedef struct gk_options {
-    PyObject *out; /* each may be NULL or None */
+    PyObject *out;        /* each object may be NULL or None */
+    const char *out_name; /* what an error calls it; NULL: "out" */
     PyObject *variant;
     PyObject *stream;
     PyObject *const *parameters; /* in the operation's order; NULL: none was given */

@@ -106,14 +106,9 @@ static int take_order(const gk_call *call, PyObject *object, int ndim, gk_order 
     order->given = given(object);
     if (!order->given)
         return 0;
-    if (PyIndex_Check(object)) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s: axes has to be None or a tuple of integers, as axes=(1, 0), not %R",
-                     call->operation, object);
-        return -1;
-    }
-    PyObject *list = PySequence_Tuple(object);
-    if (!list && !PyErr_ExceptionMatches(PyExc_TypeError))
+    bool sequence = !PyIndex_Check(object) && !PyUnicode_Check(object);
+    PyObject *list = sequence ? PySequence_Tuple(object) : NULL;
+    if (sequence && !list && !PyErr_ExceptionMatches(PyExc_TypeError))
         return -1;
     axis_read read = !list                        ? AXIS_NO_INTEGER
                      : PyTuple_Size(list) == ndim ? AXIS_READ
@@ -123,8 +118,8 @@ static int take_order(const gk_call *call, PyObject *object, int ndim, gk_order 
     Py_XDECREF(list);
     if (read == AXIS_NO_INTEGER)
         PyErr_Format(PyExc_TypeError,
-                     "%s: axes has to be None or a tuple of integers, one for each axis of a, not "
-                     "%R",
+                     "%s: axes has to be None or a tuple of integers, one for each axis of a, as "
+                     "axes=(1, 0), not %R",
                      call->operation, object);
     if (read == AXIS_OUT_OF_RANGE || read == AXIS_TWICE)
         PyErr_Format(PyExc_ValueError, "%s: axes %R have to name each of the %d axes of a once",

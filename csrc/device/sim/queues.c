@@ -413,7 +413,9 @@ gk_status gk_queues_capture_end(gk_queues *queues, gk_stream stream, gk_graph **
     unlock(queues);
     if (!of)
         return error->status;
-    return *graph ? GK_OK : gk_fail(error, GK_VALUE_ERROR, "the stream is not being captured");
+    return *graph ? GK_OK
+                  : gk_fail(error, GK_VALUE_ERROR,
+                            "the stream is not being captured; call begin_capture() first");
 }
 
 gk_status gk_queues_launch(gk_queues *queues, const gk_graph *graph, gk_stream stream,

@@ -156,7 +156,7 @@ def test_products_by_panels_are_right_in_any_order(script):
 import numpy as np, gpukern as gk
 rng = np.random.default_rng(7)
 x, y = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((2100, 20), (20, 520)))
-for limit, pinned in ((1 << 20, 0), (300_000, 1 << 30)):
+for limit, pinned in ((1 << 20, 0), (1 << 20, 1 << 30), (300_000, 1 << 30)):
     with gk.limits(device_memory=limit, pinned_memory=pinned):
         assert (gk.matmul(x, y, variant="naive") == x @ y).all(), limit
 """

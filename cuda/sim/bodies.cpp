@@ -30,7 +30,7 @@ template <typename... P, void (*kernel)(P...)> struct gk_sim_call<kernel> {
 // The rows once more, this time as entries of the table.
 #define GK_ROWS_ONLY
 #undef GK_ROW
-#define GK_ROW(op, variant, dtype, symbol, ...)                           \
+#define GK_ROW(op, variant, dtype, symbol, ...)                                                    \
     {#symbol, gk_sim_call<&GK_NAMESPACE::symbol>::run, gk_sim_call<&GK_NAMESPACE::symbol>::sizes},
 
 extern "C" {

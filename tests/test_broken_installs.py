@@ -107,6 +107,8 @@ UNLOADABLE = {
 @NEEDS_FAKE
 @pytest.mark.parametrize("how", UNLOADABLE)
 def test_a_driver_library_that_does_not_load(how, fake, tmp_path):
+    if how == "of another architecture" and _core.driver_report()["problem"] is None:
+        pytest.skip("the loader passes over it, and finds the driver of this machine")
     library = tmp_path / "libcuda.so.1"
     library.write_bytes(UNLOADABLE[how]((fake / "libcuda.so.1").read_bytes()))
     doctor(f"{library} is there and cannot be loaded", LD_LIBRARY_PATH=str(tmp_path))

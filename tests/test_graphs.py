@@ -208,6 +208,19 @@ def test_a_chain_with_arrays_of_its_own(library):
     assert len(filler) == 20
 
 
+def test_a_launch_is_in_order_with_what_comes_before_and_after_it():
+    x, y, stream = gk.to_device(small_integers(1)), gk.to_device(small_integers(2)), gk.Stream()
+    stream.begin_capture()
+    total = gk.add(x, y, stream=stream)
+    graph = stream.end_capture()
+    for turn in range(20):
+        x[...] = turn
+        graph.launch()
+        np.testing.assert_array_equal(total.to_host(), small_integers(2) + turn)
+        graph.launch(stream=0)
+        np.testing.assert_array_equal(gk.add(total, 1.0).to_host(), small_integers(2) + turn + 1)
+
+
 def test_the_first_call_of_all_may_be_captured(library, script, request):
     """Nothing loaded, no library found yet, no stream made: all of it happens within a capture."""
     code = """

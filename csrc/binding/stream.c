@@ -227,6 +227,22 @@ static int graph_traverse(PyObject *object, visitproc visit, void *arg) {
     return 0;
 }
 
+/* Between what was queued on the legacy default stream before, and what is queued there afterwards:
+   that is home to the arrays that a graph makes, and to most that it reads. */
+static gk_status launch_in_order(gk_call *call, gk_graph *graph, gk_stream stream) {
+    gk_backend *backend = call->backend;
+    bool captured;
+    gk_status status = backend->captured(backend, stream, &captured, &call->error);
+    bool apart = status == GK_OK && !captured && !gk_is_legacy(stream);
+    if (apart)
+        status = backend->wait(backend, stream, 0, &call->error);
+    if (status == GK_OK)
+        status = backend->graph_launch(backend, graph, stream, &call->error);
+    if (status == GK_OK && apart)
+        status = backend->wait(backend, 0, stream, &call->error);
+    return status;
+}
+
 static PyObject *graph_launch(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
                               PyObject *keywords) {
     static const char *const names[] = {"stream", NULL};
@@ -243,7 +259,7 @@ static PyObject *graph_launch(PyObject *object, PyObject *const *arguments, Py_s
     if (!value || Py_IsNone(value))
         stream = self->stream->handle;
     Py_BEGIN_ALLOW_THREADS;
-    status = call.backend->graph_launch(call.backend, self->graph, stream, &call.error);
+    status = launch_in_order(&call, self->graph, stream);
     Py_END_ALLOW_THREADS;
     if (status == GK_OK)
         Py_RETURN_NONE;
@@ -254,7 +270,9 @@ static PyObject *graph_launch(PyObject *object, PyObject *const *arguments, Py_s
 static PyMethodDef graph_methods[] = {
     {"launch", GK_FAST(graph_launch),
      "launch($self, stream=None)\n--\n\n"
-     "Do all that was captured once more, with what the arrays hold by then. Does not wait.\n\n"
+     "Do all that was captured once more, with what the arrays hold by then. The host does not\n"
+     "wait; the device does the work after all that was queued on the legacy default stream\n"
+     "before, and before all that is queued there later.\n\n"
      "stream: where; None: the stream that it was captured on."},
     {NULL, NULL, 0, NULL},
 };

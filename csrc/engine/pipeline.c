@@ -147,6 +147,16 @@ static gk_status fill_lane(gk_pipeline *pipeline, gk_backend *backend, int numbe
     return status;
 }
 
+/* Before the lanes: a GPU has eight queues that streams are given in turn, and a stream that waits
+   for a product holds up the lane it shares one with. */
+static gk_status need_streams(gk_pipeline *pipeline, gk_backend *backend, gk_error *error) {
+    gk_status status = GK_OK;
+    for (int i = 0; i < GK_PIPELINE_STREAMS && status == GK_OK; i++)
+        if (!pipeline->streams.all[i])
+            status = backend->stream_new(backend, &pipeline->streams.all[i], error);
+    return status;
+}
+
 /* Buffers once a process: they cost milliseconds, and a call has none to spare. */
 static gk_status need_lanes(gk_pipeline *pipeline, gk_backend *backend, gk_error *error) {
     if (pipeline->ready)
@@ -158,7 +168,9 @@ static gk_status need_lanes(gk_pipeline *pipeline, gk_backend *backend, gk_error
         free_lanes(pipeline, backend);
         return gk_fail(error, GK_MEMORY_ERROR, "no pinned memory for staging");
     }
-    gk_status status = backend->allocate(backend, bytes, 0, &pipeline->device, error);
+    gk_status status = need_streams(pipeline, backend, error);
+    if (status == GK_OK)
+        status = backend->allocate(backend, bytes, 0, &pipeline->device, error);
     if (status == GK_OK)
         status = backend->synchronize(backend, 0, error); /* its stream has it; now all have */
     if (status == GK_OK)
@@ -414,9 +426,7 @@ gk_status gk_pipeline_get_streams(gk_pipeline *pipeline, gk_backend *backend,
     gk_status status = take_turn(pipeline, error);
     if (status != GK_OK)
         return status;
-    for (int i = 0; i < GK_PIPELINE_STREAMS && status == GK_OK; i++)
-        if (!pipeline->streams.all[i])
-            status = backend->stream_new(backend, &pipeline->streams.all[i], error);
+    status = need_streams(pipeline, backend, error);
     *streams = pipeline->streams;
     gk_lock_give(&pipeline->turn);
     return status;

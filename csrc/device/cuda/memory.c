@@ -289,30 +289,32 @@ gk_status gk_cuda_copy_across(gk_backend *base, void *to, gk_backend *other, con
     return finish_copy(cuda, status, 0, error);
 }
 
-int gk_cuda_place(gk_backend *base, const void *pointer) {
-    gk_cuda *cuda = (gk_cuda *)base;
-    int ordinal = -1;
-    CUpointer_attribute asked = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
-    void *answer = &ordinal;
-    CUresult result;
-    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
-    GK_IN_CONTEXT(cuda, result,
-                  cuda->driver.cuPointerGetAttributes(1, &asked, &answer, (CUdeviceptr)pointer));
-    gk_restrict(&cuda->driver, mode);
-    return result == CUDA_SUCCESS && ordinal >= 0 ? ordinal : -1;
-}
-
-static gk_status owns_byte(gk_cuda *cuda, const void *pointer, gk_error *error) {
-    unsigned kind = 0;
-    int ordinal = -1;
+/* What memory of which device is there; of none, and device -1, where the driver knows nothing. */
+static CUresult ask_pointer(gk_cuda *cuda, const void *pointer, unsigned *kind, int *ordinal) {
     CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    void *answers[] = {&kind, &ordinal};
+    void *answers[] = {kind, ordinal};
     CUresult result;
+    *kind = 0;
+    *ordinal = -1;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver);
     GK_IN_CONTEXT(cuda, result,
                   cuda->driver.cuPointerGetAttributes(2, asked, answers, (CUdeviceptr)pointer));
     gk_restrict(&cuda->driver, mode);
+    return result;
+}
+
+int gk_cuda_place(gk_backend *base, const void *pointer) {
+    unsigned kind;
+    int ordinal;
+    CUresult result = ask_pointer((gk_cuda *)base, pointer, &kind, &ordinal);
+    return result == CUDA_SUCCESS && ordinal >= 0 ? ordinal : -1;
+}
+
+static gk_status owns_byte(gk_cuda *cuda, const void *pointer, gk_error *error) {
+    unsigned kind;
+    int ordinal;
+    CUresult result = ask_pointer(cuda, pointer, &kind, &ordinal);
     gk_status status = gk_cuda_check(cuda, result, "asking what a pointer is", error);
     if (status != GK_OK)
         return status;

@@ -255,7 +255,8 @@ def test_reshape(shape, new):
     for device, host in ((gk.to_device(a), a), (gk.to_device(a).T, a.T)):
         oracle.assert_same(device.reshape(new).to_host(), host.reshape(new), f"{new}")
         oracle.assert_same(device.reshape(*new).to_host(), host.reshape(new), f"{new}")
-        oracle.assert_same(device.reshape(list(new)).to_host(), host.reshape(new), f"{new}")
+        for several in (list(new), np.array(new)):
+            oracle.assert_same(device.reshape(several).to_host(), host.reshape(new), f"{new}")
     assert gk.to_device(a[:1]).reshape(gk.to_device(a[:1]).shape).shape == a[:1].shape
 
 

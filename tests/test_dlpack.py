@@ -394,8 +394,15 @@ def test_a_device_that_is_none(answer):
         def __dlpack_device__(self):
             return answer
 
-    with pytest.raises((ValueError, TypeError)):
-        gk.from_dlpack(Nowhere(there()))
+    for call, named in (
+        (gk.from_dlpack, "from_dlpack: the DLPack tensor of x has"),
+        (gk.to_device, "to_device: the DLPack tensor of a has"),
+        (lambda x: gk.add(there(), x), "add: the DLPack tensor of b has"),
+        (lambda x: gk.add(there(), there(), out=x), "add: the DLPack tensor of out has"),
+    ):
+        with pytest.raises((ValueError, TypeError)) as raised:
+            call(Nowhere(there()))
+        assert str(raised.value).startswith(named)
 
 
 def test_a_producer_without_a_deleter():

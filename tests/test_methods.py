@@ -60,7 +60,7 @@ def test_what_is_wrong_is_said():
 def test_transpose_is_a_view():
     a = random((2, 3, 4), np.dtype("float32"))
     d = gk.to_device(a)
-    for axes in ((), (None,), (2, 0, 1), ((2, 0, 1),), ([0, -1, 1],)):
+    for axes in ((), (None,), (2, 0, 1), ((2, 0, 1),), ([0, -1, 1],), (np.array([1, 2, 0]),)):
         view, want = d.transpose(*axes), a.transpose(*axes)
         assert view.shape == want.shape
         assert view.tolist() == want.tolist()
@@ -70,4 +70,5 @@ def test_transpose_is_a_view():
             d.transpose(*axes)
     with pytest.raises(TypeError, match="transpose: "):
         d.transpose("a", 1, 2)
+    assert gk.transpose(d, np.array([1, 2, 0])).shape == (3, 4, 2)
     assert gk.empty(()).transpose().shape == ()

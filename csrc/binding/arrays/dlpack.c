@@ -210,9 +210,9 @@ static int ask_device(gk_state *state, const char *operation, const char *name, 
         device->kind = (int32_t)PyLong_AsLong(PyTuple_GetItem(pair, 0));
         device->ordinal = (int32_t)PyLong_AsLong(PyTuple_GetItem(pair, 1));
         failed = PyErr_Occurred() ? -1 : 0;
-    } else {
-        bad_tensor(operation, name, "has a __dlpack_device__ that does not give (kind, number)");
     }
+    if (failed)
+        bad_tensor(operation, name, "has a __dlpack_device__ that does not give (kind, number)");
     Py_DECREF(pair);
     return failed;
 }
@@ -226,9 +226,9 @@ int gk_dlpack_shown_place(const gk_dl_exchange *exchange, PyObject *object) {
     return exchange->show(object, &tensor) < 0 ? -2 : place_on(tensor.device);
 }
 
-int gk_dlpack_place(gk_state *state, PyObject *object) {
+int gk_dlpack_place(gk_state *state, const char *operation, const char *name, PyObject *object) {
     gk_dl_device device;
-    return ask_device(state, "gpukern", "the array", object, &device) < 0 ? -2 : place_on(device);
+    return ask_device(state, operation, name, object, &device) < 0 ? -2 : place_on(device);
 }
 
 /* __dlpack__(stream=..., max_version=(1, 0)), or as before there were versions. The producer makes

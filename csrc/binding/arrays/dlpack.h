@@ -20,9 +20,9 @@ int gk_dlpack_import(gk_state *state, gk_call *call, const char *name, PyObject 
                      gk_array *array, PyObject **keeper);
 
 /* The number of the CUDA device that a tensor is on, by its type's table or its __dlpack_device__;
-   -1: on another kind of device; -2: raised. */
+   -1: on another kind of device; -2: raised, blaming argument `name`. */
 int gk_dlpack_shown_place(const gk_dl_exchange *exchange, PyObject *object);
-int gk_dlpack_place(gk_state *state, PyObject *object);
+int gk_dlpack_place(gk_state *state, const char *operation, const char *name, PyObject *object);
 
 /* A new capsule of an array's memory; `owner` lives as long as somebody uses it. */
 PyObject *gk_dlpack_export(const gk_array *array, gk_dl_device device, PyObject *owner,

@@ -61,13 +61,13 @@ static int interface_place(gk_state *state, PyObject *object) {
 }
 
 /* Asked in the way in which it is taken afterwards, so that what raises here would raise there. */
-int gk_foreign_place(gk_state *state, PyObject *object) {
+int gk_foreign_place(gk_state *state, const char *operation, const char *name, PyObject *object) {
     gk_foreign_type type = type_of(state, object);
     if (type.exchange && type.exchange->show)
         return gk_dlpack_shown_place(type.exchange, object);
     if (type.has_interface || !type.has_dlpack)
         return interface_place(state, object);
-    return gk_dlpack_place(state, object);
+    return gk_dlpack_place(state, operation, name, object);
 }
 
 /* The pointer comes from another library: ask the driver before a kernel touches it. */

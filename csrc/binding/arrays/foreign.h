@@ -8,8 +8,9 @@
 
 bool gk_is_foreign(gk_state *state, PyObject *object);
 
-/* The number of the device that its memory is on; -1: on none, or nobody knows; -2: raised. */
-int gk_foreign_place(gk_state *state, PyObject *object);
+/* The number of the device that its memory is on; -1: on none, or nobody knows; -2: raised, blaming
+   argument `name`. */
+int gk_foreign_place(gk_state *state, const char *operation, const char *name, PyObject *object);
 
 /* -1: raised, blaming argument `name`. The keeper (owned) keeps the memory alive. */
 int gk_take_foreign(gk_state *state, gk_call *call, const char *name, PyObject *object,

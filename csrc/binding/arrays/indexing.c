@@ -1,5 +1,6 @@
 #include "binding/arrays/indexing.h"
 
+#include "binding/arrays/operands.h"
 #include "binding/values.h"
 
 /* An axis of the view from now on. */
@@ -182,7 +183,7 @@ static int fit_lengths(const gk_array *array, PyObject *lengths, gk_array *shape
 
 /* What a method was given: one sequence, or the integers themselves. */
 static PyObject *listed(PyObject *const *arguments, Py_ssize_t count) {
-    if (count == 1 && !PyIndex_Check(arguments[0]))
+    if (count == 1 && gk_is_sequence(arguments[0]))
         return PySequence_Tuple(arguments[0]);
     PyObject *list = PyTuple_New(count);
     for (Py_ssize_t i = 0; i < count && list; i++)

@@ -265,7 +265,7 @@ static bool is_python_scalar(PyObject *object) {
 }
 
 /* -1: in no device's memory; -2: raised. */
-static int place_of(gk_state *state, PyObject *object) {
+static int place_of(gk_state *state, const char *operation, const char *name, PyObject *object) {
     if (gk_is_device_array(state, object))
         return gk_device_number((const gk_device_array *)object);
     bool host = PyArray_Check(object) || PyArray_IsScalar(object, Generic) ||
@@ -274,19 +274,26 @@ static int place_of(gk_state *state, PyObject *object) {
     /* Where there is one device alone, nobody has to be asked. */
     if (host || devices == 1 || !gk_is_foreign(state, object))
         return -1;
-    int place = gk_foreign_place(state, object);
+    int place = gk_foreign_place(state, operation, name, object);
     return devices && place >= devices ? -1 : place; /* refused when it is taken */
 }
 
-int gk_device_of(gk_state *state, PyObject *const *objects, int count, PyObject *out) {
+int gk_device_of(gk_state *state, const char *operation, const char *const *names,
+                 PyObject *const *objects, int count, PyObject *out) {
     int place = -1;
     for (int i = 0; i < count && place == -1; i++)
-        place = place_of(state, objects[i]);
+        place = place_of(state, operation, names[i], objects[i]);
     if (place == -1 && out)
-        place = place_of(state, out);
+        place = place_of(state, operation, "out", out);
     if (place == -1)
         return gk_engine_current(state->engine);
     return place < 0 ? -1 : place;
+}
+
+bool gk_is_sequence(PyObject *object) {
+    if (PyArray_Check(object))
+        return PyArray_NDIM((PyArrayObject *)object) > 0;
+    return !PyIndex_Check(object) && !PyUnicode_Check(object);
 }
 
 bool gk_is_operand(gk_state *state, PyObject *object) {

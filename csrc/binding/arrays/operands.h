@@ -24,10 +24,15 @@ int gk_take_bound(gk_state *state, gk_call *call, const char *name, PyObject *ob
                   gk_dtype dtype, gk_bound *bound);
 
 /* The device that a call on these arrays runs on: that of the first which is in device memory (out
-   may be NULL), or the one that the thread has chosen. -1: raised. */
-int gk_device_of(gk_state *state, PyObject *const *objects, int count, PyObject *out);
+   may be NULL), or the one that the thread has chosen. -1: raised, blaming the argument. */
+int gk_device_of(gk_state *state, const char *operation, const char *const *names,
+                 PyObject *const *objects, int count, PyObject *out);
 /* True or False, or the whole number or NumPy's bool that stands for it. -1: raised. */
 int gk_take_flag(const char *function, const char *name, PyObject *object, bool *flag);
+
+/* Several integers rather than one, where both are taken: an array of NumPy's has __index__
+   whatever its dimensions. */
+bool gk_is_sequence(PyObject *object);
 
 /* Whether the object is something that an operation takes. */
 bool gk_is_operand(gk_state *state, PyObject *object);

@@ -97,7 +97,7 @@ static PyObject *move(gk_state *state, PyObject *source, int from, PyObject *str
 
 PyObject *gk_to_device(gk_state *state, PyObject *source, PyObject *stream) {
     int here = gk_engine_current(state->engine);
-    int there = gk_device_of(state, &source, 1, NULL);
+    int there = gk_device_of(state, "to_device", (const char *const[]){"a"}, &source, 1, NULL);
     if (there < 0)
         return NULL;
     return there == here ? copy_to(state, "to_device", source, here, stream)

@@ -11,15 +11,16 @@ PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObjec
     gk_call call;
     gk_array lent;
     PyObject *keeper, *result = NULL;
+    const char *name = "x";
     bool wanted = false;
     if (copy && !Py_IsNone(copy) && gk_take_flag("from_dlpack", "copy", copy, &wanted) < 0)
         return NULL;
-    int ordinal = gk_device_of(state, &source, 1, NULL);
+    int ordinal = gk_device_of(state, "from_dlpack", &name, &source, 1, NULL);
     if (ordinal < 0 || gk_begin_on(state, &call, ordinal, "from_dlpack") < 0)
         return NULL;
     if (gk_is_device_array(state, source))
         return wanted ? gk_device_array_copy("from_dlpack", source, NULL) : Py_NewRef(source);
-    if (gk_take_dlpack(state, &call, "x", source, &lent, &keeper) < 0)
+    if (gk_take_dlpack(state, &call, name, source, &lent, &keeper) < 0)
         return NULL;
     if (wanted) {
         result = gk_device_array_copy_operand(state, &call, &lent);

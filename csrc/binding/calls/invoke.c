@@ -105,7 +105,8 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
     PyObject *result = NULL;
     int count = operation->operand_count;
     _Alignas(16) unsigned char parameters[GK_PARAMETER_BYTES];
-    int ordinal = gk_device_of(state, objects, count, options->out);
+    int ordinal =
+        gk_device_of(state, operation->name, operation->operands, objects, count, options->out);
     if (ordinal < 0 || gk_begin_on(state, &call, ordinal, operation->name) < 0)
         return NULL;
     gk_profile_begin(state, &call, &profiled);

@@ -106,7 +106,7 @@ static int take_order(const gk_call *call, PyObject *object, int ndim, gk_order 
     order->given = given(object);
     if (!order->given)
         return 0;
-    bool sequence = !PyIndex_Check(object) && !PyUnicode_Check(object);
+    bool sequence = gk_is_sequence(object);
     PyObject *list = sequence ? PySequence_Tuple(object) : NULL;
     if (sequence && !list && !PyErr_ExceptionMatches(PyExc_TypeError))
         return -1;

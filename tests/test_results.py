@@ -263,9 +263,8 @@ class TestCaseLists:
         assert {"readme", "adds", "protocols"} <= set(lists.names())
         for name in lists.names():
             for case in lists.read(name).cases:
-                comparison.prepare(
-                    case["op"], case.get("sizes"), case.get("dtype"), case.get("contenders")
-                )
+                names = ("op", "sizes", "dtype", "contenders")
+                comparison.prepare(*(case.get(key) for key in names), shorten=True)
 
     def test_run_into_a_readme(self, tmp_path):
         listed = tmp_path / "tiny.toml"

@@ -27,7 +27,7 @@ PYTHON_ROOMS = {
     "profiling": "_core text",
     "machine": "_core text",
     "bench.model": "text catalogue",
-    "bench.cases": "_core catalogue bench.model",
+    "bench.cases": "_core text catalogue bench.model",
     "bench.checking": "_core bench.model bench.cases",
     "bench.clock": "_core machine bench.model",
     "bench.contenders": "_core text catalogue machine bench.model",

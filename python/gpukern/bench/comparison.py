@@ -1,19 +1,22 @@
 """The side-by-side, as users call it."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
-from gpukern.bench.cases.plans import Size, plan
-from gpukern.bench.contenders.registry import Wanted, select
+from gpukern.bench.cases.plans import Size, plan, simulable
+from gpukern.bench.contenders.registry import Wanted, check_variants, gather, select
 from gpukern.bench.filling import Entrants, fill
 from gpukern.bench.model.case import Case
+from gpukern.bench.model.contender import Absent
+from gpukern.bench.model.intervals import MARGIN
 from gpukern.bench.model.results import Results
 from gpukern.bench.model.settings import make_settings
 from gpukern.bench.rows import FASTEST_PEER
 from gpukern.bench.showing import formats, plots
+from gpukern.bench.showing.progress import displayed
 from gpukern.machine.conditions import describe_machine
 from gpukern.text.calls import blamed_on, called_as, checked_count
 from gpukern.text.render import as_text
@@ -46,9 +49,16 @@ class Comparison(Results):
         """
         return plots.draw(self, kind)
 
-    def renderables(self) -> Iterator["RenderableType"]:
-        """Tables and remarks for a rich console."""
-        return formats.renderables(self)
+    def to_csv(self) -> str:
+        """A line of comma-separated values for each row, under a line of names; times in seconds.
+
+        The columns are those of ``to_dicts``.
+        """
+        return formats.comma_separated(self)
+
+    def renderables(self, wide: bool = False) -> Iterator["RenderableType"]:
+        """Tables and remarks for a rich console; ``wide`` shows all columns, room or not."""
+        return formats.renderables(self, wide)
 
     def __str__(self) -> str:
         return as_text(*self.renderables())
@@ -62,23 +72,53 @@ def prepare(
     sizes: Sequence[Size] | None,
     dtype: npt.DTypeLike | None,
     contenders: Sequence[Wanted] | None,
+    shorten: bool = False,
 ) -> tuple[list[Case], Entrants]:
-    """Cases and contenders by name. Raises ValueError for what there is not."""
+    """Cases and contenders by name.
+
+    What takes the simulator minutes is refused, or done at smaller sizes where ``shorten`` says so.
+    Raises ValueError for what there is not.
+    """
     entrants = select(contenders)
-    return plan(op, sizes, dtype), entrants
+    cases = plan(op, sizes, dtype)
+    if any(peer.key == "gpukern" for peer, _ in entrants):
+        cases = simulable(cases, shorten)
+    check_variants(entrants, _kinds(cases))
+    return cases, entrants
 
 
-def check_baseline(baseline: str | None, entrants: Entrants) -> None:
-    """Raise ValueError for a baseline that takes no part, TypeError for what is no name."""
+def _kinds(cases: Sequence[Case]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((case.op, case.dtype) for case in cases))
+
+
+def chosen_baseline(baseline: str | None, entrants: Entrants, cases: Sequence[Case]) -> str | None:
+    """The baseline by the name under which its contender has its rows.
+
+    Raises ValueError for one that takes no part, TypeError for what is no name.
+    """
     if baseline is None:
-        return
+        return None
     if not isinstance(baseline, str):
         raise TypeError(f"baseline has to be the name of a contender, not {baseline!r}")
-    names = list(dict.fromkeys(peer.name.lower() for peer, _ in entrants))
-    if baseline != FASTEST_PEER and baseline.lower().partition(":")[0] not in names:
-        raise ValueError(
-            f"unknown baseline {baseline!r}; there are {', '.join(names)}, {FASTEST_PEER}"
-        )
+    if baseline == FASTEST_PEER:
+        return baseline
+    key, _, variant = baseline.partition(":")
+    mine = [one for one in entrants if key.lower() in (one[0].key.lower(), one[0].name.lower())]
+    if not mine:
+        names = ", ".join(dict.fromkeys(peer.key for peer, _ in entrants))
+        raise ValueError(f"unknown baseline {baseline!r}; there are {names}, {FASTEST_PEER}")
+    offered = [
+        one
+        for peer, only in mine
+        if not variant or only in (None, variant)
+        for kind in _kinds(cases)
+        for one in gather(peer, variant or only, *kind)
+    ]
+    if all(isinstance(one, Absent) for one in offered):
+        why = next((one.why for one in offered if isinstance(one, Absent)), "not among them")
+        raise ValueError(f"the baseline {baseline!r} takes no part: {why}")
+    name = mine[0][0].name
+    return f"{name}:{variant}" if variant else name
 
 
 def chosen_seed(seed: int | None) -> int:
@@ -86,6 +126,15 @@ def chosen_seed(seed: int | None) -> int:
     if seed is None:
         return secrets.randbelow(2**32)
     return checked_count("seed", seed, 0, "a number", 2**128)
+
+
+def chosen_margin(margin: float) -> float:
+    """The share by which ratios may differ from 1 and be the same."""
+    if isinstance(margin, bool) or not isinstance(margin, int | float):
+        raise TypeError(f"margin has to be a number, 0.01 for one percent, not {margin!r}")
+    if not 0 <= margin < 1:
+        raise ValueError(f"margin has to be from 0 to less than 1, not {margin!r}")
+    return float(margin)
 
 
 @called_as("compare")
@@ -101,6 +150,8 @@ def compare(  # noqa: PLR0913
     seed: int | None = None,
     rounds: int | None = None,
     simulated: bool = False,
+    margin: float = MARGIN,
+    on_table: Callable[[Results], None] | None = None,
 ) -> Comparison:
     """Check every contender against float64, then time the right ones, and check them again.
 
@@ -113,16 +164,30 @@ def compare(  # noqa: PLR0913
     ``baseline`` names the contender that the ratios are taken against, or is "fastest peer", which
     takes the fastest of the others on each case. ``rounds`` fixes how often
     each figure is measured. The same ``seed`` gives the same inputs. ``simulated`` shows the times
-    of the CPU simulator, marked as such. Raises ValueError for a name, dtype or size that does not
-    fit.
+    of the CPU simulator, marked as such. Ratios within ``margin`` of 1 are shown as "same".
+    ``on_table`` is called with the results of each operation and dtype as soon as they are whole.
+
+    Where standard error is a terminal, and in a notebook, it shows how far it is. Ctrl-C returns
+    what is done until then, and ``interrupted`` is true. Raises ValueError for a name, dtype or
+    size that does not fit, or that would take the simulator minutes.
     """
     with blamed_on("compare"):
         cases, entrants = prepare(op, sizes, dtype, contenders)
         settings = make_settings(mode, protocol, rounds, simulated)
-        check_baseline(baseline, entrants)
-        chosen = chosen_seed(seed)
-    comparison = Comparison(
-        chosen, describe_machine(), mode=mode, protocol=protocol, baseline=baseline
-    )
-    fill(comparison, cases, entrants, settings)
+        comparison = Comparison(
+            chosen_seed(seed),
+            machine={},
+            mode=mode,
+            protocol=protocol,
+            baseline=chosen_baseline(baseline, entrants, cases),
+            margin=chosen_margin(margin),
+        )
+        if on_table is not None and not callable(on_table):
+            raise TypeError(f"on_table has to be a function of results, not {on_table!r}")
+    comparison.machine = describe_machine()
+    with displayed() as display:
+        try:
+            fill(comparison, cases, entrants, settings, display.report, on_table)
+        except KeyboardInterrupt:
+            comparison.interrupted = True
     return comparison

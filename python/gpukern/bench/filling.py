@@ -19,6 +19,7 @@ from gpukern.bench.rows import rows_of
 from gpukern.machine.conditions import Watch
 
 Progress = Callable[[str, int, int], None]
+OnTable = Callable[[Results], None]
 Entrants = list[tuple[Peer, str | None]]
 
 
@@ -73,9 +74,11 @@ def fill(
     entrants: Entrants,
     settings: Settings | None = None,
     progress: Progress | None = None,
+    on_table: OnTable | None = None,
 ) -> None:
     """Measure the cases one by one into ``results``, which is whole after each case.
 
+    ``on_table`` gets the rows of each operation and dtype when their last case is done.
     ``progress`` is told what comes next, how many steps are done and how many there are. When it is
     interrupted, what was checked until then is in the rows.
     """
@@ -85,6 +88,7 @@ def fill(
     clock, limits = DeviceClock(), measure_limits()
     results.machine["limits"] = limits.to_dict()
     counter = _Counter(progress, cases, offers)
+    last = {(case.op, case.dtype): index for index, case in enumerate(cases)}
     for index, case in enumerate(cases):
         counter.begin(index, case)
         trials = make_trials(case, results.seed)
@@ -98,6 +102,8 @@ def fill(
             watch.look()
             results.machine["conditions"] = watch.summary()
             results.rows += rows_of(case, found, results.baseline, limits)
+        if on_table and last[case.op, case.dtype] == index:
+            on_table(results.only(case.op, case.dtype))
     counter.finish()
 
 

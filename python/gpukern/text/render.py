@@ -22,20 +22,21 @@ def console(stderr: bool = False) -> "Console":
 
 
 def as_text(*parts: "RenderableType") -> str:
-    """The parts one under another, without colours."""
+    """The parts one under another, without colours, as wide as ``console``."""
     import io
 
     from rich.console import Console
 
     stream = io.StringIO()
-    plain = Console(file=stream, width=_WIDTH_WITHOUT_TERMINAL, highlight=False, color_system=None)
+    plain = Console(file=stream, width=console().width, highlight=False, color_system=None)
     for part in parts:
         plain.print(part)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
-def print_all(parts: Iterable["RenderableType"]) -> None:
-    """Print the parts one under another to standard output."""
-    out = console()
+def print_all(parts: Iterable["RenderableType"], stderr: bool = False) -> None:
+    """Print the parts one under another to standard output, or to standard error."""
+    out = console(stderr)
     for part in parts:
-        out.print(part)
+        # What is wider than the console is so by the user's wish.
+        out.print(part, crop=False)

@@ -1,21 +1,25 @@
 """Which cases are compared: those asked for, or those that suit the device."""
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy.typing as npt
 
 from gpukern import _core
 from gpukern.bench.model.case import AXES, DTYPES_OF, KINDS, OPERATIONS, Case, make_case
 from gpukern.catalogue import dtype_name
+from gpukern.text.units import size as size_text
 
 Size = int | Sequence[int]
 
-_SIDES = (1024, 2048, 4096)
+# Each with a size that tiles and vectors do not divide, and few enough for a minute.
+_ODD = (4095, 4097)
 _GPU_CASES: dict[str, tuple[tuple[str, tuple[Size, ...]], ...]] = {
     "matmul": (("float32", (1000, 4096)),),
-    "add": tuple((dtype, _SIDES) for dtype in ("float32", "float16")),
-    "sum": (("float32", (2**27 - 157,)),),
-    "transpose": (("float32", (1024, 4096)),),
+    "add": (("float32", (4096, _ODD)), ("float16", (_ODD,))),
+    "sum": (("float32", (2**26 - 157,)),),
+    "transpose": (("float32", (4096, _ODD)),),
 }
 # What two cores simulate in a few seconds, a tail included.
 _SIMULATOR_CASES: dict[str, tuple[tuple[str, tuple[Size, ...]], ...]] = {
@@ -26,6 +30,13 @@ _SIMULATOR_CASES: dict[str, tuple[tuple[str, tuple[Size, ...]], ...]] = {
 }
 _DEFAULT_OPERATIONS = ("matmul", "add", "sum")
 _ALL = (*_DEFAULT_OPERATIONS, "transpose")
+# How much the simulator does for an element, an element of an add being 1: in reductions threads
+# wait for one another; of matmul, for a product that is added.
+_STEPS = {"elementwise": 1.0, "transpose": 1.0, "matmul": 0.125}
+_STEPS_OF_REDUCTIONS = 4.0
+# So many steps take a third of a second on two cores, and each variant is called several times.
+_SHORT_CALL = 2**22
+_LONGEST_CALL = 2**25
 # What has no sizes of its own takes those of the operation that it is most like.
 _LIKE = {"elementwise": "add", "sum": "sum", "selection": "sum", "dot": "sum", "norm": "sum"}
 
@@ -59,7 +70,55 @@ def plan(
             for kind, usual in chosen
             for size in (usual if sizes is None else sizes)
         ]
+    for case in cases:
+        _check_memory(case)
     return cases
+
+
+def _check_memory(case: Case) -> None:
+    """Raise ValueError for what no program on this machine could hold."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if case.bytes_moved > there:
+        raise ValueError(
+            f"{case.op} {case.size} {case.dtype} takes {size_text(case.bytes_moved)}, and this "
+            f"machine has {size_text(there)} of memory"
+        )
+
+
+def simulable(cases: Sequence[Case], shorten: bool) -> list[Case]:
+    """The cases, where the simulator is what runs them those that it does in time.
+
+    ``shorten`` puts shorter ones in the place of those that take longer than some seconds. Without
+    it, raises ValueError for one that takes minutes.
+    """
+    if _core.backend() != "sim":
+        return list(cases)
+    if shorten:
+        return list(dict.fromkeys(_shorter(case, _SHORT_CALL) for case in cases))
+    for case in cases:
+        if _steps(case) > _LONGEST_CALL:
+            raise ValueError(
+                f"{case.op} {case.size} {case.dtype} takes minutes on the simulator, where no GPU "
+                f"is; {_shorter(case, _LONGEST_CALL).size} is done in time"
+            )
+    return list(cases)
+
+
+def _steps(case: Case) -> float:
+    """How much the simulator has to do for a call."""
+    work = case.operations / 2 if case.op == "matmul" else case.count
+    return work * _STEPS.get(case.kind, _STEPS_OF_REDUCTIONS)
+
+
+def _shorter(case: Case, most: int) -> Case:
+    """The case with its longest side halved until it has no more steps than that."""
+    while _steps(case) > most:
+        longest = max(side for shape in case.shapes for side in shape)
+        shapes = tuple(
+            tuple(side // 2 if side == longest else side for side in shape) for shape in case.shapes
+        )
+        case = replace(case, shapes=shapes)
+    return case
 
 
 def _usual(

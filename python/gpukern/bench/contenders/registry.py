@@ -243,6 +243,24 @@ def gather(peer: Peer, variant: str | None, op: str, dtype: str) -> list[Contend
     return kept or [Absent(peer.name, variant, f"no such variant of {op} for {dtype}")]
 
 
+def check_variants(
+    entrants: Iterable[tuple[Peer, str | None]], kinds: Iterable[tuple[str, str]]
+) -> None:
+    """Raise ValueError for a variant that its peer, which is here, has of none of these operations
+    and dtypes."""
+    kinds = list(kinds)
+    for peer, variant in entrants:
+        if variant is None:
+            continue
+        offered = [one for kind in kinds for one in gather(peer, None, *kind)]
+        known = list(dict.fromkeys(one.variant for one in offered))
+        # Where a peer cannot take part, nobody knows its variants.
+        if "" not in known and variant not in known:
+            what = ", ".join(dict.fromkeys(f"{op} for {dtype}" for op, dtype in kinds))
+            there = f"there are {', '.join(known)}" if known else "there is none"
+            raise ValueError(f"{peer.name} has no variant {variant!r} of {what}; {there}")
+
+
 def _offer(peer: Peer) -> Offer:
     if not isinstance(peer.offer, str):
         return peer.offer

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 CONFIDENCE = 0.99
+# Ratios this close to 1 are the same.
+MARGIN = 0.01
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,13 @@ class Figure:
 
     @property
     def same(self) -> bool:
-        """For a ratio: whether the interval spans 1, so that nothing is decided."""
-        return self.low <= 1 <= self.high
+        """For a ratio: whether the interval comes within the margin of 1."""
+        return self.same_within(MARGIN)
+
+    def same_within(self, margin: float) -> bool:
+        """For a ratio: whether the interval comes within a margin of 1, 0.01 for one percent, so
+        that no difference that counts is decided."""
+        return self.low <= 1 + margin and self.high >= 1 - margin
 
     def overlaps(self, other: "Figure") -> bool:
         """Whether the two intervals have a value in common."""

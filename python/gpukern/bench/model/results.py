@@ -6,7 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
-from gpukern.bench.model.row import WRONG, Row
+from gpukern.bench.model.intervals import MARGIN
+from gpukern.bench.model.row import BROKEN, WRONG, Row
 
 SCHEMA = 2
 
@@ -15,7 +16,8 @@ SCHEMA = 2
 class Results:
     """What was measured: ``rows``, the seed of the inputs, and the machine.
 
-    ``mode``, ``protocol`` and ``baseline`` are what was asked for.
+    ``mode``, ``protocol`` and ``baseline`` are what was asked for. Ratios within ``margin`` of 1
+    are shown as "same".
     """
 
     seed: int
@@ -25,11 +27,17 @@ class Results:
     mode: str = "both"
     protocol: str = "default"
     baseline: str | None = None
+    margin: float = MARGIN
 
     @property
     def wrong(self) -> list[Row]:
         """The rows whose result was wrong."""
         return [row for row in self.rows if row.status == WRONG]
+
+    @property
+    def broken(self) -> list[Row]:
+        """The rows of contenders that failed in place of giving a result."""
+        return [row for row in self.rows if row.status == BROKEN]
 
     @property
     def simulated(self) -> bool:
@@ -54,6 +62,7 @@ class Results:
             "mode": self.mode,
             "protocol": self.protocol,
             "baseline": self.baseline,
+            "margin": self.margin,
             "machine": self.machine,
             "rows": [row.to_json() for row in self.rows],
         }

@@ -1,49 +1,45 @@
-"""Tables and remarks for the terminal, as Markdown, and as HTML for notebooks."""
+"""Tables and remarks for the terminal, as Markdown, and as HTML for notebooks; rows as CSV."""
 
+import csv
+import io
 from collections.abc import Iterator
 from html import escape as html_escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpukern.bench.model.results import Results
-from gpukern.bench.showing.remarks import remarks
-from gpukern.bench.showing.sheets import Cell, Sheet, sheets
+from gpukern.bench.showing.fitting import Fitted
+from gpukern.bench.showing.remarks import faults, remarks
+from gpukern.bench.showing.sheets import Cell, Column, sheets
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
 
-def renderables(comparison: Results) -> Iterator["RenderableType"]:
-    """Tables, then remarks on what is missing, broken or wrong."""
-    from rich.text import Text
+def renderables(comparison: Results, wide: bool = False) -> Iterator["RenderableType"]:
+    """Tables, then remarks on what is missing, broken or wrong; ``wide`` shows all columns."""
+    yield from tables(comparison, wide)
+    yield from notes(comparison)
 
+
+def tables(comparison: Results, wide: bool = False) -> Iterator["RenderableType"]:
+    """The tables, for a console of any width; ``wide`` shows all columns."""
     for sheet in sheets(comparison):
-        yield _table(sheet)
-    for line in remarks(comparison):
-        yield Text(line.text, style=line.style)
+        yield Fitted(sheet, wide)
 
 
-def _table(sheet: Sheet) -> "Table":
-    from rich.markup import escape
-    from rich.table import Table
+def notes(comparison: Results, only_faults: bool = False) -> Iterator["RenderableType"]:
+    """The remarks, a paragraph each, or those on what is broken or wrong alone."""
     from rich.text import Text
 
-    table = Table(title=escape(sheet.title), title_justify="left", title_style="bold", padding=0)
-    for index, name in enumerate(sheet.head):
-        left = index < sheet.left
-        table.add_column(name, justify="left" if left else "right", overflow="fold")
-    for block in sheet.blocks:
-        for index, line in enumerate(block):
-            cells = [Text(cell.text, style=cell.style) for cell in line]
-            table.add_row(*cells, end_section=index == len(block) - 1)
-    return table
+    for line in faults(comparison) if only_faults else remarks(comparison):
+        yield Text(line.text, style=line.style)
 
 
 def markdown(comparison: Results) -> str:
     """Tables and remarks as Markdown."""
     parts = []
     for sheet in sheets(comparison):
-        marks = [":--"] * sheet.left + ["--:"] * (len(sheet.head) - sheet.left)
+        marks = [":--" if column.left else "--:" for column in sheet.columns]
         lines = [sheet.head, marks]
         for block in sheet.blocks:
             lines += [[_bold(cell) for cell in line] for line in block]
@@ -72,22 +68,43 @@ def html(comparison: Results) -> str:
     parts = []
     for sheet in sheets(comparison):
         title = "<br>".join(html_escape(line) for line in sheet.title.splitlines())
-        head = "".join(f"<th>{html_escape(name)}</th>" for name in sheet.head)
+        heads = (f"<th style='white-space:nowrap'>{html_escape(name)}</th>" for name in sheet.head)
         body = "".join(
-            f"<tr>{''.join(_html_cell(cell, i < sheet.left) for i, cell in enumerate(line))}</tr>"
+            f"<tr>{''.join(map(_html_cell, line, sheet.columns))}</tr>"
             for block in sheet.blocks
             for line in block
         )
         parts.append(
+            "<div style='overflow-x:auto'>"
             f"<table><caption style='text-align:left'><b>{title}</b></caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{body}</tbody></table></div>"
         )
     for line in remarks(comparison):
         parts.append(f"<div style='{_CSS.get(line.style, '')}'>{html_escape(line.text)}</div>")
     return "\n".join(parts)
 
 
-def _html_cell(cell: Cell, left: bool) -> str:
-    align = "left" if left else "right"
+def _html_cell(cell: Cell, column: Column) -> str:
+    align = "left" if column.left else "right"
     style = f"text-align:{align};white-space:nowrap;{_CSS.get(cell.style, '')}"
     return f"<td style='{style}'>{html_escape(cell.text)}</td>"
+
+
+def comma_separated(comparison: Results) -> str:
+    """A line for each row with all that is known of it, under a line of names."""
+    rows = comparison.to_dicts()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_csv_cell(row.get(name)) for name in names] for row in rows)
+    return stream.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    """Shapes as "512x511 512x511", flags one behind the other."""
+    if not isinstance(value, tuple):
+        return value
+    if any(isinstance(one, tuple) for one in value):
+        return " ".join("x".join(map(str, shape)) for shape in value)
+    return "; ".join(value)

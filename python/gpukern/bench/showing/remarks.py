@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpukern.bench.model.intervals import CONFIDENCE
 from gpukern.bench.model.results import Results
-from gpukern.bench.model.row import ABSENT, BROKEN, RIGHT, WRONG, Row
+from gpukern.bench.model.row import ABSENT, BROKEN, FIGURES, RIGHT, Row
 from gpukern.bench.showing.sheets import Cell
 from gpukern.machine import conditions
 
@@ -21,12 +21,10 @@ _END = (
 
 def remarks(comparison: Results) -> Iterator[Cell]:
     """A line for each thing to know, said once however many tables it concerns."""
-    styles = {WRONG: "bold red", ABSENT: "dim"}
-    yield from (Cell(line, "red") for line in _broken(comparison.rows))
-    for status, style in styles.items():
-        concerned = [row for row in comparison.rows if row.status == status]
-        for line in dict.fromkeys(_remark(row) for row in concerned):
-            yield Cell(line, style)
+    if comparison.interrupted:
+        yield Cell("interrupted: this is what was done until then", "bold yellow")
+    yield from faults(comparison)
+    yield from (Cell(line, "dim") for line in _absent(comparison.rows))
     yield from (Cell(line, "yellow") for line in _flagged(comparison.rows))
     for line in conditions.remarks(comparison.machine.get("conditions", {})):
         yield Cell(line, "yellow")
@@ -34,14 +32,29 @@ def remarks(comparison: Results) -> Iterator[Cell]:
         yield Cell(_caption(comparison), "dim")
 
 
-def _remark(row: Row) -> str:
-    if row.status == ABSENT:
-        named = f"{row.contender} {row.op} {row.variant}" if row.variant else row.contender
-        return f"{named}: {row.detail}"
-    case = f" {row.variant}, {row.op} {row.size} {row.dtype}" if row.variant else ""
-    if not row.variant and row.status == WRONG:
+def faults(comparison: Results) -> Iterator[Cell]:
+    """A line for each contender that fails or is wrong."""
+    yield from (Cell(line, "red") for line in _broken(comparison.rows))
+    for line in dict.fromkeys(_wrong(row) for row in comparison.wrong):
+        yield Cell(line, "bold red")
+
+
+def _wrong(row: Row) -> str:
+    case = f" {row.variant}, {row.op} {row.size} {row.dtype}"
+    if not row.variant:
         case = f", {row.op} {row.size} {row.dtype}"
     return f"{row.contender}{case}: {row.status}: {row.detail}"
+
+
+def _absent(rows: list[Row]) -> Iterator[str]:
+    """One line for each reason, with those that it keeps away."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.status == ABSENT:
+            named = f"{row.contender} {row.op} {row.variant}" if row.variant else row.contender
+            found.setdefault(row.detail, {})[named] = None
+    for detail, names in found.items():
+        yield f"{', '.join(names)}: {detail}"
 
 
 def _broken(rows: list[Row]) -> Iterator[str]:
@@ -73,12 +86,29 @@ def _flagged(rows: list[Row]) -> Iterator[str]:
 
 def _caption(comparison: Results) -> str:
     parts = ["max error, ulps: the largest, against float64;"]
+    if any(row.bound_share is not None for row in comparison.rows):
+        parts.append("of bound: the error as a share of its bound;")
     if comparison.mode != "end-to-end":
         parts.append(_DEVICE)
     if comparison.mode != "device":
         parts.append(_END)
-    parts.append(f"medians; ± and a..b: {CONFIDENCE:.0%} intervals; ratio: times as fast as base.")
+    parts.append(_intervals(comparison))
     used = dict.fromkeys(row.contender for row in comparison.rows if row.status == RIGHT)
     versions = {row.contender: row.version for row in comparison.rows if row.version}
     parts.append(", ".join(f"{name} {versions[name]}" for name in used if name in versions) + ".")
     return " ".join(parts)
+
+
+def _intervals(comparison: Results) -> str:
+    """What the intervals are: of a stated confidence only where there are rounds enough for it."""
+    rows = [row for row in comparison.rows if row.status == RIGHT]
+    figures = [one for row in rows for name in FIGURES if (one := getattr(row, name)) is not None]
+    least = min((one.rounds for one in figures), default=0)
+    # Outside of the least and the greatest of n values the median lies once in 2^(n - 1).
+    enough = least > 0 and 2.0 ** (1 - least) <= 1 - CONFIDENCE
+    what = f"{CONFIDENCE:.0%} intervals" if enough else f"the range of {least} rounds or more"
+    return (
+        f"medians; ± and from..to: {what}; ratio: times as fast as base; same: within "
+        f"{100 * comparison.margin:.2g} %; ~: the interval does not decide; bold: faster than all "
+        "others by its interval."
+    )

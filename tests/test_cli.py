@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from importlib.metadata import version
@@ -13,10 +14,13 @@ from click.testing import CliRunner, Result
 
 import gpukern
 from gpukern import _core
-from gpukern.bench.contenders.registry import PEERS, Peer
+from gpukern.bench.cases import lists
+from gpukern.bench.contenders.registry import PEERS, REGISTERED, Peer
+from gpukern.bench.model.case import OPERATIONS
 from gpukern.bench.model.contender import Contender
 from gpukern.cli import main
 from gpukern.machine import inventory, libraries
+from gpukern.machine.inventory import installed
 from gpukern.text import units
 
 
@@ -131,14 +135,15 @@ def test_compare_wrong_is_exit_status_1(monkeypatch):
     assert "np.add" in done.stdout
 
 
-def test_compare_broken_is_no_wrong_result(monkeypatch):
+def test_a_broken_contender_is_exit_status_1(monkeypatch):
     def raising(a: Any, b: Any) -> Any:
         raise OSError("no such file")
 
     plant(monkeypatch, raising)
     done = run("compare", "add", "--sizes", "16", "--rounds", "1")
-    assert done.exit_code == 0
+    assert done.exit_code == 1
     assert "broken: OSError: no such file" in done.stdout
+    assert "WRONG" not in done.stdout
 
 
 def test_interrupted_prints_what_is_done(monkeypatch):
@@ -149,7 +154,156 @@ def test_interrupted_prints_what_is_done(monkeypatch):
     done = run("compare", "add", "--sizes", "16", "--rounds", "1")
     assert done.exit_code == 130
     assert "np.add" in done.stdout
+    assert "interrupted: this is what was done until then" in done.stdout
     assert "interrupted" in done.stderr
+    done = run("compare", "add", "--sizes", "16", "--rounds", "1", "--csv")
+    assert done.exit_code == 130
+    assert [line.split(",")[0] for line in done.stdout.splitlines()] == ["op", "add"]
+
+
+def test_tables_are_printed_as_they_are_done(monkeypatch):
+    """Each before anything of the next is called, and each once."""
+    printed: list[str] = []
+
+    def watching(a: Any, b: Any = None) -> Any:
+        printed.append(sys.stdout.getvalue())
+        return np.sum(a) if b is None else a + b
+
+    plant(monkeypatch, watching)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    arguments = ["compare", "add", "sum", "--sizes", "16,17", "--rounds", "1"]
+    main(arguments, standalone_mode=False)
+    assert "add float32" not in printed[0]
+    assert any("add float32" in text and "sum float32" not in text for text in printed)
+    whole = sys.stdout.getvalue()
+    assert whole.count("add float32, end to end") == whole.count("sum float32, end to end") == 1
+    assert whole.count("max error, ulps: the largest") == 1
+
+
+def test_a_table_of_two_steps_is_printed_once(tmp_path):
+    path = tmp_path / "two.toml"
+    case = "[[case]]\nop = 'add'\nsizes = [{}]\ncontenders = ['numpy']\n"
+    path.write_text(case.format(8) + case.format(9))
+    done = run("bench", str(path), "--rounds", "1")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count("add float32, end to end") == 1
+    assert "8x8" in done.stdout and "9x9" in done.stdout
+
+
+FEW = ("add", "--sizes", "8", "--rounds", "1", "--contenders", "numpy")
+
+
+def test_data_on_standard_output_is_alone_there(tmp_path):
+    done = run("compare", *FEW, "--json", "-")
+    assert json.loads(done.stdout)["rows"][0]["variant"] == "np.add"
+    assert done.stderr == ""
+    for arguments in (("--csv",), ("--csv", "-"), ("--csv=-",)):
+        lines = run("compare", *FEW, *arguments).stdout.splitlines()
+        assert lines[0].startswith("op,size,shapes,dtype,contender,variant,status")
+        assert len(lines) == 2 and lines[1].startswith("add,8x8,8x8 8x8,float32,NumPy,np.add,right")
+    assert run("compare", *FEW, "--markdown", "-").stdout.startswith("**add float32, end to end")
+    path = tmp_path / "figures.csv"
+    done = run("compare", *FEW, "--csv", str(path))
+    assert path.read_text().startswith("op,size,") and "np.add" in done.stdout
+    assert f"written to {path}" in done.stderr
+
+
+def test_what_is_wrong_is_said_beside_data(monkeypatch):
+    def off_by_one(a: Any, b: Any) -> Any:
+        return a + b + 1
+
+    plant(monkeypatch, off_by_one)
+    done = run("compare", "add", "--sizes", "16", "--rounds", "1", "--csv")
+    assert done.exit_code == 1
+    assert done.stdout.startswith("op,")
+    assert "planted off_by_one, add 16x16 float32: WRONG" in done.stderr
+
+
+def test_sizes_are_sums_and_ranges():
+    sizes = ("--sizes", "2**3-1,8:32:x2", "--sizes", "64x2")
+    done = run("compare", "add", *sizes, *FEW[3:], "--csv")
+    assert done.exit_code == 0, done.output
+    found = [line.split(",")[1] for line in done.stdout.splitlines()[1:]]
+    assert found == ["7x7", "8x8", "16x16", "32x32", "64x2"]
+
+
+def test_wide_tables_have_all_columns():
+    arguments = ("compare", "add", "--sizes", "8", "--rounds", "2", "--simulated")
+    narrow, wide = (
+        CliRunner().invoke(main, [*arguments, *more], env={"COLUMNS": "80"}).stdout
+        for more in ([], ["--wide"])
+    )
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "(--wide shows all)" in narrow and "no room" not in wide
+    heads = [line for line in wide.splitlines() if line.startswith("┃")]
+    assert all(name in heads[1] for name in ("ulps", "from..to", "compute"))
+
+
+def test_the_margin(tmp_path):
+    path = tmp_path / "run.json"
+    done = run("compare", *FEW, "--margin", "2.5", "--save", str(path))
+    assert "same: within 2.5 %" in " ".join(done.stdout.split())
+    assert gpukern.Comparison.from_json(path).margin == 0.025
+
+
+# ---- contenders of a file ------------------------------------------------------------------------
+
+MINE = """
+import gpukern
+from beside import shift
+
+assert __name__ == "mine"
+
+@gpukern.contender("add")
+def mine(a, b):
+    return a + b + shift
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """A file of a contender, which imports another file; what it registers is forgotten."""
+    before = dict(REGISTERED)
+    (tmp_path / "beside.py").write_text("shift = 0\n")
+    path = tmp_path / "mine.py"
+    path.write_text(MINE)
+    yield path
+    REGISTERED.clear()
+    REGISTERED.update(before)
+    sys.modules.pop("beside", None)
+
+
+def test_a_contender_of_a_file(mine):
+    for names in ("numpy,mine", "mine"):
+        done = run("compare", *FEW[:-1], names, "--load", str(mine), "--csv")
+        assert done.exit_code == 0, done.output
+        assert done.stdout.splitlines()[-1].startswith("add,8x8,8x8 8x8,float32,mine,,right")
+    assert str(mine.parent) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "registers no contender"),
+        ("1/0", "mine.py, line 1: ZeroDivisionError: division by zero"),
+        ("\n\nraise SystemExit(3)", "mine.py, line 3: SystemExit: 3"),
+        ("x =", "mine.py, line 1: SyntaxError: invalid syntax"),
+        ("import not_there", "ModuleNotFoundError: No module named 'not_there'"),
+        (
+            "import gpukern\n@gpukern.contender('cube')\ndef f(a): 0",
+            "line 2: ValueError: contender",
+        ),
+    ],
+)
+def test_a_file_of_no_use(text, words, mine):
+    mine.write_text(text)
+    assert words in refused("compare", *FEW, "--load", str(mine))
+
+
+def test_a_file_whose_contenders_are_not_asked_for(mine):
+    words = "registers mine, and the contenders that are asked for are numpy"
+    assert words in refused("compare", *FEW, "--load", str(mine))
+    assert "--load" in refused("compare", *FEW, "--load", str(mine.parent / "none.py"))
 
 
 @pytest.mark.parametrize(
@@ -172,6 +326,28 @@ def test_interrupted_prints_what_is_done(monkeypatch):
         (("--save", "/"), "--save"),
         (("--against", "/no/such/file"), "--against"),
         (("--nonsense",), "--nonsense"),
+        (
+            ("--contenders", "numpy,gpukern:fast"),
+            "no variant 'fast' of matmul for float32, add for",
+        ),
+        (
+            ("sum", "--contenders", "numpy:np.add"),
+            "NumPy has no variant 'np.add' of sum for float32",
+        ),
+        (("--baseline", "gpukern:fast"), "the baseline 'gpukern:fast' takes no part: no such"),
+        (("--contenders", "numpy", "--baseline", "gpukern"), "unknown baseline 'gpukern'"),
+        (
+            ("--contenders", "gpukern:tiled", "matmul", "--baseline", "gpukern:naive"),
+            "the baseline 'gpukern:naive' takes no part: not among them",
+        ),
+        (("--sizes", "1k:2k"), "'1k:2k' is not a range"),
+        (("add", "--sizes", "2**30", "--contenders", "numpy"), "of memory"),
+        (("--csv", "add"), "add is an operation"),
+        (("--csv", "/no/such/folder/x.csv"), "/no/such/folder is no folder"),
+        (("--json", "-", "--csv"), "--json and --csv cannot both go to standard output"),
+        (("--save", "-"), "- is standard output; this needs a file"),
+        (("--margin", "-1"), "--margin"),
+        (("--load", "/no/such/file"), "--load"),
     ],
 )
 def test_usage_errors_are_exit_status_2(arguments, text):
@@ -228,15 +404,48 @@ def test_an_earlier_run_that_is_none(text, tmp_path):
     assert "from_json: source is" in refused("compare", "add", "--against", str(path))
 
 
+def test_pictures_that_could_not_be_drawn(monkeypatch):
+    if installed("matplotlib"):
+        assert "--plot x.mp3: matplotlib writes" in refused("compare", *FEW, "--plot", "x.mp3")
+    monkeypatch.setitem(sys.modules, "matplotlib.backend_bases", None)
+    assert "--plot needs matplotlib: pip install" in refused("compare", *FEW, "--plot", "x.png")
+
+
 @pytest.mark.skipif(_core.backend() == "cuda", reason="there is a GPU")
-@pytest.mark.parametrize("device", ["cuda", "nonsense"])
-def test_a_device_that_cannot_be_had(device, script):
-    code = "from gpukern.__main__ import main; main()"
-    for arguments in (("compare", "add"), ("compare", "add", "--sizes", "8")):
-        done = script(code, *arguments, GPUKERN_DEVICE=device)
-        assert done.returncode == 2
-        assert "Traceback" not in done.stderr
-        assert done.stderr.splitlines()[-1].startswith("Error: ")
+class TestWithoutGpu:
+    @pytest.mark.parametrize("device", ["cuda", "nonsense"])
+    def test_a_device_that_cannot_be_had(self, device, script, tmp_path):
+        listed = tmp_path / "tiny.toml"
+        listed.write_text("[[case]]\nop = 'add'\n")
+        code = "from gpukern.__main__ import main; main()"
+        statuses = {
+            ("compare", "add"): 2,
+            ("compare", "add", "--sizes", "8", "--contenders", "numpy"): 2,
+            ("compare", "--contenders", "gpukern:tiled", "--baseline", "gpukern"): 2,
+            ("bench", str(listed)): 2,
+            ("info",): 0,
+            ("doctor",): 1,
+            ("compare", "--help"): 0,
+            ("bench", "--help"): 0,
+        }
+        for arguments, status in statuses.items():
+            done = script(code, *arguments, GPUKERN_DEVICE=device)
+            assert done.returncode == status, (arguments, done.stderr)
+            assert "Traceback" not in done.stderr
+            if status == 2:
+                assert done.stderr.splitlines()[-1].startswith("Error: ")
+
+    def test_a_list_that_the_simulator_cannot_do_is_shortened_and_that_is_said(self, tmp_path):
+        listed = tmp_path / "large.toml"
+        case = "[[case]]\nop = 'add'\nsizes = [[65536, {}]]\ncontenders = ['gpukern:f32x8']\n"
+        listed.write_text(case.format(64) + case.format(128))
+        done = run("bench", str(listed))
+        assert done.exit_code == 0, done.output
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("add float32: 32768x128 in the place of 65536x128, for which")
+        assert "32768x128" in done.stdout and "65536x64" in done.stdout
+        words = "sum 134217571 float32 takes minutes on the simulator"
+        assert words in refused("compare", "sum", "--sizes", "2**27-157")
 
 
 def test_a_command_that_there_is_not():
@@ -257,10 +466,16 @@ def test_the_module_is_the_command(script):
     assert "\x1b" not in done.stdout
 
 
-def test_help_names_every_option():
+def test_help_names_every_option_and_what_there_is_to_choose_from():
     text = run("compare", "--help").output
-    for option in ("--sizes", "--dtype", "--contenders", "--seed", "--rounds", "--json"):
+    for option in ("--sizes", "--dtype", "--contenders", "--seed", "--rounds", "--json", "--load"):
         assert option in text
+    words = " ".join(text.split())
+    assert all(op in words for op in OPERATIONS)
+    assert all(peer.key in words for peer in PEERS)
+    assert "1k, 1M, 1G of 1024" in words
+    listed = run("bench", "--help").output
+    assert all(name in listed for name in (lists.names() or ["FILE.toml"]))
     assert all(command in run("--help").output for command in ("info", "doctor", "compare"))
 
 

@@ -275,10 +275,11 @@ class TestCaseLists:
         done = CliRunner().invoke(main, arguments)
         assert done.exit_code == 0, done.output
         text = readme.read_text()
-        assert "np.add" in text and "old" not in text
+        assert "np.add" in text and "\nold\n" not in text
         assert text.startswith("above\n") and text.endswith("end -->\nbelow\n")
         readme.write_text("no marks")
-        assert CliRunner().invoke(main, arguments).exit_code == 1
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 2 and "has no <!-- measured: begin -->" in done.stderr
 
     @pytest.mark.parametrize(
         ("text", "why"),

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpukern.bench.showing.sheets import Line, Sheet
+from gpukern.bench.showing.sheets import Cell, Sheet
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
 
-# Names that are cut short keep so much.
-_SHORTEST = 8
+# Where there is no room for all, names are cut to this, and to no less than that.
+_LONGEST = 24
+_SHORTEST = 9
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,7 @@ class Fitted:
         from rich.text import Text
 
         room = options.max_width
-        shown, left_out = (self.sheet, []) if self.wide else fit(self.sheet, room)
-        cut = not self.wide and _total(_widths(shown)) > room
-        if cut:
-            shown = _shortened(shown, room)
+        shown, left_out, cut = (self.sheet, [], False) if self.wide else fit(self.sheet, room)
         yield Text(self.sheet.title, style="bold")
         table = _table(shown)
         yield from console.render(table, options.update(width=max(room, _total(_widths(shown)))))
@@ -42,16 +40,26 @@ class Fitted:
         yield Text()
 
 
-def fit(sheet: Sheet, room: int) -> tuple[Sheet, list[str]]:
-    """The columns that there is room for, the most important first, and the heads of the others."""
-    widths = _widths(sheet)
+def fit(sheet: Sheet, room: int) -> tuple[Sheet, list[str], bool]:
+    """The columns that there is room for, the most important first, the heads of the others, and
+    whether names had to be cut short."""
+    if _total(_widths(sheet)) <= room:
+        return sheet, [], False
+    usual = _cut(sheet, [_LONGEST if column.left else room for column in sheet.columns])
+    widths = _widths(usual)
     kept: list[int] = []
     for place in sorted({column.place for column in sheet.columns}):
         group = [index for index, column in enumerate(sheet.columns) if column.place == place]
         if place == 0 or _total([widths[index] for index in (*kept, *group)]) <= room:
             kept += group
     left_out = [head for index, head in enumerate(sheet.head) if index not in kept]
-    return sheet.only(sorted(kept)), left_out
+    chosen = usual.only(sorted(kept))
+    shown = _cut(chosen, _narrowed(chosen, room))
+    return shown, left_out, _names(shown) != _names(sheet)
+
+
+def _names(sheet: Sheet) -> Sheet:
+    return sheet.only(index for index, column in enumerate(sheet.columns) if column.left)
 
 
 def _widths(sheet: Sheet) -> list[int]:
@@ -69,30 +77,36 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(widths) + 1
 
 
-def _shortened(sheet: Sheet, room: int) -> Sheet:
-    """With the longest names cut until the table fits, or nothing more can be cut."""
+def _narrowed(sheet: Sheet, room: int) -> list[int]:
+    """The widths of the columns, with those of names less until the table fits if it can."""
     widths = _widths(sheet)
     names = [index for index, column in enumerate(sheet.columns) if column.left]
     while _total(widths) > room:
         longest = max(names, key=lambda index: widths[index])
-        if widths[longest] <= max(_SHORTEST, len(sheet.head[longest])):
+        if widths[longest] <= _SHORTEST:
             break
         widths[longest] -= 1
-    return replace(
-        sheet,
-        blocks=tuple(tuple(_cut(line, widths) for line in block) for block in sheet.blocks),
+    return widths
+
+
+def _cut(sheet: Sheet, widths: Sequence[int]) -> Sheet:
+    """With what is longer than a column is wide cut short."""
+    blocks = tuple(
+        tuple(
+            tuple(_cut_cell(cell, width) for cell, width in zip(line, widths, strict=True))
+            for line in block
+        )
+        for block in sheet.blocks
     )
+    return replace(sheet, blocks=blocks)
 
 
-def _cut(line: Line, widths: Sequence[int]) -> Line:
+def _cut_cell(cell: Cell, width: int) -> Cell:
     from rich.cells import cell_len, set_cell_size
 
-    return tuple(
-        cell
-        if cell_len(cell.text) <= width
-        else replace(cell, text=set_cell_size(cell.text, width - 1).rstrip() + "…")
-        for cell, width in zip(line, widths, strict=True)
-    )
+    if cell_len(cell.text) <= width:
+        return cell
+    return replace(cell, text=set_cell_size(cell.text, width - 1).rstrip() + "…")
 
 
 def _table(sheet: Sheet) -> "Table":

@@ -68,7 +68,7 @@ class _Line(_Timed):
 
     def __init__(self, handle: Any) -> None:
         super().__init__()
-        self._handle, self._begin = handle, time.monotonic()
+        self._handle, self._begin, self._there = handle, time.monotonic(), False
 
     def show(self, doing: str, done: int, total: int) -> None:
         text = f"{done} of {total} steps: {doing}"
@@ -78,7 +78,8 @@ class _Line(_Timed):
         self.write(text)
 
     def write(self, text: str) -> None:
-        self._handle.display({"text/plain": text}, raw=True, update=self._shown > 0)
+        self._handle.display({"text/plain": text}, raw=True, update=self._there)
+        self._there = True
 
 
 @contextmanager

@@ -218,7 +218,7 @@ def _short(value: float) -> str:
 _WHO: tuple[tuple[Column, _Fill], ...] = (
     (Column("contender", 0, left=True), lambda one: Cell(one.row.contender)),
     (Column("variant", 0, left=True), lambda one: Cell(one.row.variant)),
-    (Column("max error", 1), lambda one: _error(one.row)),
+    (Column("max error", 0), lambda one: _error(one.row)),
     (Column("ulps", 10), lambda one: _ulps(one.row)),
     (Column("of bound", 11), lambda one: _bound_share(one.row)),
 )

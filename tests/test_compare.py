@@ -312,8 +312,8 @@ class TestContenders:
         if _core.backend() != "sim":
             pytest.skip("there is a GPU")
         text = str(gpukern.compare("add", [8], rounds=1))
-        for name in ("PyTorch", "CuPy", "Numba", "PyCUDA", "Triton", "JAX", "CUDA Python"):
-            assert f"{name}: needs a GPU" in text
+        names = "PyTorch, CuPy, Numba, PyCUDA, Triton, JAX, CUDA Python, CUB"
+        assert f"{names}: needs a GPU" in text
 
     def test_one_variant(self):
         result = gpukern.compare("matmul", [16], None, ["gpukern:tiled"], rounds=1)
@@ -326,7 +326,7 @@ class TestContenders:
         monkeypatch.setattr(_core, "rows", lambda: rows)
         result = gpukern.compare("matmul", [16], None, ["gpukern"], rounds=1)
         assert {row.status for row in result.rows} == {"absent"}
-        assert "gpukern matmul tiled: because" in str(result)
+        assert "gpukern matmul naive, coalesced, tiled, tma, cublas: because" in str(result)
 
     def test_every_peer_has_its_adapter(self):
         assert [peer.key for peer in PEERS] == [

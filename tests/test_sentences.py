@@ -177,10 +177,11 @@ KINDS: dict[str, Any] = {
 # Where a kind is no mistake.
 TAKEN = {
     "None": "out axis axes dtype variant stream min max copy max_version dl_device op sizes "
-    "stop contenders baseline seed rounds pinned_memory device_memory mapped_call name wrap",
+    "stop contenders baseline seed rounds pinned_memory device_memory mapped_call name wrap "
+    "on_table",
     "float": "min max start stop step value",
     "str": "",
-    "class": "wrap",
+    "class": "wrap on_table",
 }
 # Names of printed things and of what is only looked at, which may be anything.
 ANYTHING = {"Timer": "name quiet"}

@@ -208,8 +208,11 @@ class TestRemarks:
     def test_who_is_absent_for_one_reason_is_one_line(self):
         absent = {"status": ABSENT, "detail": "needs a GPU"}
         rows = [row("", contender=name, op=op, **absent) for op in "ab" for name in ("X", "Y")]
-        rows.append(row("tma", op="matmul", status=ABSENT, detail="needs 9.0"))
-        assert self.lines(*rows) == ["X, Y: needs a GPU", "gpukern matmul tma: needs 9.0"]
+        for size in ("8x8", "9x9"):
+            for variant in ("tma", "tma_wide"):
+                more = {"op": "matmul", "size": size, "status": ABSENT, "detail": "needs 9.0"}
+                rows.append(row(variant, **more))
+        assert self.lines(*rows) == ["X, Y: needs a GPU", "gpukern matmul tma, tma_wide: needs 9.0"]
 
     def test_confidence_is_stated_where_the_rounds_support_it(self):
         for rounds, words in ((8, "99% intervals"), (7, "the range of 7 rounds or more")):

@@ -47,14 +47,16 @@ def _wrong(row: Row) -> str:
 
 
 def _absent(rows: list[Row]) -> Iterator[str]:
-    """One line for each reason, with those that it keeps away."""
-    found: dict[str, dict[str, None]] = {}
+    """One line for each reason, with those that it keeps away and which of their variants."""
+    found: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         if row.status == ABSENT:
-            named = f"{row.contender} {row.op} {row.variant}" if row.variant else row.contender
-            found.setdefault(row.detail, {})[named] = None
+            who = f"{row.contender} {row.op}" if row.variant else row.contender
+            variants = found.setdefault(row.detail, {}).setdefault(who, [])
+            variants += [row.variant] if row.variant not in ("", *variants) else []
     for detail, names in found.items():
-        yield f"{', '.join(names)}: {detail}"
+        named = (f"{who} {', '.join(variants)}".rstrip() for who, variants in names.items())
+        yield f"{', '.join(named)}: {detail}"
 
 
 def _broken(rows: list[Row]) -> Iterator[str]:

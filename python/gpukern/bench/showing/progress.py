@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 # Seconds between two looks of a reader.
-_EACH = 0.1
+_EACH = 0.25
 
 
 class Display:

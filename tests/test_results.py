@@ -20,6 +20,7 @@ from gpukern.bench.clock import ceilings
 from gpukern.bench.clock.device import Pace
 from gpukern.bench.model import changes, intervals
 from gpukern.bench.model.intervals import Figure
+from gpukern.bench.model.limits import NONE, Limits
 from gpukern.bench.model.row import FIGURES, RIGHT, Row
 from gpukern.bench.showing import sheets
 from gpukern.cli import main
@@ -61,7 +62,7 @@ def made_up() -> gpukern.Comparison:
         "backend": "cuda",
         "device": "GPU A",
         "date": "2026-01-01",
-        "limits": ceilings.Limits(4e12, 4.8e12, {"float32": 60e12}).to_dict(),
+        "limits": Limits(4e12, 4.8e12, {"float32": 60e12}).to_dict(),
         "conditions": {"watched": False},
     }
     rows = [
@@ -93,11 +94,11 @@ class TestIntervals:
 
     def test_a_drift_that_hits_both_cancels_in_the_ratio(self):
         drift = [1 + 0.1 * i for i in range(12)]
-        found = intervals.ratio([2 * d for d in drift], drift)
+        found = intervals.ratio(*(dict(enumerate(x)) for x in ([2 * d for d in drift], drift)))
         assert found.value == pytest.approx(2)
         assert found.high - found.low < 1e-9
         assert not found.same
-        assert intervals.ratio([1.0, 1.1, 0.9], [1.0] * 3).same
+        assert intervals.ratio({1: 1.0, 2: 1.1, 3: 0.9}, dict.fromkeys((1, 2, 3), 1.0)).same
 
 
 class TestSaved:
@@ -329,11 +330,11 @@ class TestLimitsAndConditions:
         assert ceilings.peak_operations(replace(known, capability=999)) == {}
 
     def test_share(self):
-        known = ceilings.Limits(1e12, None, {"float32": 1e12})
+        known = Limits(1e12, None, {"float32": 1e12})
         assert known.share(10**6, 0, "float32", 2e-6) == pytest.approx(0.5)
         assert known.share(10**6, 10**6, "float32", 2e-6) == pytest.approx(0.5)
         assert known.share(10**6, 10**6, "bfloat16", 2e-6) is None
-        assert ceilings.NONE.share(1, 0, "float32", 1.0) is None
+        assert NONE.share(1, 0, "float32", 1.0) is None
 
     def test_a_watched_device(self, monkeypatch):
         calls = {

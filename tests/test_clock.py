@@ -16,7 +16,7 @@ import gpukern
 from clocks import MadeUpClock
 from gpukern import _core
 from gpukern.bench import filling
-from gpukern.bench.clock import protocols, wall
+from gpukern.bench.clock import ceilings, protocols, wall
 from gpukern.bench.clock.device import DeviceTimer
 from gpukern.bench.clock.machine import MachineClock
 from gpukern.bench.contenders.registry import Peer
@@ -118,6 +118,10 @@ class TestTheMachinesClock:
         assert row.end_to_end.value == pytest.approx(3600)
         assert row.on_device.value == pytest.approx(7200)
         assert row.first_call == pytest.approx(3600)
+
+    def test_the_bandwidth_of_a_copy_counts_what_is_read_and_what_is_written(self):
+        clock = MadeUpClock(gap=4 * US)
+        assert ceilings.copy_bandwidth(clock, 2**16) == pytest.approx(2 * 2**16 / US)
 
 
 class TestFigures:
@@ -271,6 +275,20 @@ class TestRounds:
         (row,) = timed(clock, player, effort=Effort(seconds=0.95, least=1, most=100))
         assert row.end_to_end.rounds == 10
 
+    def test_one_that_is_wrong_is_called_once_and_never_timed(self):
+        clock = MadeUpClock()
+
+        @dataclass
+        class Wrong(Player):
+            def end_to_end(self, *arrays: np.ndarray) -> np.ndarray:
+                return super().end_to_end(*arrays) + 1
+
+        player = Wrong(clock, "wrong", warm=50 * US)
+        result = gpukern.Comparison(7, conditions.describe_machine())
+        filling.fill(result, [CASE], [(player.peer(), None)], Settings(), clock=clock)
+        assert [row.status for row in result.rows] == ["WRONG"]
+        assert player.calls == ["host"]
+
     def test_one_that_raises_in_a_round_has_no_times_and_the_others_all_of_theirs(self):
         clock, calls = MadeUpClock(), itertools.count()
 
@@ -409,6 +427,12 @@ class TestOnTheDevice:
         assert len(made) == 1 + calls + colds, "one to warm the cache"
         assert clock.flushes - flushes == colds + 1
 
+    def test_a_cold_time_is_the_median_of_a_few(self):
+        clock, timer = clocked()
+        colds = itertools.cycle([60 * US, 70 * US, 80 * US, 90 * US, 100 * US, 900 * US])
+        work = Work(lambda: clock.launch(50 * US, next(colds) if clock.cold else None))
+        assert timer.sample(work, timer.pace(work)).cold == pytest.approx(85 * US)
+
     def test_the_device_does_not_wait_for_the_host(self):
         """Kernels shorter than their launch: the blocker hides it, and is long enough to."""
         clock, timer = clocked()
@@ -460,6 +484,18 @@ class TestOnTheDevice:
         sample = timer.sample(work, pace)
         assert sample.warm == pytest.approx(seconds, rel=0.05)
         assert sample.cold == pytest.approx(seconds, rel=0.05)
+
+    def test_a_stream_of_its_own_is_noticed_beside_work_on_the_default_one(self):
+        clock, timer = clocked()
+
+        def start() -> None:
+            clock.launch(20 * US)
+            clock.launch_aside(1e-3)
+
+        work = Work(start)
+        pace = timer.pace(work)
+        assert "stream of its own" in pace.note
+        assert timer.sample(work, pace).cold == pytest.approx(1e-3, rel=0.05)
 
     def test_what_is_waited_for_by_a_library_of_its_own_is_in_the_time(self):
         clock, timer = clocked()

@@ -42,13 +42,13 @@ def measure_limits(clock: Clock) -> Limits:
     return Limits(copy_bandwidth(clock), device.memory_bandwidth, peak_operations(device))
 
 
-def copy_bandwidth(clock: Clock) -> float:
-    """Bytes/s, read and written together, of the driver's own copy of a large array."""
-    source = _core.empty(_COPY_BYTES // 4, "float32")
+def copy_bandwidth(clock: Clock, count: int = _COPY_BYTES) -> float:
+    """Bytes/s, read and written together, of the driver's own copy of an array of ``count``."""
+    source = _core.empty(count, "uint8")
 
     def copy() -> None:
         _core.to_device(source)
 
     between(clock, copy)
     best = min(between(clock, copy, 4) for _ in range(5))
-    return 2 * _COPY_BYTES / best
+    return 2 * count / best

@@ -289,6 +289,23 @@ class TestRounds:
         assert [row.status for row in result.rows] == ["WRONG"]
         assert player.calls == ["host"]
 
+    def test_they_end_where_nobody_is_left(self):
+        clock, calls, seen = MadeUpClock(), itertools.count(), []
+
+        def raising(*arrays: np.ndarray) -> np.ndarray:
+            if next(calls) > 2:
+                raise RuntimeError("second round")
+            clock.spend(0.002)
+            return np.add(*arrays)
+
+        peer = Peer("r", "r", lambda op, dtype: [Contender("r", "v", raising)], needs_gpu=False)
+        result = gpukern.Comparison(7, conditions.describe_machine())
+        settings = Settings(effort=Effort(rounds=1000))
+        filling.fill(
+            result, [CASE], [(peer, None)], settings, lambda doing, *_: seen.append(doing), clock
+        )
+        assert len([one for one in seen if "timing" in one]) == 2
+
     def test_one_that_raises_in_a_round_has_no_times_and_the_others_all_of_theirs(self):
         clock, calls = MadeUpClock(), itertools.count()
 

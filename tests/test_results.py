@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import gpukern
 from gpukern import _core
+from gpukern.bench import comparison, filling
 from gpukern.bench.cases import lists
 from gpukern.bench.clock import ceilings
 from gpukern.bench.clock.device import Pace
@@ -126,6 +127,16 @@ class TestSaved:
             assert not any(isinstance(value, dict | Figure) for value in flat.values())
             assert all(f"{name}_low" in flat for name in FIGURES)
             assert flat["gigabytes_per_second"] > 0
+            assert flat["teraflops"] is None
+
+    def test_rates_are_bytes_and_operations_over_the_time_on_the_device(self):
+        one = row("a", "b", 8, 1e-3, operations=3 * 10**9, bytes_moved=2 * 10**6)
+        assert (one.throughput, one.bandwidth) == pytest.approx((3e12, 2e9))
+        flat = one.flat()
+        assert (flat["teraflops"], flat["gigabytes_per_second"]) == pytest.approx((3, 2))
+        assert (flat["warm"], flat["warm_low"], flat["warm_high"]) == pytest.approx(
+            (0.9e-3, 0.9e-3 * 0.99, 0.9e-3 * 1.01)
+        )
 
 
 class TestRegression:
@@ -381,8 +392,6 @@ class TestCaseLists:
     pytestmark = pytest.mark.skipif(not lists.names(), reason="the tests stand alone")
 
     def test_each_is_understood(self):
-        from gpukern.bench import comparison
-
         assert {"readme", "adds", "protocols"} <= set(lists.names())
         for name in lists.names():
             for case in lists.read(name).cases:
@@ -485,6 +494,32 @@ class TestLimitsAndConditions:
             "the device was slowed down: power cap",
             "1 other processes were on the GPU",
         ]
+
+    def test_one_watch_sees_all_that_goes_into_the_same_results(self, monkeypatch, tmp_path):
+        made = []
+
+        class Counting(conditions.Watch):
+            def __init__(self) -> None:
+                super().__init__()
+                made.append(self)
+                self.looks = 0
+
+            def look(self) -> None:
+                self.looks += 1
+
+            def summary(self) -> dict[str, object]:
+                return {"watched": False, "looks": self.looks}
+
+        monkeypatch.setattr(conditions, "Watch", Counting)
+        monkeypatch.setattr(filling, "Watch", Counting)
+        listed, saved = tmp_path / "two.toml", tmp_path / "saved.json"
+        case = '[[case]]\nop = "add"\nsizes = [8]\ncontenders = ["numpy"]\n'
+        listed.write_text(case + case)
+        arguments = ["bench", str(listed), "--rounds", "1", "--json", str(saved)]
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 0, done.output
+        assert json.loads(saved.read_text())["machine"]["conditions"]["looks"] == 4
+        assert len(made) == 1
 
     def test_commit_is_recorded_in_a_checkout(self, monkeypatch):
         found = conditions.commit()

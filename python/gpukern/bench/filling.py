@@ -75,15 +75,17 @@ def fill(
     settings: Settings | None = None,
     progress: Progress | None = None,
     clock: Clock | None = None,
+    watch: Watch | None = None,
 ) -> None:
     """Measure the cases one by one into ``results``, which is whole after each case.
 
     ``progress`` is told what comes next, how many steps are done and how many there are. All times
-    are read from ``clock``, where it is left out that of this machine. When it is interrupted, what
-    was checked until then is in the rows.
+    are read from ``clock``, where it is left out that of this machine; ``watch`` looks at the
+    device's conditions, and is the same for all that goes into the same results. When it is
+    interrupted, what was checked until then is in the rows.
     """
     settings = settings or Settings()
-    offers, watch = _Offers(), Watch()
+    offers, watch = _Offers(), watch or Watch()
     offers.load(cases, entrants, progress)
     clock = clock or MachineClock()
     timer, limits = DeviceTimer(clock), clock.limits()

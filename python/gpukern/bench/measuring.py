@@ -176,11 +176,13 @@ def _take_rounds(rounds: Round, timed: Sequence[Entry], tick: Tick) -> None:
     clock, effort = rounds.clock, rounds.settings.effort
     begin = clock.now()
     with wall.no_collection():
-        while timed and not effort.enough(rounds.turn, clock.now() - begin):
+        while any(entry.right for entry in timed) and not effort.enough(
+            rounds.turn, clock.now() - begin
+        ):
             rounds.begin()
             for index in rounds.rng.permutation(len(timed)):
                 entry = timed[index]
-                tick(f"timing {entry.contender.name} {entry.contender.variant}")
                 if entry.right:
+                    tick(f"timing {entry.contender.name} {entry.contender.variant}")
                     with _caught(entry):
                         rounds.take(entry)

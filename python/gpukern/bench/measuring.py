@@ -90,10 +90,11 @@ class Round:
         entry.add("overhead", self.turn, sample.overhead)
 
     def _freshen(self) -> None:
-        """Change an element of each input, so that a result kept by its inputs is of no use."""
+        """Change two elements of each input, so that a result kept by its inputs is of no use."""
         self._fresh += 1
         for array in self.stage.host:
-            array.reshape(-1)[0] = self._fresh % 100
+            flat = array.reshape(-1)
+            flat[:1], flat[1:2] = self._fresh % 100, self._fresh // 100 % 100
 
     def protocols(self, entry: Entry) -> None:
         """Figures as others take them, to be seen next to the default ones."""

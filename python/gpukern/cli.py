@@ -220,7 +220,7 @@ def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str,
     """Measure the cases into one comparison, show it, and set the exit status."""
     from gpukern.bench.comparison import Comparison, chosen_seed
     from gpukern.bench.filling import fill
-    from gpukern.machine.conditions import describe_machine
+    from gpukern.machine.conditions import Watch, describe_machine
 
     seed, rounds, simulated = (options.pop(name) for name in ("seed", "rounds", "simulated"))
     baseline = options.pop("baseline", None)
@@ -239,9 +239,10 @@ def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str,
             baseline=baseline,
         )
         try:
+            watch = Watch()
             with _progress() as report:
                 for plan, entrants, settings in steps:
-                    fill(result, plan, entrants, settings, report)
+                    fill(result, plan, entrants, settings, report, watch=watch)
         except KeyboardInterrupt:
             result.interrupted = True
         _finish(result, outputs, earlier)

@@ -7,11 +7,12 @@ import numpy as np
 
 from gpukern.bench.cases.trials import make_trials
 from gpukern.bench.checking.entry import Entry
-from gpukern.bench.clock.ceilings import measure_limits
-from gpukern.bench.clock.device import DeviceClock
+from gpukern.bench.clock.device import DeviceTimer
+from gpukern.bench.clock.machine import MachineClock
 from gpukern.bench.contenders.registry import Peer, gather
 from gpukern.bench.measuring import measure
 from gpukern.bench.model.case import Case
+from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.contender import Absent, Contender
 from gpukern.bench.model.results import Results
 from gpukern.bench.model.settings import Effort, Settings
@@ -73,27 +74,32 @@ def fill(
     entrants: Entrants,
     settings: Settings | None = None,
     progress: Progress | None = None,
+    clock: Clock | None = None,
+    watch: Watch | None = None,
 ) -> None:
     """Measure the cases one by one into ``results``, which is whole after each case.
 
-    ``progress`` is told what comes next, how many steps are done and how many there are. When it is
+    ``progress`` is told what comes next, how many steps are done and how many there are. All times
+    are read from ``clock``, where it is left out that of this machine; ``watch`` looks at the
+    device's conditions, and is the same for all that goes into the same results. When it is
     interrupted, what was checked until then is in the rows.
     """
     settings = settings or Settings()
-    offers, watch = _Offers(), Watch()
+    offers, watch = _Offers(), watch or Watch()
     offers.load(cases, entrants, progress)
-    clock, limits = DeviceClock(), measure_limits()
+    clock = clock or MachineClock()
+    timer, limits = DeviceTimer(clock), clock.limits()
     results.machine["limits"] = limits.to_dict()
     counter = _Counter(progress, cases, offers)
     for index, case in enumerate(cases):
         counter.begin(index, case)
         trials = make_trials(case, results.seed)
-        found = [(peer, _entry(one)) for peer, one in offers.of(case)]
+        found = [(peer, _entry(one, clock)) for peer, one in offers.of(case)]
         entries = [entry for _, entry in found if isinstance(entry, Entry)]
         rng = np.random.default_rng([results.seed, index])
         watch.look()
         try:
-            measure(case, trials, entries, clock, settings, rng, counter.tell)
+            measure(case, trials, entries, timer, settings, rng, counter.tell)
         finally:
             watch.look()
             results.machine["conditions"] = watch.summary()
@@ -101,5 +107,8 @@ def fill(
     counter.finish()
 
 
-def _entry(one: Contender | Absent) -> Entry | Absent:
-    return one if isinstance(one, Absent) else Entry(one)
+def _entry(one: Contender | Absent, clock: Clock) -> Entry | Absent:
+    if isinstance(one, Absent):
+        return one
+    on_device = one.device is not None or one.name == "gpukern"
+    return Entry(one, simulated=clock.simulated and on_device)

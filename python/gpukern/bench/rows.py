@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpukern.bench.checking.entry import Entry, is_simulated
-from gpukern.bench.clock.ceilings import Limits
+from gpukern.bench.checking.entry import Entry
 from gpukern.bench.contenders.registry import Peer
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.contender import Absent
 from gpukern.bench.model.intervals import figure, ratio
+from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.row import ABSENT, BROKEN, RIGHT, Row
 
 # As a baseline: whichever of the others is fastest on that case.
@@ -50,7 +50,9 @@ def _baseline(
     able = [entry for entry in entries if entry.samples.get(name)]
     if wanted == FASTEST_PEER:
         peers = [entry for entry in able if entry.contender.name != "gpukern"]
-        return min(peers, key=lambda entry: figure(entry.samples[name]).value, default=None)
+        return min(
+            peers, key=lambda entry: figure(entry.samples[name].values()).value, default=None
+        )
     if wanted is not None:
         key, _, variant = wanted.lower().partition(":")
         for entry in able:
@@ -84,13 +86,13 @@ def _row(case: Case, name: str, variant: str, status: str, peer: Peer, **rest: A
 def _measured(
     case: Case, peer: Peer, entry: Entry, bases: dict[str, Entry | None], limits: Limits
 ) -> Row:
-    figures = {name: figure(values) for name, values in entry.samples.items()}
+    figures = {name: figure(taken.values()) for name, taken in entry.samples.items()}
     device = figures.get("cold") or figures.get("warm")
     flags = list(dict.fromkeys(entry.flags))
     if entry.contender.carried:
         flags.append(f"sums are carried in {entry.contender.carried}, and judged by that")
     share = None
-    if device and not is_simulated(entry):
+    if device and not entry.simulated:
         share = limits.share(case.bytes_moved, case.operations, case.dtype, device.value)
         flags += _excess(case, entry, limits)
     return _row(
@@ -102,7 +104,7 @@ def _measured(
         detail="" if entry.finished else "interrupted: not checked again after the timing",
         error=entry.error,
         ulps=entry.ulps,
-        first_call=None if is_simulated(entry) and not entry.samples else entry.first_call,
+        first_call=None if entry.simulated and not entry.samples else entry.first_call,
         end_to_end=figures.get("end_to_end"),
         on_device=device,
         warm=figures.get("warm"),
@@ -113,7 +115,7 @@ def _measured(
         limit=share,
         flags=tuple(flags),
         protocols=entry.protocols,
-        simulated=is_simulated(entry),
+        simulated=entry.simulated,
     )
 
 
@@ -123,7 +125,7 @@ def _excess(case: Case, entry: Entry, limits: Limits) -> Iterator[str]:
     for name in ("cold", "warm"):
         if not entry.samples.get(name):
             continue
-        problem = limits.excess(*size, figure(entry.samples[name]).value)
+        problem = limits.excess(*size, figure(entry.samples[name].values()).value)
         if problem and name == "warm" and not case.operations:
             problem += ": served by the L2 cache"
         if problem:

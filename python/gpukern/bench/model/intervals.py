@@ -6,7 +6,7 @@ from eight rounds on. With fewer rounds they are the least and the greatest valu
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 CONFIDENCE = 0.99
@@ -48,7 +48,7 @@ def rank(rounds: int, confidence: float = CONFIDENCE) -> int:
     return rounds // 2
 
 
-def figure(samples: Sequence[float]) -> Figure:
+def figure(samples: Collection[float]) -> Figure:
     """The median of the samples with its interval."""
     ordered = sorted(samples)
     left_out = rank(len(ordered))
@@ -60,7 +60,10 @@ def figure(samples: Sequence[float]) -> Figure:
     )
 
 
-def ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Figure | None:
-    """The median of the ratios round by round, so that what drifts for both cancels."""
-    pairs = [a / b for a, b in zip(numerator, denominator, strict=False) if b > 0]
-    return figure(pairs) if pairs else None
+def ratio(numerator: Mapping[int, float], denominator: Mapping[int, float]) -> Figure | None:
+    """The median of the ratios round by round, so that what drifts for both cancels.
+
+    The samples go by the number of their round; None where there is no round with both.
+    """
+    both = [turn for turn in numerator if denominator.get(turn, 0) > 0]
+    return figure([numerator[turn] / denominator[turn] for turn in both]) if both else None

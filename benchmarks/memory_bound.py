@@ -251,11 +251,11 @@ def launches(run: Run) -> Iterator[Line]:
         if run.simulated or other not in samples:
             yield Line("launches", work, bar, "-", "simulated" if run.simulated else "no peer")
             continue
-        speed = ratio(samples[other], samples["gpukern"])
+        speed = ratio([samples[other]], [samples["gpukern"]])
         mine, theirs = (
-            seconds(figure(samples[name].values()).value) for name in ("gpukern", other)
+            seconds(figure([samples[name].values()]).value) for name in ("gpukern", other)
         )
-        taken = ratio(samples["gpukern"], samples[other])
+        taken = ratio([samples["gpukern"]], [samples[other]])
         text = f"{shown(taken)}: {mine}, {other} {theirs}"
         yield Line("launches", work, bar, text, met(speed, 1 / most))
 

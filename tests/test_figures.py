@@ -28,7 +28,7 @@ class TestFigures:
         [([3, 1, 2], 2), ([9, 1, 2, 3], 2.5), ([5], 5), ([1, 100, 101, 102, 103], 101)],
     )
     def test_it_is_the_median_of_the_rounds(self, values, median):
-        assert intervals.figure(values).value == median
+        assert intervals.figure([values]).value == median
 
     def test_it_is_the_median_all_the_way(self):
         """Calls over a millisecond are taken once a round, after two that examine them."""
@@ -36,7 +36,8 @@ class TestFigures:
         times = [0.5, 0.5, 0.009, 0.002, 0.004, 0.008, 0.003]
         (row,) = timed(clock, Player(clock, "one", host=times))
         assert row.end_to_end.value == pytest.approx(0.004)
-        assert (row.end_to_end.low, row.end_to_end.high) == pytest.approx((0.002, 0.009))
+        assert row.end_to_end.low < 0.002
+        assert row.end_to_end.high > 0.009, "processes differ by more"
         assert row.end_to_end.rounds == 5
 
     def test_of_an_even_number_it_is_the_mean_of_the_two_in_the_middle(self):
@@ -55,7 +56,7 @@ class TestFigures:
     def test_intervals_hold_the_true_median_as_often_as_they_say(self, rounds):
         rng, hits, tries = random.Random(rounds), 0, 3000
         for _ in range(tries):
-            found = intervals.figure([rng.lognormvariate(0, 1) for _ in range(rounds)])
+            found = intervals.figure([[rng.lognormvariate(0, 1) for _ in range(rounds)]])
             hits += found.low <= 1 <= found.high
         # Three standard deviations of the simulation itself.
         assert hits / tries >= intervals.CONFIDENCE - 3 * (0.01 * 0.99 / tries) ** 0.5
@@ -73,7 +74,8 @@ class TestFigures:
 
     def test_same_is_where_the_interval_spans_one(self):
         spans = {(0.9, 1.1): True, (1.0, 1.2): True, (0.8, 1.0): True}
-        spans |= {(1.01, 1.2): False, (0.8, 0.99): False}
+        spans |= {(1.009, 1.2): True, (0.8, 0.991): True}
+        spans |= {(1.011, 1.2): False, (0.8, 0.989): False}
         for (low, high), same in spans.items():
             assert intervals.Figure(1.0, low, high, 9).same is same
 
@@ -83,15 +85,15 @@ class TestRatios:
         """The second round of one is lost; identical contenders are as fast as each other."""
         drift = {1: 1.0, 2: 1.1, 3: 1.2, 4: 1.3}
         lost = {turn: value for turn, value in drift.items() if turn != 2}
-        for found in (intervals.ratio(drift, lost), intervals.ratio(lost, drift)):
+        for found in (intervals.ratio([drift], [lost]), intervals.ratio([lost], [drift])):
             assert (found.value, found.low, found.high, found.rounds) == (1.0, 1.0, 1.0, 3)
 
     def test_there_is_none_without_a_round_in_common(self):
-        assert intervals.ratio({1: 1.0}, {2: 1.0}) is None
-        assert intervals.ratio({1: 1.0}, {1: 0.0}) is None
+        assert intervals.ratio([{1: 1.0}], [{2: 1.0}]) is None
+        assert intervals.ratio([{1: 1.0}], [{1: 0.0}]) is None
 
     def test_it_is_the_median_of_the_ratios(self):
-        found = intervals.ratio({1: 1.0, 2: 2.0, 3: 9.0}, {1: 1.0, 2: 1.0, 3: 1.0})
+        found = intervals.ratio([{1: 1.0, 2: 2.0, 3: 9.0}], [{1: 1.0, 2: 1.0, 3: 1.0}])
         assert found.value == 2.0
 
     def test_they_say_how_many_times_as_fast(self):
@@ -120,7 +122,10 @@ class TestRatios:
             for name in ("a", "b")
         ]
         _, second = timed(clock, *players, effort=Effort(rounds=9), baseline="a")
-        assert (second.end_to_end_ratio.low, second.end_to_end_ratio.high) == pytest.approx((1, 1))
+        scatter = intervals.figure([[1.0] * 9], intervals.SCATTER["end-to-end ratio"])
+        assert second.end_to_end_ratio.value == pytest.approx(1)
+        assert second.end_to_end_ratio.low == pytest.approx(scatter.low)
+        assert second.end_to_end_ratio.high == pytest.approx(scatter.high)
 
 
 class TestRounds:
@@ -276,7 +281,8 @@ class TestColumns:
         clock = MadeUpClock()
         (row,) = timed(clock, Player(clock, "compiled", host=(30.0, 0.002)))
         assert row.first_call == pytest.approx(30.0)
-        assert row.end_to_end.high == pytest.approx(0.002)
+        assert row.end_to_end.value == pytest.approx(0.002)
+        assert row.end_to_end.high < 0.003
 
     def test_the_first_call_on_the_device_waits_for_it(self):
         clock = MadeUpClock()

@@ -97,6 +97,7 @@ class _Outputs:
     markdown: str | None = None
     into: str | None = None
     against: str | None = None
+    threshold: float = 0.02
 
 
 class _File(click.Path):
@@ -131,7 +132,35 @@ def _result_options(function: Callable[..., None]) -> Callable[..., None]:
             "--against",
             type=_File(exists=True),
             metavar="FILE",
-            help="Report what has changed since a run that was saved.",
+            help="Report what has changed since a run that was saved; exit status 1 if slower.",
+        ),
+        click.option(
+            "--threshold",
+            type=click.FloatRange(0),
+            default=0.02,
+            show_default=True,
+            help="For --against: smaller changes are the same.",
+        ),
+        click.option(
+            "--processes",
+            type=click.IntRange(1, 100),
+            help="How many measure each case in turn; 3 on a GPU unless set, 1 on the simulator.",
+        ),
+        click.option(
+            "--isolate/--no-isolate", default=True, help="Own contenders in own processes."
+        ),
+        click.option(
+            "--patience",
+            type=click.FloatRange(0, min_open=True),
+            default=60.0,
+            show_default=True,
+            help="Seconds that a process may be silent.",
+        ),
+        click.option(
+            "--budget",
+            type=click.FloatRange(0, min_open=True),
+            metavar="SECONDS",
+            help="What everything together should take.",
         ),
     )
     for option in reversed(options):
@@ -222,13 +251,15 @@ def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str,
     from gpukern.bench.filling import fill
     from gpukern.machine.conditions import Watch, describe_machine
 
-    seed, rounds, simulated = (options.pop(name) for name in ("seed", "rounds", "simulated"))
+    seed = options.pop("seed")
+    effort = {name: options.pop(name) for name in _EFFORT}
     baseline = options.pop("baseline", None)
     outputs = _Outputs(**options)
     with _quiet_simulator():
         with _one_sentence():
             earlier = _earlier(outputs.against)
-            steps = [_step(case, rounds, simulated, baseline) for case in cases]
+            effort["processes"] = effort["processes"] or _processes()
+            steps = [_step(case, effort, baseline) for case in cases]
             machine = describe_machine()
         modes, protocols = ({case.get(key) for case in cases} for key in ("mode", "protocol"))
         result = Comparison(
@@ -245,13 +276,24 @@ def _run(context: click.Context, cases: list[dict[str, Any]], options: dict[str,
                     fill(result, plan, entrants, settings, report, watch=watch)
         except KeyboardInterrupt:
             result.interrupted = True
-        _finish(result, outputs, earlier)
+        slower = _finish(result, outputs, earlier)
     if result.interrupted:
         context.exit(_INTERRUPTED)
-    context.exit(1 if result.wrong else 0)
+    context.exit(1 if result.wrong or slower else 0)
 
 
-def _step(case: dict[str, Any], rounds: int | None, simulated: bool, baseline: str | None) -> Any:
+# How much is done, and how; what a case list does not say.
+_EFFORT = ("rounds", "simulated", "processes", "isolate", "patience", "budget")
+
+
+def _processes() -> int:
+    """Several where figures are of a GPU, and have to hold for the next run too."""
+    from gpukern._core import backend
+
+    return 3 if backend() == "cuda" else 1
+
+
+def _step(case: dict[str, Any], effort: dict[str, Any], baseline: str | None) -> Any:
     from gpukern.bench.comparison import check_baseline, prepare
     from gpukern.bench.model.settings import make_settings
 
@@ -260,7 +302,7 @@ def _step(case: dict[str, Any], rounds: int | None, simulated: bool, baseline: s
     names = ("op", "sizes", "dtype", "contenders")
     plan, entrants = prepare(*(asked.get(name) for name in names))
     check_baseline(baseline, entrants)
-    return plan, entrants, make_settings(mode, protocol, rounds, simulated)
+    return plan, entrants, make_settings(mode, protocol, **effort)
 
 
 def _earlier(path: str | None) -> "Comparison | None":
@@ -285,17 +327,23 @@ def _one_sentence() -> Iterator[None]:
         raise click.UsageError(str(error)) from None
 
 
-def _finish(result: "Comparison", outputs: _Outputs, earlier: "Comparison | None") -> None:
-    from gpukern.bench.showing import changes
+def _finish(result: "Comparison", outputs: _Outputs, earlier: "Comparison | None") -> bool:
+    """Show and write everything; whether something has become slower."""
+    from gpukern.bench.model.changes import changes
+    from gpukern.bench.showing.changes import report
     from gpukern.text.render import print_all
 
     print_all(result.renderables())
+    slower = False
     if earlier is not None:
-        print_all(changes.report(earlier, result))
+        found = changes(earlier, result, outputs.threshold)
+        print_all(report(earlier, result, found))
+        slower = any(change.verdict == "slower" for change in found)
     if result.interrupted:
         click.echo("interrupted: this is what was done until then", err=True)
     for path in _write(result, outputs):
         click.echo(f"written to {path}", err=True)
+    return slower
 
 
 def _write(result: "Comparison", outputs: _Outputs) -> Iterator[str]:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
+from gpukern.bench.blocks import Entrants
 from gpukern.bench.cases.plans import Size, plan
 from gpukern.bench.contenders.registry import Wanted, select
-from gpukern.bench.filling import Entrants, fill
+from gpukern.bench.filling import fill
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.results import Results
 from gpukern.bench.model.settings import make_settings
@@ -101,6 +102,10 @@ def compare(  # noqa: PLR0913
     seed: int | None = None,
     rounds: int | None = None,
     simulated: bool = False,
+    processes: int = 1,
+    isolate: bool = False,
+    patience: float = 60.0,
+    budget: float | None = None,
 ) -> Comparison:
     """Check every contender against float64, then time the right ones, and check them again.
 
@@ -113,16 +118,36 @@ def compare(  # noqa: PLR0913
     ``baseline`` names the contender that the ratios are taken against, or is "fastest peer", which
     takes the fastest of the others on each case. ``rounds`` fixes how often
     each figure is measured. The same ``seed`` gives the same inputs. ``simulated`` shows the times
-    of the CPU simulator, marked as such. Raises ValueError for a name, dtype or size that does not
-    fit.
+    of the CPU simulator, marked as such.
+
+    ``processes`` measure each case one after another, since what one process times differs from
+    what the next one does: then the intervals hold between processes. ``isolate`` gives functions
+    of yours processes of their own (which takes the package cloudpickle): one that exits, crashes,
+    changes the process or is silent for more than ``patience`` seconds costs its own row and
+    nothing else. ``budget`` are the seconds that everything together should take. Ctrl-C ends the
+    measuring, and what was done until then is returned with ``interrupted`` set.
+
+    Raises ValueError for a name, dtype or size that does not fit.
     """
     with blamed_on("compare"):
         cases, entrants = prepare(op, sizes, dtype, contenders)
-        settings = make_settings(mode, protocol, rounds, simulated)
+        settings = make_settings(
+            mode,
+            protocol,
+            rounds,
+            simulated,
+            processes=processes,
+            isolate=isolate,
+            patience=patience,
+            budget=budget,
+        )
         check_baseline(baseline, entrants)
         chosen = chosen_seed(seed)
     comparison = Comparison(
         chosen, describe_machine(), mode=mode, protocol=protocol, baseline=baseline
     )
-    fill(comparison, cases, entrants, settings)
+    try:
+        fill(comparison, cases, entrants, settings)
+    except KeyboardInterrupt:
+        comparison.interrupted = True
     return comparison

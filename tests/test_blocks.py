@@ -183,6 +183,13 @@ class TestAgainst:
         assert found[0].factor == pytest.approx(1.06)
         assert found[1].factor == 1
 
+    def test_too_few_rounds_say_nothing(self):
+        before, now = run(1), run(1)
+        for which, value in ((before, 1.0), (now, 3.0)):
+            few = intervals.figure([[value, value * 1.001]])
+            which.rows[0] = replace(which.rows[0], on_device=few, device_ratio=None)
+        assert changes.changes(before, now)[0].verdict == "same"
+
     def test_a_faster_one_is_faster(self):
         assert changes.changes(run(1), run(2, 0.9))[0].verdict == "faster"
 

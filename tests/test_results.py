@@ -26,7 +26,7 @@ from gpukern.bench.model.row import FIGURES, RIGHT, Row
 from gpukern.bench.showing import changes as reports
 from gpukern.bench.showing import sheets
 from gpukern.cli import main
-from gpukern.machine import conditions
+from gpukern.machine import conditions, host
 from gpukern.machine.devices import Device
 from gpukern.text.units import seconds
 
@@ -504,7 +504,10 @@ class TestLimitsAndConditions:
         assert seen["sm_mhz"] == [1980, 1980]
         assert seen["watts"] == [300.0, 300.0]
         assert seen["driver_version"] == "580.1"
-        assert conditions.remarks(seen) == [
+        assert seen["looks"] == [watch._reading()]
+        machine = {"load": [9.0, 1, 1], "usable_cores": 8, "conditions": seen}
+        assert conditions.disturbances(machine) == [
+            "others were at work on the host: a load of 9.0",
             "the device was slowed down: power cap",
             "1 other processes were on the GPU",
         ]
@@ -546,3 +549,28 @@ class TestLimitsAndConditions:
         assert Pace(1, 1, 0.0).note == ""
         assert "stream of its own" in Pace(1, 1, 0.0, own_stream=True).note
         assert "waits for the device" in Pace(1, 1, 0.0, blocked=False).note
+
+
+class TestHost:
+    def test_it_is_recorded(self):
+        machine = conditions.describe_machine()
+        assert machine["processor"]
+        assert 1 <= machine["usable_cores"] <= machine["processor_cores"]
+        assert len(machine["load"]) == 3
+        json.dumps(machine)
+
+    def test_limits_of_a_container(self, monkeypatch, tmp_path):
+        (tmp_path / "cpu.max").write_text("250000 100000\n")
+        (tmp_path / "memory.max").write_text("max\n")
+        monkeypatch.setattr(host, "_GROUP", tmp_path)
+        found = host.describe_host()
+        assert (found["container_cores"], found["container_bytes"]) == (2.5, None)
+        (tmp_path / "cpu.max").write_text("max 100000\n")
+        (tmp_path / "memory.max").write_text("4096\n")
+        found = host.describe_host()
+        assert (found["container_cores"], found["container_bytes"]) == (None, 4096)
+
+    def test_a_busy_one(self):
+        assert host.is_busy({"load": [2.1, 0, 0], "usable_cores": 8})
+        assert not host.is_busy({"load": [1.9, 9, 9], "usable_cores": 8})
+        assert not host.is_busy({})

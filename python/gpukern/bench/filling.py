@@ -136,6 +136,7 @@ def fill(
         _fill(results, cases, here, settings, progress, watch)
         return
     crews = (shared, apart, results.seed, settings.processes, settings.patience)
+    watch.ours = 1 + settings.processes * (len(apart) + 1)
     with Team(*crews) as team:
         _fill(results, cases, team, settings, progress, watch)
 
@@ -168,9 +169,9 @@ def _fill(
     budget = Budget(settings.budget, [float(each) for each in most for _ in range(blocks)])
     for index, case in enumerate(cases):
         found: list[list[Finding]] = []
-        watch.look()
         try:
             for block in range(blocks):
+                watch.look()
                 counter.begin(index, block)
                 with budget.block(settings) as now:
                     found.append(bench.measure(block, case, index, now, counter.tell))

@@ -43,7 +43,9 @@ class Change:
 
     @property
     def chance(self) -> float:
-        """How probable so large a difference is where nothing has changed."""
+        """How probable such a difference is where nothing has changed; few rounds say nothing."""
+        if not all(figure.sound for figure in self.judged):
+            return 1.0
         (one, freedom), (other, more) = (figure.uncertainty for figure in self.judged)
         error = math.hypot(one, other)
         if not error:

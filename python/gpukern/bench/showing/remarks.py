@@ -28,7 +28,7 @@ def remarks(comparison: Results) -> Iterator[Cell]:
         for line in dict.fromkeys(_remark(row) for row in concerned):
             yield Cell(line, style)
     yield from (Cell(line, "yellow") for line in _flagged(comparison.rows))
-    for line in conditions.remarks(comparison.machine.get("conditions", {})):
+    for line in conditions.disturbances(comparison.machine):
         yield Cell(line, "yellow")
     if any(row.status == RIGHT for row in comparison.rows):
         yield Cell(_caption(comparison), "dim")

@@ -26,11 +26,13 @@ import numpy as np
 import gpukern as gk
 from gpukern import _core
 from gpukern.bench.cases.plans import Size
+from gpukern.bench.clock.machine import MachineClock
 from gpukern.bench.clock.protocols import leetcuda
 from gpukern.bench.clock.wall import wall_synchronized
 from gpukern.bench.comparison import Comparison, prepare
 from gpukern.bench.contenders.registry import Wanted, gather, select
 from gpukern.bench.filling import fill
+from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.contender import Work
 from gpukern.bench.model.intervals import Figure, figure, ratio
 from gpukern.bench.model.row import ABSENT, BROKEN, RIGHT, WRONG, Row
@@ -233,30 +235,33 @@ def adds(run: Run) -> Iterator[Line]:
 def launches(run: Run) -> Iterator[Line]:
     """Calls on 1024 floats one after another, by the wall clock, with one wait at the end."""
     a, b, out = (_core.to_device(np.ones(1024, np.float32)) for _ in range(3))
+    clock = MachineClock()
     calls: dict[str, Callable[[], float]] = {
-        "gpukern": partial(leetcuda, Work(partial(gk.add, a, b, out=out))),
-        **dict(other_launches(run, a, b, out)),
+        "gpukern": partial(leetcuda, clock, Work(partial(gk.add, a, b, out=out))),
+        **dict(other_launches(run, clock, a, b, out)),
     }
-    samples: dict[str, list[float]] = {name: [] for name in calls}
+    samples: dict[str, dict[int, float]] = {name: {} for name in calls}
     order = list(calls)
-    for _ in range(run.size(21, 1)):
-        random.Random(len(samples[order[0]])).shuffle(order)
+    for turn in range(run.size(21, 1)):
+        random.Random(turn).shuffle(order)
         for name in order:
-            samples[name].append(calls[name]())
+            samples[name][turn] = calls[name]()
     for other, most in (("cuLaunchKernel", 1.4), ("PyTorch", 0.5)):
         work, bar = f"add of 1024 floats, out=, against {other}", f"<= {most}x its time"
         if run.simulated or other not in samples:
             yield Line("launches", work, bar, "-", "simulated" if run.simulated else "no peer")
             continue
-        speed = ratio(samples[other], samples["gpukern"])
-        mine, theirs = (seconds(figure(samples[name]).value) for name in ("gpukern", other))
-        taken = ratio(samples["gpukern"], samples[other])
+        speed = ratio([samples[other]], [samples["gpukern"]])
+        mine, theirs = (
+            seconds(figure([samples[name].values()]).value) for name in ("gpukern", other)
+        )
+        taken = ratio([samples["gpukern"]], [samples[other]])
         text = f"{shown(taken)}: {mine}, {other} {theirs}"
         yield Line("launches", work, bar, text, met(speed, 1 / most))
 
 
 def other_launches(
-    run: Run, a: object, b: object, out: object
+    run: Run, clock: Clock, a: object, b: object, out: object
 ) -> Iterator[tuple[str, Callable[[], float]]]:
     if run.simulated:
         return
@@ -265,13 +270,13 @@ def other_launches(
 
         launch_add(out, a, b, LAUNCHES)
         bare = partial(launch_add, out, a, b, LAUNCHES)
-        yield "cuLaunchKernel", lambda: wall_synchronized(bare) / LAUNCHES
+        yield "cuLaunchKernel", lambda: wall_synchronized(clock, bare) / LAUNCHES
     if offered(run, "torch", "add"):
         import torch
 
         arrays = [torch.as_tensor(one, device="cuda") for one in (a, b, out)]
         call = partial(torch.add, arrays[0], arrays[1], out=arrays[2])
-        yield "PyTorch", partial(leetcuda, Work(call))
+        yield "PyTorch", partial(leetcuda, clock, Work(call))
 
 
 def offered(run: Run, key: str, op: str) -> bool:

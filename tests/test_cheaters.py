@@ -12,13 +12,11 @@ import pytest
 
 import gpukern
 from gpukern import _core
-from gpukern.bench import filling
-from gpukern.bench import rows as told
-from gpukern.bench.clock import ceilings
 from gpukern.bench.clock import device as clock
 from gpukern.bench.contenders.registry import REGISTERED, Peer
 from gpukern.bench.model import row as rows
 from gpukern.bench.model.contender import Contender, DeviceSide
+from gpukern.bench.model.limits import Limits
 from gpukern.machine.inventory import installed
 from waiting import join_all
 
@@ -256,21 +254,10 @@ class TestNoSynchronization:
 
 class TestL2Resident:
     def test_above_the_copy_bandwidth_is_flagged(self):
-        known = ceilings.Limits(1e12, 1.2e12, {"float32": 50e12})
+        known = Limits(1e12, 1.2e12, {"float32": 50e12})
         assert known.excess(10**6, 0, "float32", 2e-6) == ""
         assert "above the copy bandwidth" in known.excess(10**6, 0, "float32", 0.5e-6)
         assert "above the peak of float32" in known.excess(10**6, 10**9, "float32", 1e-5)
-
-    def test_it_is_named_in_the_row(self, monkeypatch):
-        slow = ceilings.Limits(1.0, 1.0, {})
-        monkeypatch.setattr(filling, "measure_limits", lambda: slow)
-        monkeypatch.setattr(told, "is_simulated", lambda entry: False)
-        result = gpukern.compare("add", [64], None, ["gpukern"], rounds=1, simulated=True)
-        for row in result.rows:
-            (flag,) = (one for one in row.flags if one.startswith("warm"))
-            assert "above the copy bandwidth" in flag
-            assert flag.endswith("served by the L2 cache")
-        assert "served by the L2 cache" in str(result)
 
     @pytest.mark.skipif("_core.backend() == 'sim'", reason="the simulator has no L2 cache")
     def test_on_a_real_device_the_cold_time_is_not_fooled(self):

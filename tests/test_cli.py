@@ -151,12 +151,12 @@ def test_interrupted_prints_what_is_done(monkeypatch):
         raise KeyboardInterrupt
 
     plant(monkeypatch, interrupted)
-    done = run("compare", "add", "--sizes", "16", "--rounds", "1")
+    done = run("compare", "add", "--sizes", "16", "--rounds", "1", "--no-isolate")
     assert done.exit_code == 130
     assert "np.add" in done.stdout
     assert "interrupted: this is what was done until then" in done.stdout
     assert "interrupted" in done.stderr
-    done = run("compare", "add", "--sizes", "16", "--rounds", "1", "--csv")
+    done = run("compare", "add", "--sizes", "16", "--rounds", "1", "--csv", "--no-isolate")
     assert done.exit_code == 130
     assert [line.split(",")[0] for line in done.stdout.splitlines()] == ["op", "add"]
 
@@ -171,7 +171,7 @@ def test_tables_are_printed_as_they_are_done(monkeypatch):
 
     plant(monkeypatch, watching)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    arguments = ["compare", "add", "sum", "--sizes", "16,17", "--rounds", "1"]
+    arguments = ["compare", "add", "sum", "--sizes", "16,17", "--rounds", "1", "--no-isolate"]
     main(arguments, standalone_mode=False)
     assert "add float32" not in printed[0]
     assert any("add float32" in text and "sum float32" not in text for text in printed)
@@ -278,7 +278,6 @@ def test_a_contender_of_a_file(mine):
         done = run("compare", *FEW[:-1], names, "--load", str(mine), "--csv")
         assert done.exit_code == 0, done.output
         assert done.stdout.splitlines()[-1].startswith("add,8x8,8x8 8x8,float32,mine,,right")
-    assert str(mine.parent) not in sys.path
 
 
 @pytest.mark.parametrize(

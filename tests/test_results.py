@@ -15,16 +15,20 @@ from click.testing import CliRunner
 
 import gpukern
 from gpukern import _core
+from gpukern.bench import comparison, filling
 from gpukern.bench.cases import lists
 from gpukern.bench.clock import ceilings
 from gpukern.bench.clock.device import Pace
 from gpukern.bench.model import changes, intervals
 from gpukern.bench.model.intervals import Figure
+from gpukern.bench.model.limits import NONE, Limits
 from gpukern.bench.model.row import FIGURES, RIGHT, Row
+from gpukern.bench.showing import changes as reports
 from gpukern.bench.showing import sheets
 from gpukern.cli import main
-from gpukern.machine import conditions
+from gpukern.machine import conditions, host
 from gpukern.machine.devices import Device
+from gpukern.text.units import seconds
 
 
 def exactly(value: float, spread: float = 0.01) -> Figure:
@@ -61,7 +65,7 @@ def made_up() -> gpukern.Comparison:
         "backend": "cuda",
         "device": "GPU A",
         "date": "2026-01-01",
-        "limits": ceilings.Limits(4e12, 4.8e12, {"float32": 60e12}).to_dict(),
+        "limits": Limits(4e12, 4.8e12, {"float32": 60e12}).to_dict(),
         "conditions": {"watched": False},
     }
     rows = [
@@ -76,6 +80,13 @@ def made_up() -> gpukern.Comparison:
     return gpukern.Comparison(7, machine, rows)
 
 
+def without_ratios() -> gpukern.Comparison:
+    """The same where there is no baseline, so that times are judged by themselves."""
+    whole = made_up()
+    whole.rows = [replace(one, device_ratio=None, end_to_end_ratio=None) for one in whole.rows]
+    return whole
+
+
 class TestIntervals:
     def test_ranks_are_those_of_the_binomial_distribution(self):
         assert [intervals.rank(n) for n in (1, 2, 7, 8, 11, 12, 20)] == [0, 0, 0, 0, 0, 1, 3]
@@ -83,21 +94,21 @@ class TestIntervals:
     def test_it_covers_the_median_as_often_as_it_says(self):
         rng, hits, tries = random.Random(1), 0, 2000
         for _ in range(tries):
-            found = intervals.figure([rng.expovariate(1) for _ in range(11)])
+            found = intervals.figure([[rng.expovariate(1) for _ in range(11)]])
             hits += found.low <= 0.6931 <= found.high
         assert hits / tries > 0.985
 
     def test_one_round_has_no_spread(self):
-        one = intervals.figure([2.0])
+        one = intervals.figure([[2.0]])
         assert (one.value, one.rounds, one.spread) == (2.0, 1, None)
 
     def test_a_drift_that_hits_both_cancels_in_the_ratio(self):
         drift = [1 + 0.1 * i for i in range(12)]
-        found = intervals.ratio([2 * d for d in drift], drift)
+        found = intervals.ratio(*([dict(enumerate(x))] for x in ([2 * d for d in drift], drift)))
         assert found.value == pytest.approx(2)
         assert found.high - found.low < 1e-9
         assert not found.same
-        assert intervals.ratio([1.0, 1.1, 0.9], [1.0] * 3).same
+        assert intervals.ratio([{1: 1.0, 2: 1.1, 3: 0.9}], [dict.fromkeys((1, 2, 3), 1.0)]).same
 
 
 class TestSaved:
@@ -123,28 +134,75 @@ class TestSaved:
             assert not any(isinstance(value, dict | Figure) for value in flat.values())
             assert all(f"{name}_low" in flat for name in FIGURES)
             assert flat["gigabytes_per_second"] > 0
+            assert flat["teraflops"] is None
+
+    def test_rates_are_bytes_and_operations_over_the_time_on_the_device(self):
+        one = row("a", "b", 8, 1e-3, operations=3 * 10**9, bytes_moved=2 * 10**6)
+        assert (one.throughput, one.bandwidth) == pytest.approx((3e12, 2e9))
+        flat = one.flat()
+        assert (flat["teraflops"], flat["gigabytes_per_second"]) == pytest.approx((3, 2))
+        assert (flat["warm"], flat["warm_low"], flat["warm_high"]) == pytest.approx(
+            (0.9e-3, 0.9e-3 * 0.99, 0.9e-3 * 1.01)
+        )
 
 
 class TestRegression:
     def slower(self) -> gpukern.Comparison:
+        """The first, which has no ratio, by its time; the second by its ratio; the third's time
+        has changed with that of the whole machine."""
         now = made_up()
-        time = now.rows[0].on_device
-        now.rows[0] = replace(now.rows[0], on_device=exactly(time.value * 1.5))
+        for index in (0, 2):
+            time = now.rows[index].on_device
+            now.rows[index] = replace(now.rows[index], on_device=exactly(time.value * 1.5))
+        now.rows[0] = replace(now.rows[0], device_ratio=None)
         now.rows[1] = replace(now.rows[1], device_ratio=exactly(0.5))
         return now
 
     def test_what_became_slower(self):
         found = [c for c in changes.changes(made_up(), self.slower()) if c.verdict != "same"]
-        assert [(one.row.contender, one.name, one.verdict) for one in found] == [
-            ("PyTorch", "on_device", "slower")
+        assert [(one.row.label, one.name, one.verdict) for one in found] == [
+            ("PyTorch torch.add", "on_device", "slower"),
+            ("gpukern f32", "on_device", "slower"),
         ]
+        assert [one.factor for one in found] == pytest.approx([1.5, 3.4])
+        assert not [c for c in changes.changes(made_up(), made_up()) if c.verdict != "same"]
 
     def test_ratios_that_do_not_agree(self):
         same = changes.agreement(made_up(), made_up())
         assert same.share == 0
         apart = changes.agreement(made_up(), self.slower())
-        assert len(apart.apart) == 1
-        assert f"1 of {apart.compared} ratios" in str(apart)
+        assert len(apart.apart) == 3
+        assert f"3 of {apart.compared} figures" in str(apart)
+
+    def test_each_row_is_held_against_itself_and_each_verdict_has_its_reason(self):
+        before, now = without_ratios(), without_ratios()
+        factors = {0: 1.1, 1: 0.9, 2: 1.015, 3: 1.0}
+        narrow, wide = 0.001, 0.2
+        for index, factor in factors.items():
+            time = before.rows[index].on_device.value
+            before.rows[index] = replace(before.rows[index], on_device=exactly(time, narrow))
+            now.rows[index] = replace(now.rows[index], on_device=exactly(time * factor, narrow))
+        time = before.rows[4].on_device.value
+        now.rows[4] = replace(now.rows[4], on_device=exactly(time * 1.3, wide))
+        before.rows[4] = replace(before.rows[4], on_device=exactly(time, wide))
+        found = [one for one in changes.changes(before, now) if one.name == "on_device"]
+        assert [one.row.variant for one in found] == [row.variant for row in now.rows]
+        assert [one.verdict for one in found[:5]] == ["slower", "faster", "same", "same", "same"]
+        assert [one.factor for one in found[:5]] == pytest.approx([*factors.values(), 1.3])
+
+    def test_the_table_of_changes(self):
+        before, now = without_ratios(), without_ratios()
+        for index, factor in ((1, 1.5), (0, 0.5), (2, 3.0)):
+            time = now.rows[index].on_device.value
+            now.rows[index] = replace(now.rows[index], on_device=exactly(time * factor))
+        table, *_ = reports.report(before, now, changes.changes(before, now))
+        cells = {str(column.header): list(column.cells) for column in table.columns}
+        assert [str(one) for one in cells["change"]] == [
+            *("+200.0 % slower", "+50.0 % slower", "-50.0 % faster"),
+        ]
+        assert cells["contender"] == ["gpukern f32x4", "gpukern f32", "PyTorch torch.add"]
+        assert cells["before"][0] == seconds(before.rows[2].on_device.value)
+        assert cells["now"][0] == seconds(now.rows[2].on_device.value)
 
     def test_on_the_command_line(self, tmp_path):
         before = str(tmp_path / "before.json")
@@ -165,6 +223,63 @@ class TestTables:
         assert "| PyTorch | torch.add |" in text
         table = [line for line in text.splitlines() if line.startswith("|")]
         assert {line.count("|") for line in table[:4]} == {table[0].count("|")}
+
+    def lines(self, result: gpukern.Comparison, index: int = 0) -> list[dict[str, sheets.Cell]]:
+        """The lines of a table by the heads of their columns."""
+        sheet = list(sheets.sheets(result))[index]
+        return [
+            dict(zip(sheet.head, line, strict=True)) for block in sheet.blocks for line in block
+        ]
+
+    def test_each_figure_stands_under_its_head(self):
+        split = {"host to device": 3e-4, "device to host": 2e-4}
+        times = {
+            "on_device": exactly(8e-5),
+            "warm": exactly(7e-5),
+            "overhead": exactly(6e-6),
+            "end_to_end": exactly(9e-4),
+            "first_call": 5.0,
+            "split": split,
+        }
+        one = row("PyTorch", "v", 1000, 1.0, bytes_moved=4 * 10**6, limit=0.25, **times)
+        result = replace(made_up(), rows=[one])
+        (device,), (whole,) = self.lines(result), self.lines(result, 1)
+        shown = {name: cell.text for name, cell in {**whole, **device}.items()}
+        assert shown["on device"] == "80.0 us"
+        assert shown["warm"] == "70.0 us"
+        assert shown["overhead"] == "6.00 us"
+        assert shown["rate"] == "50.0 GB/s"
+        assert shown["limit"] == "25%"
+        assert shown["±"] == "1 %"
+        assert shown["end to end"] == "900 us"
+        assert shown["first call"] == "5.00 s"
+        assert (shown["in"], shown["compute"], shown["out"]) == ("300 us", "80.0 us", "200 us")
+        assert (device["ratio"].text, device["from..to"].text) == ("1.70x", "1.68..1.72")
+        assert whole["ratio"].text == "same"
+
+    def test_a_product_is_shown_by_its_operations(self):
+        one = row("a", "b", 1000, 1e-3, op="matmul", operations=2 * 10**9)
+        assert self.lines(replace(made_up(), rows=[one]))[0]["rate"].text == "2.00 TFLOP/s"
+
+    def test_the_fastest_of_each_size_is_bold(self):
+        rows = [
+            row("gpukern", variant, size, factor * size**2 * 3e-12)
+            for size, factors in ((1024, (1.2, 0.9)), (4096, (1.0, 1.3)))
+            for variant, factor in zip(("f32", "f32x4"), factors, strict=True)
+        ]
+        for index, name in ((0, "on device"), (1, "end to end")):
+            lines = self.lines(replace(made_up(), rows=rows), index)
+            bold = [i for i, line in enumerate(lines) if "bold" in line[name].style]
+            assert bold == [1, 2]
+
+    def test_times_of_the_simulator_are_never_the_fastest(self):
+        times = {"quick": 1e-6, "real": 1e-3, "slow": 1e-2}
+        rows = [row("a", v, 8, time, simulated=v == "quick") for v, time in times.items()]
+        lines = self.lines(replace(made_up(), rows=rows), 1)
+        assert [line["end to end"].style for line in lines] == ["", "bold green", ""]
+
+    def test_the_caption_says_how_sure_the_intervals_are(self):
+        assert "99% intervals" in str(made_up()).replace("\n", " ")
 
     def test_html_is_escaped(self):
         result = made_up()
@@ -227,6 +342,45 @@ class TestPlots:
         panels = [panel for panel in figure.axes if panel.axison]
         assert len(panels) == (4 if kind is None else 1)
 
+    def test_times_are_drawn_in_seconds_over_elements(self):
+        (panel,) = made_up().plot("time").axes
+        assert panel.get_ylabel() == "seconds"
+        drawn = {line.get_label(): line for line in panel.lines}
+        line = drawn["gpukern f32"]
+        assert list(line.get_xdata()) == [1024**2, 4096**2]
+        times = [one.on_device.value for one in made_up().rows if one.variant == "f32"]
+        assert list(line.get_ydata()) == times
+
+    def test_bars_of_ratios_are_those_of_their_names_at_the_largest_size(self):
+        result = made_up()
+        for index, one in enumerate(result.rows):
+            result.rows[index] = replace(one, device_ratio=exactly(1.0 + index))
+        (panel,) = result.plot("ratio").axes
+        names = [label.get_text() for label in panel.get_yticklabels()]
+        largest = {one.label: one.device_ratio for one in result.rows if one.size == "4096x4096"}
+        assert set(names) == set(largest)
+        assert [bar.get_width() for bar in panel.patches] == [largest[n].value for n in names]
+        ((_, _, (errors,)),) = [one.lines for one in panel.containers if hasattr(one, "has_xerr")]
+        ends = [tuple(segment[:, 0]) for segment in errors.get_segments()]
+        assert np.allclose(ends, [(largest[name].low, largest[name].high) for name in names])
+
+    def test_parts_of_a_call_are_drawn_in_milliseconds(self):
+        result = made_up()
+        (panel,) = result.plot("split").axes
+        assert panel.get_xlabel() == "milliseconds, size 4096x4096"
+        whole = sum(bar.get_width() for bar in panel.patches)
+        largest = [one for one in result.rows if one.size == "4096x4096"]
+        assert whole == pytest.approx(1e3 * sum(one.end_to_end.value for one in largest))
+
+    def test_the_roof_is_the_bandwidth_and_then_the_peak(self):
+        (panel,) = made_up().plot("roofline").axes
+        roof = next(line for line in panel.lines if line.get_label().startswith("copy"))
+        assert roof.get_label() == "copy 4000 GB/s, peak 60 TFLOP/s"
+        low, ridge, high = zip(roof.get_xdata(), roof.get_ydata(), strict=True)
+        assert low[1] == pytest.approx(low[0] * 4e12)
+        assert ridge == pytest.approx((15, 60e12))
+        assert high[0] > ridge[0] and high[1] == pytest.approx(60e12)
+
     def test_nothing_to_draw_is_said(self):
         result = made_up()
         result.rows = [replace(one, on_device=None, end_to_end=None) for one in result.rows]
@@ -258,8 +412,6 @@ class TestCaseLists:
     pytestmark = pytest.mark.skipif(not lists.names(), reason="the tests stand alone")
 
     def test_each_is_understood(self):
-        from gpukern.bench import comparison
-
         assert {"readme", "adds", "protocols"} <= set(lists.names())
         for name in lists.names():
             for case in lists.read(name).cases:
@@ -329,11 +481,13 @@ class TestLimitsAndConditions:
         assert ceilings.peak_operations(replace(known, capability=999)) == {}
 
     def test_share(self):
-        known = ceilings.Limits(1e12, None, {"float32": 1e12})
+        known = Limits(1e12, None, {"float32": 1e12})
         assert known.share(10**6, 0, "float32", 2e-6) == pytest.approx(0.5)
         assert known.share(10**6, 10**6, "float32", 2e-6) == pytest.approx(0.5)
+        both = Limits(1e12, None, {"float32": 1e12, "float16": 4e12})
+        assert both.share(10**6, 10**6, "float16", 2e-6) == pytest.approx(0.125)
         assert known.share(10**6, 10**6, "bfloat16", 2e-6) is None
-        assert ceilings.NONE.share(1, 0, "float32", 1.0) is None
+        assert NONE.share(1, 0, "float32", 1.0) is None
 
     def test_a_watched_device(self, monkeypatch):
         calls = {
@@ -356,10 +510,39 @@ class TestLimitsAndConditions:
         assert seen["sm_mhz"] == [1980, 1980]
         assert seen["watts"] == [300.0, 300.0]
         assert seen["driver_version"] == "580.1"
-        assert conditions.remarks(seen) == [
+        assert seen["looks"] == [watch._reading()]
+        machine = {"load": [9.0, 1, 1], "usable_cores": 8, "conditions": seen}
+        assert conditions.disturbances(machine) == [
+            "others were at work on the host: a load of 9.0",
             "the device was slowed down: power cap",
             "1 other processes were on the GPU",
         ]
+
+    def test_one_watch_sees_all_that_goes_into_the_same_results(self, monkeypatch, tmp_path):
+        made = []
+
+        class Counting(conditions.Watch):
+            def __init__(self) -> None:
+                super().__init__()
+                made.append(self)
+                self.looks = 0
+
+            def look(self) -> None:
+                self.looks += 1
+
+            def summary(self) -> dict[str, object]:
+                return {"watched": False, "looks": self.looks}
+
+        monkeypatch.setattr(conditions, "Watch", Counting)
+        monkeypatch.setattr(filling, "Watch", Counting)
+        listed, saved = tmp_path / "two.toml", tmp_path / "saved.json"
+        case = '[[case]]\nop = "add"\nsizes = [8]\ncontenders = ["numpy"]\n'
+        listed.write_text(case + case)
+        arguments = ["bench", str(listed), "--rounds", "1", "--json", str(saved)]
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 0, done.output
+        assert json.loads(saved.read_text())["machine"]["conditions"]["looks"] == 4
+        assert len(made) == 1
 
     def test_commit_is_recorded_in_a_checkout(self, monkeypatch):
         found = conditions.commit()
@@ -372,3 +555,28 @@ class TestLimitsAndConditions:
         assert Pace(1, 1, 0.0).note == ""
         assert "stream of its own" in Pace(1, 1, 0.0, own_stream=True).note
         assert "waits for the device" in Pace(1, 1, 0.0, blocked=False).note
+
+
+class TestHost:
+    def test_it_is_recorded(self):
+        machine = conditions.describe_machine()
+        assert machine["processor"]
+        assert 1 <= machine["usable_cores"] <= machine["processor_cores"]
+        assert len(machine["load"]) == 3
+        json.dumps(machine)
+
+    def test_limits_of_a_container(self, monkeypatch, tmp_path):
+        (tmp_path / "cpu.max").write_text("250000 100000\n")
+        (tmp_path / "memory.max").write_text("max\n")
+        monkeypatch.setattr(host, "_GROUP", tmp_path)
+        found = host.describe_host()
+        assert (found["container_cores"], found["container_bytes"]) == (2.5, None)
+        (tmp_path / "cpu.max").write_text("max 100000\n")
+        (tmp_path / "memory.max").write_text("4096\n")
+        found = host.describe_host()
+        assert (found["container_cores"], found["container_bytes"]) == (None, 4096)
+
+    def test_a_busy_one(self):
+        assert host.is_busy({"load": [2.1, 0, 0], "usable_cores": 8})
+        assert not host.is_busy({"load": [1.9, 9, 9], "usable_cores": 8})
+        assert not host.is_busy({})

@@ -32,7 +32,7 @@ PYTHON_ROOMS = {
     "bench.clock": "_core machine bench.model",
     "bench.contenders": "_core text catalogue machine bench.model",
     "bench.showing": "text machine bench.model",
-    "bench": "text machine bench.model bench.cases bench.checking bench.clock "
+    "bench": "_core text machine bench.model bench.cases bench.checking bench.clock "
     "bench.contenders bench.showing",
     "cli": "_core text machine bench bench.model bench.cases bench.contenders bench.showing",
     "__main__": "machine cli",

@@ -215,7 +215,7 @@ class TestRemarks:
         assert self.lines(*rows) == ["X, Y: needs a GPU", "gpukern matmul tma, tma_wide: needs 9.0"]
 
     def test_confidence_is_stated_where_the_rounds_support_it(self):
-        for rounds, words in ((8, "99% intervals"), (7, "the range of 7 rounds or more")):
+        for rounds, words in ((8, "99% intervals"), (7, "of 7 rounds, too few to be sure of")):
             figures = {name: within(1.0, rounds=rounds) for name in ("on_device", "warm")}
             (caption,) = self.lines(row("a", **figures))
             assert words in caption

@@ -15,9 +15,9 @@ import click
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from gpukern.bench.blocks import Entrants
     from gpukern.bench.cases.lists import CaseList
     from gpukern.bench.comparison import Comparison
-    from gpukern.bench.filling import Entrants
     from gpukern.bench.model.case import Case
     from gpukern.bench.model.results import Results
     from gpukern.bench.model.settings import Settings
@@ -106,6 +106,7 @@ class _Outputs:
     markdown: str | None = None
     into: str | None = None
     against: str | None = None
+    threshold: float = 0.02
     wide: bool = False
 
     @property
@@ -254,7 +255,35 @@ def _result_options(function: Callable[..., None]) -> Callable[..., None]:
             "--against",
             type=_File(exists=True),
             metavar="FILE",
-            help="Report what has changed since a run that was saved.",
+            help="Report what has changed since a run that was saved; exit status 1 if slower.",
+        ),
+        click.option(
+            "--threshold",
+            type=click.FloatRange(0),
+            default=0.02,
+            show_default=True,
+            help="For --against: smaller changes are the same.",
+        ),
+        click.option(
+            "--processes",
+            type=click.IntRange(1, 100),
+            help="How many measure each case in turn; 3 on a GPU unless set, 1 on the simulator.",
+        ),
+        click.option(
+            "--isolate/--no-isolate", default=True, help="Own contenders in own processes."
+        ),
+        click.option(
+            "--patience",
+            type=click.FloatRange(0, min_open=True),
+            default=60.0,
+            show_default=True,
+            help="Seconds that a process may be silent.",
+        ),
+        click.option(
+            "--budget",
+            type=click.FloatRange(0, min_open=True),
+            metavar="SECONDS",
+            help="What everything together should take.",
         ),
     )
     for option in reversed(options):
@@ -355,8 +384,9 @@ def _run(
     from gpukern.bench.comparison import Comparison, chosen_margin, chosen_seed
     from gpukern.machine.conditions import describe_machine
 
-    seed, rounds, simulated = (options.pop(name) for name in ("seed", "rounds", "simulated"))
-    margin, files = options.pop("margin") / 100, options.pop("load")
+    seed, margin = options.pop("seed"), options.pop("margin") / 100
+    effort = {name: options.pop(name) for name in _EFFORT}
+    files = options.pop("load")
     baseline = options.pop("baseline", None)
     outputs = _Outputs(**options)
     outputs.check()
@@ -364,7 +394,8 @@ def _run(
         with _one_sentence():
             earlier = _earlier(outputs.against)
             _load(files, cases)
-            steps = [_step(case, rounds, simulated, shorten) for case in cases]
+            effort["processes"] = effort["processes"] or _processes()
+            steps = [_step(case, effort, shorten) for case in cases]
             modes, protocols = ({case.get(key) for case in cases} for key in ("mode", "protocol"))
             result = Comparison(
                 chosen_seed(seed),
@@ -375,10 +406,21 @@ def _run(
                 margin=chosen_margin(margin),
             )
         _fill(result, steps, outputs)
-        _finish(result, outputs, earlier)
+        slower = _finish(result, outputs, earlier)
     if result.interrupted:
         context.exit(_INTERRUPTED)
-    context.exit(1 if result.wrong or result.broken else 0)
+    context.exit(1 if result.wrong or result.broken or slower else 0)
+
+
+# How much is done, and how; what a case list does not say.
+_EFFORT = ("rounds", "simulated", "processes", "isolate", "patience", "budget")
+
+
+def _processes() -> int:
+    """Several where figures are of a GPU, and have to hold for the next run too."""
+    from gpukern._core import backend
+
+    return 3 if backend() == "cuda" else 1
 
 
 def _load(files: Iterable[str], cases: list[dict[str, Any]]) -> None:
@@ -395,9 +437,10 @@ def _load(files: Iterable[str], cases: list[dict[str, Any]]) -> None:
             )
 
 
-def _step(case: dict[str, Any], rounds: int | None, simulated: bool, shorten: bool) -> _Step:
+def _step(case: dict[str, Any], effort: dict[str, Any], shorten: bool) -> _Step:
     from gpukern.bench.cases.plans import plan
     from gpukern.bench.comparison import prepare
+    from gpukern.bench.filling import check_sendable
     from gpukern.bench.model.settings import make_settings
 
     names = ("op", "sizes", "dtype", "contenders")
@@ -405,7 +448,9 @@ def _step(case: dict[str, Any], rounds: int | None, simulated: bool, shorten: bo
     cases, entrants = prepare(op, sizes, dtype, contenders, shorten)
     _tell_shortened(plan(op, sizes, dtype), cases)
     mode, protocol = case.get("mode", "both"), case.get("protocol", "default")
-    return _Step(cases, entrants, make_settings(mode, protocol, rounds, simulated))
+    settings = make_settings(mode, protocol, **effort)
+    check_sendable(entrants, settings)
+    return _Step(cases, entrants, settings)
 
 
 def _tell_shortened(asked: "list[Case]", done: "list[Case]") -> None:
@@ -481,7 +526,9 @@ def _fill(result: "Comparison", steps: list[_Step], outputs: _Outputs) -> None:
     """Measure all steps, and print tables as they are done unless data go where they would."""
     from gpukern.bench.filling import fill
     from gpukern.bench.showing.progress import displayed
+    from gpukern.machine.conditions import Watch
 
+    watch = Watch()
     with displayed() as display:
         tables = _Tables(steps, display, outputs.wide)
 
@@ -492,26 +539,33 @@ def _fill(result: "Comparison", steps: list[_Step], outputs: _Outputs) -> None:
         shown = on_table if outputs.tables else None
         try:
             for step in steps:
-                fill(result, *step, display.report, shown)
+                fill(result, *step, display.report, watch=watch, on_table=shown)
         except KeyboardInterrupt:
             result.interrupted = True
         if result.interrupted and outputs.tables:
             tables.add_rest(result)
 
 
-def _finish(result: "Comparison", outputs: _Outputs, earlier: "Comparison | None") -> None:
-    from gpukern.bench.showing import changes, formats
+def _finish(result: "Comparison", outputs: _Outputs, earlier: "Comparison | None") -> bool:
+    """Show and write everything; whether something has become slower."""
+    from gpukern.bench.model.changes import changes
+    from gpukern.bench.showing import formats
+    from gpukern.bench.showing.changes import report
     from gpukern.text.render import print_all
 
     # Beside data on standard output only what is wrong is said.
     parts: list[RenderableType] = [*formats.notes(result, only_faults=not outputs.tables)]
+    slower = False
     if earlier is not None:
-        parts += changes.report(earlier, result)
+        found = changes(earlier, result, outputs.threshold)
+        parts += report(earlier, result, found)
+        slower = any(change.verdict == "slower" for change in found)
     print_all(parts, stderr=not outputs.tables)
     if result.interrupted:
         click.echo("interrupted", err=True)
     for path in _write(result, outputs):
         click.echo(f"written to {path}", err=True)
+    return slower
 
 
 def _write(result: "Comparison", outputs: _Outputs) -> Iterator[str]:

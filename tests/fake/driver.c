@@ -225,6 +225,8 @@ result cuDeviceGetAttribute(int *value, int attribute, int device) {
         return *value = 32, OK;
     case 16: /* multiprocessors */
         return *value = 4, OK;
+    case 38: /* bytes of L2 cache */
+        return *value = 1 << 20, OK;
     case 75:
         return *value = capability / 10, OK;
     case 76:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
+from gpukern.bench.blocks import Entrants
 from gpukern.bench.cases.plans import Size, plan, simulable
 from gpukern.bench.contenders.registry import Wanted, check_variants, gather, select
-from gpukern.bench.filling import Entrants, fill
+from gpukern.bench.filling import check_sendable, fill
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.contender import Absent
 from gpukern.bench.model.intervals import MARGIN
@@ -150,6 +151,10 @@ def compare(  # noqa: PLR0913
     seed: int | None = None,
     rounds: int | None = None,
     simulated: bool = False,
+    processes: int = 1,
+    isolate: bool = False,
+    patience: float = 60.0,
+    budget: float | None = None,
     margin: float = MARGIN,
     on_table: Callable[[Results], None] | None = None,
 ) -> Comparison:
@@ -165,15 +170,33 @@ def compare(  # noqa: PLR0913
     takes the fastest of the others on each case. ``rounds`` fixes how often
     each figure is measured. The same ``seed`` gives the same inputs. ``simulated`` shows the times
     of the CPU simulator, marked as such. Ratios within ``margin`` of 1 are shown as "same".
-    ``on_table`` is called with the results of each operation and dtype as soon as they are whole.
 
-    Where standard error is a terminal, and in a notebook, it shows how far it is. Ctrl-C returns
-    what is done until then, and ``interrupted`` is true. Raises ValueError for a name, dtype or
-    size that does not fit, or that would take the simulator minutes.
+    ``processes`` measure each case one after another, since what one process times differs from
+    what the next one does: then the intervals hold between processes. ``isolate`` gives functions
+    of yours processes of their own (which takes the package cloudpickle): one that exits, crashes,
+    changes the process or is silent for more than ``patience`` seconds costs its own row and
+    nothing else. ``budget`` are the seconds that everything together should take.
+
+    Where standard error is a terminal, and in a notebook, it shows how far it is; ``on_table`` is
+    called with the results of each operation and dtype as soon as they are whole. Ctrl-C ends the
+    measuring, and what was done until then is returned with ``interrupted`` set.
+
+    Raises ValueError for a name, dtype or size that does not fit, or that would take the simulator
+    minutes.
     """
     with blamed_on("compare"):
         cases, entrants = prepare(op, sizes, dtype, contenders)
-        settings = make_settings(mode, protocol, rounds, simulated)
+        settings = make_settings(
+            mode,
+            protocol,
+            rounds,
+            simulated,
+            processes=processes,
+            isolate=isolate,
+            patience=patience,
+            budget=budget,
+        )
+        check_sendable(entrants, settings)
         comparison = Comparison(
             chosen_seed(seed),
             machine={},
@@ -187,7 +210,7 @@ def compare(  # noqa: PLR0913
     comparison.machine = describe_machine()
     with displayed() as display:
         try:
-            fill(comparison, cases, entrants, settings, display.report, on_table)
+            fill(comparison, cases, entrants, settings, display.report, on_table=on_table)
         except KeyboardInterrupt:
             comparison.interrupted = True
     return comparison

@@ -1,71 +1,117 @@
 """The cases one by one, from contenders by name to the rows of a comparison."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-import numpy as np
-
-from gpukern.bench.cases.trials import make_trials
-from gpukern.bench.checking.entry import Entry
-from gpukern.bench.clock.ceilings import measure_limits
-from gpukern.bench.clock.device import DeviceClock
-from gpukern.bench.contenders.registry import Peer, gather
-from gpukern.bench.measuring import measure
+from gpukern.bench.blocks import Entrants, Measurer
+from gpukern.bench.clock.machine import MachineClock
 from gpukern.bench.model.case import Case
-from gpukern.bench.model.contender import Absent, Contender
+from gpukern.bench.model.clock import Clock
+from gpukern.bench.model.finding import Finding
+from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.results import Results
 from gpukern.bench.model.settings import Effort, Settings
+from gpukern.bench.processes.team import Team, pickled
 from gpukern.bench.rows import rows_of
 from gpukern.machine.conditions import Watch
 
 Progress = Callable[[str, int, int], None]
 OnTable = Callable[[Results], None]
-Entrants = list[tuple[Peer, str | None]]
+Tick = Callable[[str], None]
 
 
-@dataclass
-class _Offers:
-    """The contenders of each operation and dtype, loaded once."""
+class Bench(Protocol):
+    """What measures blocks: this process, or others."""
 
-    found: dict[tuple[str, str], list[tuple[Peer, Contender | Absent]]] = field(
-        default_factory=dict
-    )
+    def load(self, cases: Sequence[Case], tick: Tick) -> list[int]:
+        """Load what the cases need; how many contenders each has."""
 
-    def load(self, cases: Sequence[Case], entrants: Entrants, progress: Progress | None) -> None:
-        for op, dtype in dict.fromkeys((case.op, case.dtype) for case in cases):
-            mine = self.found.setdefault((op, dtype), [])
-            for peer, variant in entrants:
-                if progress:
-                    progress(f"loading {peer.name}", 0, 1)
-                mine += [(peer, one) for one in gather(peer, variant, op, dtype)]
+    def limits(self, tick: Tick) -> Limits:
+        """What the device can do at most."""
 
-    def of(self, case: Case) -> list[tuple[Peer, Contender | Absent]]:
-        return self.found[case.op, case.dtype]
+    def measure(
+        self, block: int, case: Case, index: int, settings: Settings, tick: Tick
+    ) -> list[Finding]:
+        """One block of a case, which is the ``index``-th."""
+
+
+class Here:
+    """Measures in this process."""
+
+    def __init__(self, entrants: Entrants, seed: int, clock: Clock | None) -> None:
+        self.measurer = Measurer(entrants, seed, clock or MachineClock())
+
+    def load(self, cases: Sequence[Case], tick: Tick) -> list[int]:
+        """Load what the cases need; how many contenders each has."""
+        return [self.measurer.load(case.op, case.dtype, tick) for case in cases]
+
+    def limits(self, tick: Tick) -> Limits:
+        """What the device can do at most."""
+        return self.measurer.limits()
+
+    def measure(
+        self, block: int, case: Case, index: int, settings: Settings, tick: Tick
+    ) -> list[Finding]:
+        """One block of a case, which is the ``index``-th."""
+        return self.measurer.measure(case, index, settings, tick)
 
 
 class _Counter:
     """Tells ``progress`` how far it is: a step for each check and for each sample."""
 
-    def __init__(self, progress: Progress | None, cases: Sequence[Case], offers: _Offers) -> None:
+    def __init__(
+        self, progress: Progress | None, cases: Sequence[Case], most: Sequence[int], blocks: int
+    ) -> None:
         self.progress, self.case, self.done = progress, "", 0
-        self.most = [len(offers.of(case)) for case in cases]
-        self.each = 1 + Effort().least
+        self.names = [f"{case.op} {case.size} {case.dtype}" for case in cases]
+        self.steps = [(1 + Effort().least) * each for each in most for _ in range(blocks)]
+        self.blocks = blocks
 
-    def begin(self, index: int, case: Case) -> None:
-        self.case = f"{case.op} {case.size} {case.dtype}"
-        self.done = self.each * sum(self.most[:index])
-        self.until = self.each * sum(self.most[: index + 1])
-        self.tell("inputs")
+    def begin(self, index: int, block: int) -> None:
+        number = index * self.blocks + block
+        self.case = self.names[index]
+        self.done, self.until = sum(self.steps[:number]), sum(self.steps[: number + 1])
 
     def tell(self, doing: str) -> None:
         if self.progress:
-            self.progress(f"{self.case}: {doing.rstrip()}", self.done, self.each * sum(self.most))
+            self.progress(f"{self.case}: {doing.rstrip()}", self.done, sum(self.steps))
         self.done = min(self.done + 1, self.until)
 
     def finish(self) -> None:
-        total = self.each * sum(self.most)
         if self.progress:
-            self.progress("done", total, total)
+            self.progress("done", sum(self.steps), sum(self.steps))
+
+
+@dataclass
+class Budget:
+    """Seconds for everything, spread over the blocks by how many contenders each has.
+
+    What a block takes beside its rounds, for inputs and checks, is learned from those before it.
+    """
+
+    seconds: float | None
+    weights: Sequence[float]
+    now: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._begin, self._done, self._beside = self.now(), 0, 0.0
+
+    @contextmanager
+    def block(self, settings: Settings) -> Iterator[Settings]:
+        """The settings of the next block, which is measured in the context."""
+        effort = settings.effort
+        if self.seconds is not None and effort.rounds is None:
+            left = self.seconds - (self.now() - self._begin)
+            weight = self.weights[self._done] / max(sum(self.weights[self._done :]), 1e-9)
+            effort = replace(effort, seconds=max(left * weight - self._beside, 0.0))
+        begin = self.now()
+        yield replace(settings, effort=effort)
+        beside = max(self.now() - begin - effort.seconds, 0.0)
+        self._beside = beside if not self._done else (self._beside + beside) / 2
+        self._done += 1
 
 
 def fill(
@@ -74,30 +120,77 @@ def fill(
     entrants: Entrants,
     settings: Settings | None = None,
     progress: Progress | None = None,
+    clock: Clock | None = None,
+    watch: Watch | None = None,
     on_table: OnTable | None = None,
 ) -> None:
     """Measure the cases one by one into ``results``, which is whole after each case.
 
-    ``on_table`` gets the rows of each operation and dtype when their last case is done.
-    ``progress`` is told what comes next, how many steps are done and how many there are. When it is
-    interrupted, what was checked until then is in the rows.
+    ``progress`` is told what comes next, how many steps are done and how many there are;
+    ``on_table`` gets the rows of each operation and dtype when their last case is done. In one
+    process, all times are read from ``clock``, where it is left out that of this machine; ``watch``
+    looks at the device's conditions, and is the same for all that goes into the same results. When
+    it is interrupted, what was measured until then is in the rows.
     """
-    settings = settings or Settings()
-    offers, watch = _Offers(), Watch()
-    offers.load(cases, entrants, progress)
-    clock, limits = DeviceClock(), measure_limits()
+    settings, watch = settings or Settings(), watch or Watch()
+    shared, apart = _parted(entrants, settings)
+    if settings.processes == 1 and not apart:
+        here = Here(entrants, results.seed, clock)
+        _fill(results, cases, here, settings, progress, watch, on_table)
+        return
+    crews = (shared, apart, results.seed, settings.processes, settings.patience)
+    watch.ours = 1 + settings.processes * (len(apart) + 1)
+    with Team(*crews) as team:
+        _fill(results, cases, team, settings, progress, watch, on_table)
+
+
+def check_sendable(entrants: Entrants, settings: Settings) -> None:
+    """Raise ValueError for contenders that cannot be sent to the processes that measure them."""
+    shared, apart = _parted(entrants, settings)
+    if settings.processes > 1 or apart:
+        for some in (shared, *apart):
+            pickled(some)
+
+
+def _parted(entrants: Entrants, settings: Settings) -> tuple[Entrants, list[Entrants]]:
+    """Those who share a process, and each of those who have one of their own."""
+    if not settings.isolate:
+        return entrants, []
+    own = [[pair] for pair in entrants if pair[0].own]
+    return [pair for pair in entrants if not pair[0].own], own
+
+
+def _fill(
+    results: Results,
+    cases: Sequence[Case],
+    bench: Bench,
+    settings: Settings,
+    progress: Progress | None,
+    watch: Watch,
+    on_table: OnTable | None,
+) -> None:
+    def loading(doing: str) -> None:
+        if progress:
+            progress(doing, 0, 1)
+
+    most = bench.load(cases, loading)
+    limits = bench.limits(loading)
     results.machine["limits"] = limits.to_dict()
-    counter = _Counter(progress, cases, offers)
+    blocks = settings.processes
+    counter = _Counter(progress, cases, most, blocks)
     last = {(case.op, case.dtype): index for index, case in enumerate(cases)}
+    budget = Budget(settings.budget, [float(each) for each in most for _ in range(blocks)])
     for index, case in enumerate(cases):
-        counter.begin(index, case)
-        trials = make_trials(case, results.seed)
-        found = [(peer, _entry(one)) for peer, one in offers.of(case)]
-        entries = [entry for _, entry in found if isinstance(entry, Entry)]
-        rng = np.random.default_rng([results.seed, index])
-        watch.look()
+        found: list[list[Finding]] = []
         try:
-            measure(case, trials, entries, clock, settings, rng, counter.tell)
+            for block in range(blocks):
+                watch.look()
+                counter.begin(index, block)
+                with budget.block(settings) as now:
+                    found.append(bench.measure(block, case, index, now, counter.tell))
+        except KeyboardInterrupt:
+            found += _left(bench)
+            raise
         finally:
             watch.look()
             results.machine["conditions"] = watch.summary()
@@ -107,5 +200,6 @@ def fill(
     counter.finish()
 
 
-def _entry(one: Contender | Absent) -> Entry | Absent:
-    return one if isinstance(one, Absent) else Entry(one)
+def _left(bench: Bench) -> list[list[Finding]]:
+    """What the block that was interrupted has found out; of another process nothing is known."""
+    return [bench.measurer.last] if isinstance(bench, Here) else []

@@ -1,6 +1,5 @@
 """A case from beginning to end: examine everybody, time the right ones, examine them again."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -8,12 +7,13 @@ from functools import partial
 import numpy as np
 
 from gpukern.bench.cases.expected import Trial
-from gpukern.bench.checking.entry import Entry, is_simulated
+from gpukern.bench.checking.entry import Entry
 from gpukern.bench.checking.examine import examine, lend
 from gpukern.bench.checking.stage import Stage
 from gpukern.bench.clock import protocols, wall
-from gpukern.bench.clock.device import DeviceClock, Pace
+from gpukern.bench.clock.device import DeviceTimer, Pace
 from gpukern.bench.model.case import Case
+from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.row import BROKEN, WRONG
 from gpukern.bench.model.settings import Settings
 from gpukern.text.errors import one_line
@@ -25,10 +25,12 @@ class Round:
     """Times the contenders of one case, one sample each a round."""
 
     def __init__(
-        self, stage: Stage, clock: DeviceClock, settings: Settings, rng: np.random.Generator
+        self, stage: Stage, timer: DeviceTimer, settings: Settings, rng: np.random.Generator
     ) -> None:
-        self.stage, self.clock, self.settings, self.rng = stage, clock, settings, rng
+        self.stage, self.timer, self.settings, self.rng = stage, timer, settings, rng
+        self.clock = timer.clock
         self.paces: dict[int, Pace] = {}
+        self.turn = 0
         self._fresh = 0
 
     def prepare(self, entry: Entry) -> None:
@@ -37,7 +39,7 @@ class Round:
         if side is None or not self.settings.device:
             return
         lend(entry, side, self.stage)
-        pace = self.clock.pace(entry.work, self.settings.effort.rounds)
+        pace = self.timer.pace(entry.work, self.settings.effort.rounds)
         self.paces[id(entry)] = pace
         if pace.note:
             entry.flags.append(pace.note)
@@ -48,17 +50,21 @@ class Round:
         if side is None or not self.settings.end_to_end:
             return
         host = self.stage.host
-        loads = [
-            wall.wall_synchronized(lambda: [side.load(array) for array in host]) for _ in range(3)
-        ]
+        clock = self.clock
+
+        def load() -> object:
+            return [side.load(array) for array in host]
+
+        loads = [wall.wall_synchronized(clock, load) for _ in range(3)]
         result = np.array(self.stage.trial.expected.nearest, order="C")
         # A new array each time, since a library may keep what it has fetched once.
         loaded = [side.load(result) for _ in range(3)]
-        fetches = [wall.wall_synchronized(partial(side.fetch, one)) for one in loaded]
+        fetches = [wall.wall_synchronized(clock, partial(side.fetch, one)) for one in loaded]
         entry.split = {"host to device": min(loads), "device to host": min(fetches)}
 
     def begin(self) -> None:
-        """New places in memory for everything that the contenders of a round share."""
+        """The next round: new places in memory for everything that its contenders share."""
+        self.turn += 1
         self.stage.renew(self.settings.end_to_end, bool(self.paces), self.rng)
 
     def take(self, entry: Entry) -> None:
@@ -68,37 +74,35 @@ class Round:
             lend(entry, side, self.stage)
             self._on_device(entry, pace)
         if self.settings.end_to_end:
-            self._freshen()
-            call = entry.contender.end_to_end
-            host = self.stage.host
-            entry.add("end_to_end", wall.end_to_end(lambda: call(*host)))
+            call, host = entry.contender.end_to_end, self.stage.host
+            spent = wall.end_to_end(self.clock, lambda: call(*host), self._freshen)
+            entry.add("end_to_end", self.turn, spent)
 
     def _on_device(self, entry: Entry, pace: Pace) -> None:
-        for _ in range(2):
-            blocked = pace.blocked
-            sample = self.clock.sample(entry.work, pace)
-            if blocked and not pace.blocked:
-                entry.samples.clear()
-                entry.flags.append(pace.note)
-            if sample is not None:
-                entry.add("warm", sample.warm)
-                entry.add("cold", sample.cold)
-                entry.add("overhead", sample.overhead)
-                return
+        blocked = pace.blocked
+        sample = self.timer.sample(entry.work, pace)
+        if blocked and not pace.blocked:
+            # What was taken until now lacks the gaps between launches that are in it from here on.
+            entry.forget("warm", "cold", "overhead")
+            entry.flags.append(pace.note)
+        entry.add("warm", self.turn, sample.warm)
+        entry.add("cold", self.turn, sample.cold)
+        entry.add("overhead", self.turn, sample.overhead)
 
     def _freshen(self) -> None:
-        """Change an element of each input, so that a result kept by its inputs is of no use."""
+        """Change two elements of each input, so that a result kept by its inputs is of no use."""
         self._fresh += 1
         for array in self.stage.host:
-            array.reshape(-1)[0] = self._fresh % 100
+            flat = array.reshape(-1)
+            flat[:1], flat[1:2] = self._fresh % 100, self._fresh // 100 % 100
 
     def protocols(self, entry: Entry) -> None:
         """Figures as others take them, to be seen next to the default ones."""
         if self.settings.protocol == "leetcuda" and entry.contender.device is not None:
-            entry.protocols["leetcuda"] = protocols.leetcuda(entry.work)
+            entry.protocols["leetcuda"] = protocols.leetcuda(self.clock, entry.work)
         if self.settings.protocol == "notes":
             host, call = self.stage.host, entry.contender.end_to_end
-            entry.protocols["notes"] = protocols.notes(lambda: call(*host))
+            entry.protocols["notes"] = protocols.notes(self.clock, lambda: call(*host))
 
 
 @contextmanager
@@ -115,11 +119,13 @@ def _needs_host(entry: Entry) -> bool:
     return side is None or side.wrap is None
 
 
-def _examine(entry: Entry, stage: Stage, indices: Sequence[int], when: str = "") -> None:
+def _examine(
+    entry: Entry, stage: Stage, clock: Clock, indices: Sequence[int], when: str = ""
+) -> None:
     for index in indices:
         stage.show(index)
         with _caught(entry):
-            verdict = examine(entry, stage, when)
+            verdict = examine(entry, stage, clock, when)
             if not verdict.right:
                 entry.status, entry.detail = WRONG, verdict.detail
                 entry.error = verdict.error
@@ -134,7 +140,7 @@ def measure(
     case: Case,
     trials: Sequence[Trial],
     entries: Sequence[Entry],
-    clock: DeviceClock,
+    timer: DeviceTimer,
     settings: Settings,
     rng: np.random.Generator,
     tick: Tick,
@@ -145,11 +151,11 @@ def measure(
     for entry in entries:
         tick(f"checking {entry.contender.name} {entry.contender.variant}")
         # The exact inputs first: they tell best what is wrong.
-        _examine(entry, stage, order)
+        _examine(entry, stage, timer.clock, order)
         entry.examined = True
     stage.show(0)
-    timed = [e for e in entries if e.right and (settings.simulated or not is_simulated(e))]
-    rounds = Round(stage, clock, settings, rng)
+    timed = [e for e in entries if e.right and (settings.simulated or not e.simulated)]
+    rounds = Round(stage, timer, settings, rng)
     for entry in timed:
         with _caught(entry):
             rounds.prepare(entry)
@@ -162,20 +168,22 @@ def measure(
                 rounds.protocols(entry)
     for entry in entries:
         if entry.right:
-            _examine(entry, stage, order[:1], "after the timing, ")
+            _examine(entry, stage, timer.clock, order[:1], "after the timing, ")
         entry.finished = True
 
 
 def _take_rounds(rounds: Round, timed: Sequence[Entry], tick: Tick) -> None:
     """Everybody once a round, in an order that is drawn anew, so that drift hits all alike."""
-    effort, begin, done = rounds.settings.effort, time.perf_counter(), 0
+    clock, effort = rounds.clock, rounds.settings.effort
+    begin = clock.now()
     with wall.no_collection():
-        while timed and not effort.enough(done, time.perf_counter() - begin):
+        while any(entry.right for entry in timed) and not effort.enough(
+            rounds.turn, clock.now() - begin
+        ):
             rounds.begin()
             for index in rounds.rng.permutation(len(timed)):
                 entry = timed[index]
-                tick(f"timing {entry.contender.name} {entry.contender.variant}")
                 if entry.right:
+                    tick(f"timing {entry.contender.name} {entry.contender.variant}")
                     with _caught(entry):
                         rounds.take(entry)
-            done += 1

@@ -1,15 +1,14 @@
 """What was measured as rows: figures with their intervals, and ratios against a baseline."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from gpukern.bench.checking.entry import Entry, is_simulated
-from gpukern.bench.clock.ceilings import Limits
-from gpukern.bench.contenders.registry import Peer
 from gpukern.bench.model.case import Case
-from gpukern.bench.model.contender import Absent
-from gpukern.bench.model.intervals import figure, ratio
-from gpukern.bench.model.row import ABSENT, BROKEN, RIGHT, Row
+from gpukern.bench.model.finding import Finding
+from gpukern.bench.model.intervals import SCATTER, Figure, figure, ratio
+from gpukern.bench.model.limits import Limits
+from gpukern.bench.model.row import RIGHT, Row, Samples
 
 # As a baseline: whichever of the others is fastest on that case.
 FASTEST_PEER = "fastest peer"
@@ -19,123 +18,174 @@ _END_TO_END_BASELINES = ("NumPy", "PyTorch", "CuPy")
 _DEVICE_BASELINES = ("PyTorch", "CuPy", "gpukern")
 
 
+@dataclass(frozen=True)
+class _Merged:
+    """What all processes found out about a contender; ``worst`` is where it did worst."""
+
+    worst: Finding
+    blocks: Sequence[Finding]
+
+    @property
+    def right(self) -> bool:
+        return self.worst.right
+
+    def samples(self, name: str) -> Samples:
+        """By process; a process that has none has an empty place."""
+        return [block.samples.get(name, {}) for block in self.blocks]
+
+    def figure(self, name: str) -> Figure | None:
+        return figure([list(taken.values()) for taken in self.samples(name)], SCATTER[name])
+
+    def least(self, name: str) -> float | None:
+        """The least of a number that each process gives."""
+        given = (getattr(block, name) for block in self.blocks)
+        return min((one for one in given if one is not None), default=None)
+
+    def most(self, name: str) -> float | None:
+        """The greatest."""
+        given = (getattr(block, name) for block in self.blocks)
+        return max((one for one in given if one is not None), default=None)
+
+    def parts(self, name: str) -> dict[str, float]:
+        """The least of each of some named times."""
+        found: dict[str, float] = {}
+        for block in self.blocks:
+            for part, seconds in getattr(block, name).items():
+                found[part] = min(found.get(part, seconds), seconds)
+        return found
+
+
 def rows_of(
-    case: Case,
-    found: Sequence[tuple[Peer, Entry | Absent]],
-    baseline: str | None,
-    limits: Limits,
+    case: Case, blocks: Sequence[Sequence[Finding]], baseline: str | None, limits: Limits
 ) -> Iterator[Row]:
-    """A row for each contender of a case that was examined, or cannot take part."""
-    entries = [entry for _, entry in found if isinstance(entry, Entry) and entry.right]
+    """A row for each contender of a case that was examined, or cannot take part.
+
+    ``blocks`` are the findings of each process that measured the case.
+    """
+    merged = _merged(blocks)
+    right = [one for one in merged if one.right]
     bases = {
-        "end_to_end": _baseline(entries, "end_to_end", baseline, _END_TO_END_BASELINES),
-        "device": _baseline(entries, "cold", baseline, _DEVICE_BASELINES)
-        or _baseline(entries, "warm", baseline, _DEVICE_BASELINES),
+        "end_to_end": _baseline(right, "end_to_end", baseline, _END_TO_END_BASELINES),
+        "device": _baseline(right, "cold", baseline, _DEVICE_BASELINES)
+        or _baseline(right, "warm", baseline, _DEVICE_BASELINES),
     }
-    for peer, entry in found:
-        if isinstance(entry, Absent):
-            status = BROKEN if entry.broken else ABSENT
-            yield _row(case, entry.name, entry.variant, status, peer, detail=entry.why)
-        elif not entry.right:
-            who = entry.contender
-            known = {"error": entry.error, "detail": entry.detail}
-            yield _row(case, who.name, who.variant, entry.status, peer, **known)
-        elif entry.examined:
-            yield _measured(case, peer, entry, bases, limits)
+    for one in merged:
+        worst = one.worst
+        if not one.right:
+            yield _row(case, worst, worst.status, error=worst.error, detail=worst.detail)
+        elif worst.examined:
+            yield _measured(case, one, bases, limits)
+
+
+def _merged(blocks: Sequence[Sequence[Finding]]) -> list[_Merged]:
+    """By contender, in the order of their first appearance; each has a place for every process."""
+    found: dict[tuple[str, str], dict[int, Finding]] = {}
+    for number, block in enumerate(blocks):
+        for finding in block:
+            found.setdefault((finding.contender, finding.variant), {})[number] = finding
+    return [
+        _Merged(
+            min(mine.values(), key=_soundness),
+            [mine.get(number) or Finding(*label) for number in range(len(blocks))],
+        )
+        for label, mine in found.items()
+    ]
+
+
+def _soundness(finding: Finding) -> tuple[bool, bool, bool]:
+    return finding.right, finding.examined, finding.finished
 
 
 def _baseline(
-    entries: Sequence[Entry], name: str, wanted: str | None, usual: Sequence[str]
-) -> Entry | None:
-    able = [entry for entry in entries if entry.samples.get(name)]
+    merged: Sequence[_Merged], name: str, wanted: str | None, usual: Sequence[str]
+) -> _Merged | None:
+    able = [(one, timed.value) for one in merged if (timed := one.figure(name)) is not None]
     if wanted == FASTEST_PEER:
-        peers = [entry for entry in able if entry.contender.name != "gpukern"]
-        return min(peers, key=lambda entry: figure(entry.samples[name]).value, default=None)
+        peers = [(one, value) for one, value in able if one.worst.contender != "gpukern"]
+        return min(peers, key=lambda pair: pair[1])[0] if peers else None
     if wanted is not None:
         key, _, variant = wanted.lower().partition(":")
-        for entry in able:
-            one = entry.contender
-            if one.name.lower() == key and variant in ("", one.variant.lower()):
-                return entry
+        for one, _ in able:
+            who = one.worst
+            if who.contender.lower() == key and variant in ("", who.variant.lower()):
+                return one
     for title in usual:
-        of_that_name = [entry for entry in able if entry.contender.name == title]
+        of_that_name = [one for one, _ in able if one.worst.contender == title]
         if of_that_name:
             # The first of a library is its plain call, gpukern's last its best.
             return of_that_name[-1 if title == "gpukern" else 0]
-    return able[0] if able else None
+    return able[0][0] if able else None
 
 
-def _row(case: Case, name: str, variant: str, status: str, peer: Peer, **rest: Any) -> Row:
+def _row(case: Case, finding: Finding, status: str, **rest: Any) -> Row:
     return Row(
         op=case.op,
         size=case.size,
         shapes=case.shapes,
         dtype=case.dtype,
-        contender=name,
-        variant=variant,
+        contender=finding.contender,
+        variant=finding.variant,
         status=status,
-        version=peer.version,
+        version=finding.version,
         bytes_moved=case.bytes_moved,
         operations=case.operations,
         **rest,
     )
 
 
-def _measured(
-    case: Case, peer: Peer, entry: Entry, bases: dict[str, Entry | None], limits: Limits
-) -> Row:
-    figures = {name: figure(values) for name, values in entry.samples.items()}
+def _measured(case: Case, one: _Merged, bases: dict[str, _Merged | None], limits: Limits) -> Row:
+    first = one.worst
+    names = list(dict.fromkeys(name for block in one.blocks for name in block.samples))
+    figures = {name: one.figure(name) for name in names}
     device = figures.get("cold") or figures.get("warm")
-    flags = list(dict.fromkeys(entry.flags))
-    if entry.contender.carried:
-        flags.append(f"sums are carried in {entry.contender.carried}, and judged by that")
+    flags = list(dict.fromkeys(flag for block in one.blocks for flag in block.flags))
+    if first.carried:
+        flags.append(f"sums are carried in {first.carried}, and judged by that")
     share = None
-    if device and not is_simulated(entry):
+    if device and not first.simulated:
         share = limits.share(case.bytes_moved, case.operations, case.dtype, device.value)
-        flags += _excess(case, entry, limits)
+        flags += _excess(case, figures, limits)
     return _row(
         case,
-        entry.contender.name,
-        entry.contender.variant,
+        one.worst,
         RIGHT,
-        peer,
-        detail="" if entry.finished else "interrupted: not checked again after the timing",
-        error=entry.error,
-        ulps=entry.ulps,
-        first_call=None if is_simulated(entry) and not entry.samples else entry.first_call,
+        detail="" if one.worst.finished else "interrupted: not checked again after the timing",
+        error=one.most("error"),
+        ulps=one.most("ulps"),
+        first_call=None if first.simulated and not names else one.least("first_call"),
         end_to_end=figures.get("end_to_end"),
         on_device=device,
         warm=figures.get("warm"),
         overhead=figures.get("overhead"),
-        split=entry.split if entry.samples else {},
-        end_to_end_ratio=_ratio(bases["end_to_end"], entry, ("end_to_end",)),
-        device_ratio=_ratio(bases["device"], entry, ("cold", "warm")),
+        split=one.parts("split") if names else {},
+        end_to_end_ratio=_ratio(bases["end_to_end"], one, ("end_to_end",), "end-to-end ratio"),
+        device_ratio=_ratio(bases["device"], one, ("cold", "warm"), "device ratio"),
         limit=share,
         flags=tuple(flags),
-        protocols=entry.protocols,
-        simulated=is_simulated(entry),
+        protocols=one.parts("protocols"),
+        simulated=first.simulated,
+        samples={name: one.samples(name) for name in names},
     )
 
 
-def _excess(case: Case, entry: Entry, limits: Limits) -> Iterator[str]:
+def _excess(case: Case, figures: dict[str, Figure | None], limits: Limits) -> Iterator[str]:
     """What is too good to be true; a warm figure of a small array comes from the L2 cache."""
     size = (case.bytes_moved, case.operations, case.dtype)
     for name in ("cold", "warm"):
-        if not entry.samples.get(name):
-            continue
-        problem = limits.excess(*size, figure(entry.samples[name]).value)
+        timed = figures.get(name)
+        problem = limits.excess(*size, timed.value) if timed else ""
         if problem and name == "warm" and not case.operations:
             problem += ": served by the L2 cache"
         if problem:
             yield f"{name}: {problem}"
 
 
-def _ratio(base: Entry | None, entry: Entry, names: Sequence[str]) -> Any:
+def _ratio(base: _Merged | None, one: _Merged, names: Sequence[str], kind: str) -> Figure | None:
     """How many times as fast as the baseline; None for the baseline itself."""
-    if base is None or base is entry:
+    if base is None or base is one:
         return None
     for name in names:
-        mine, theirs = entry.samples.get(name), base.samples.get(name)
-        if mine and theirs:
-            return ratio(theirs, mine)
+        mine, theirs = one.samples(name), base.samples(name)
+        if any(mine) and any(theirs):
+            return ratio(theirs, mine, SCATTER[kind])
     return None

@@ -5,13 +5,13 @@ The clocks come from NVML by way of the optional package nvidia-ml-py.
 
 import datetime
 import os
-import platform
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from gpukern import _core
+from gpukern.machine.host import describe_host, is_busy
 from gpukern.machine.inventory import versions
 
 # Bits of nvmlClocksEventReasons that say that the device runs slower than it could.
@@ -32,8 +32,7 @@ def describe_machine() -> dict[str, Any]:
         "device": device["name"],
         "capability": device["capability"],
         "driver": _core.driver_report()["version"],
-        "platform": platform.platform(),
-        "processor_cores": os.cpu_count(),
+        **describe_host(),
         "versions": versions(),
         "commit": commit(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -54,9 +53,13 @@ def commit() -> str | None:
 
 
 class Watch:
-    """Looks at the GPU between cases, and sums up what was seen."""
+    """Looks at the GPU between blocks of rounds, and sums up what was seen.
+
+    ``ours`` is how many processes on the GPU are those of the comparison itself.
+    """
 
     def __init__(self) -> None:
+        self.ours = 1
         self._nvml: Any = None
         self._handle: Any = None
         self._seen: list[dict[str, Any]] = []
@@ -88,7 +91,7 @@ class Watch:
             "watts": nvml.nvmlDeviceGetPowerUsage(handle) / 1000,
             "slowed": nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
             # In a container the numbers of processes are those outside: only the count tells.
-            "others": max(len(processes) - 1, 0),
+            "others": max(len(processes) - self.ours, 0),
         }
 
     def summary(self) -> dict[str, Any]:
@@ -106,6 +109,7 @@ class Watch:
             "slowed_by": [name for bit, name in _SLOWED.items() if bits & bit],
             "other_processes": max(one["others"] for one in self._seen),
             "driver_version": self._driver(),
+            "looks": self._seen,
         }
 
     def _driver(self) -> str:
@@ -113,11 +117,14 @@ class Watch:
         return found.decode() if isinstance(found, bytes) else str(found)
 
 
-def remarks(conditions: dict[str, Any]) -> list[str]:
-    """What a reader of the figures has to know of the conditions, a line each."""
-    if not conditions.get("watched"):
-        return []
+def disturbances(machine: dict[str, Any]) -> list[str]:
+    """What a reader has to know of the conditions that figures were taken in, a line each."""
     lines = []
+    if is_busy(machine):
+        lines.append(f"others were at work on the host: a load of {machine['load'][0]:.1f}")
+    conditions = machine.get("conditions", {})
+    if not conditions.get("watched"):
+        return lines
     if conditions["slowed_by"]:
         lines.append(f"the device was slowed down: {', '.join(conditions['slowed_by'])}")
     if conditions["other_processes"]:

@@ -3,15 +3,19 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpukern import _core
 from gpukern.bench.model.contender import Contender, Work
 
 
 @dataclass
 class Entry:
-    """A contender in a case: what was found out about it, and its samples, one for each round."""
+    """A contender in a case: what was found out about it, and its samples.
+
+    ``samples`` holds seconds by figure and number of the round: a round in which one was lost has
+    none. ``simulated`` tells that its times are those of the CPU simulator.
+    """
 
     contender: Contender
+    simulated: bool = False
     status: str = ""
     detail: str = ""
     error: float | None = None
@@ -22,7 +26,7 @@ class Entry:
     out: Any = None
     examined: bool = False
     finished: bool = False
-    samples: dict[str, list[float]] = field(default_factory=dict)
+    samples: dict[str, dict[int, float]] = field(default_factory=dict)
     flags: list[str] = field(default_factory=list)
     split: dict[str, float] = field(default_factory=dict)
     protocols: dict[str, float] = field(default_factory=dict)
@@ -40,14 +44,12 @@ class Entry:
         run, operands, out = side.run, self.operands, self.out
         return Work(lambda: run(operands, out), side.wait)
 
-    def add(self, name: str, value: float | None) -> None:
-        """One more sample of a figure."""
+    def add(self, name: str, turn: int, value: float | None) -> None:
+        """The sample of a figure in a round."""
         if value is not None:
-            self.samples.setdefault(name, []).append(value)
+            self.samples.setdefault(name, {})[turn] = value
 
-
-def is_simulated(entry: Entry) -> bool:
-    """Whether the times of a contender are those of the CPU simulator."""
-    return _core.backend() == "sim" and (
-        entry.contender.device is not None or entry.contender.name == "gpukern"
-    )
+    def forget(self, *names: str) -> None:
+        """Drop all samples of some figures."""
+        for name in names:
+            self.samples.pop(name, None)

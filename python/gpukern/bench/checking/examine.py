@@ -3,39 +3,38 @@
 The output is poisoned before each run and lies between guards.
 """
 
-import time
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gpukern import _core
 from gpukern.bench.checking.entry import Entry
 from gpukern.bench.checking.faults import name_fault
 from gpukern.bench.checking.regions import poison
 from gpukern.bench.checking.stage import Stage, same_bits
 from gpukern.bench.checking.verdict import Verdict, check
+from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.contender import DeviceSide
 
 Array = npt.NDArray[Any]
 
 
-def examine(entry: Entry, stage: Stage, when: str = "") -> Verdict:
+def examine(entry: Entry, stage: Stage, clock: Clock, when: str = "") -> Verdict:
     """Run a contender on what is on stage, in every way to call it."""
     contender = entry.contender
     if contender.device is not None and not stage.on_host:
-        return _examine_on_device(entry, contender.device, stage, when)
-    begin = time.perf_counter()
+        return _examine_on_device(entry, contender.device, stage, clock, when)
+    begin = clock.now()
     result = np.asarray(contender.end_to_end(*stage.host))
     if entry.first_call is None:
-        entry.first_call = time.perf_counter() - begin
+        entry.first_call = clock.now() - begin
     verdict = _judged(entry, stage, result, "end to end", when)
     damage = stage.damage_on_host()
     if verdict.right and damage:
         verdict = Verdict(verdict.error, f"{when}end to end: {damage}")
     if not verdict.right or contender.device is None:
         return verdict
-    device = _examine_on_device(entry, contender.device, stage, when, (result, verdict))
+    device = _examine_on_device(entry, contender.device, stage, clock, when, (result, verdict))
     worst = max(verdict, device, key=lambda one: (not one.right, one.error))
     return worst if not worst.right else Verdict(worst.error, ulps=max(verdict.ulps, device.ulps))
 
@@ -44,6 +43,7 @@ def _examine_on_device(
     entry: Entry,
     side: DeviceSide,
     stage: Stage,
+    clock: Clock,
     when: str,
     known: tuple[Array, Verdict] | None = None,
 ) -> Verdict:
@@ -51,14 +51,14 @@ def _examine_on_device(
     where = "on the device"
     lend(entry, side, stage)
     stage.poison()
-    _core.synchronize()
-    begin = time.perf_counter()
+    clock.synchronize()
+    begin = clock.now()
     returned = side.run(entry.operands, entry.out)
     if returned is not None and side.wait is not None:
         side.wait(returned)
-    _core.synchronize()
+    clock.synchronize()
     if entry.first_call is None:
-        entry.first_call = time.perf_counter() - begin
+        entry.first_call = clock.now() - begin
     found, guards = stage.out.read()
     if returned is not None:
         found = side.fetch(returned)

@@ -1,9 +1,9 @@
 """What the device can do at most: measured copy bandwidth, and peaks that follow from its units."""
 
-from dataclasses import dataclass
-
 from gpukern import _core
-from gpukern.bench.clock.device import copy_bandwidth
+from gpukern.bench.clock.device import between
+from gpukern.bench.model.clock import Clock
+from gpukern.bench.model.limits import NONE, Limits
 from gpukern.machine.devices import Device, device_info
 
 # Floating point operations of one multiprocessor a clock with dense operands in its tensor cores,
@@ -21,45 +21,7 @@ _HALF = {
 }
 _DOUBLE = {75: 4, 80: 128, 86: 4, 87: 4, 89: 4, 90: 256, 100: 256, 103: 256, 120: 4}
 
-# Reading alone is a little faster than copying, and the copy's own figure is off by some percent.
-_TOLERANCE = 1.10
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Bytes/s that a large copy reads and writes together, and FLOP/s by dtype where known."""
-
-    copy_bandwidth: float | None
-    peak_bandwidth: float | None
-    peak_operations: dict[str, float]
-
-    def share(self, moved: int, operations: int, dtype: str, seconds: float) -> float | None:
-        """How much of the limit that applies was reached: 1 is all of it."""
-        if operations:
-            peak = self.peak_operations.get(dtype)
-            return operations / seconds / peak if peak else None
-        return moved / seconds / self.copy_bandwidth if self.copy_bandwidth else None
-
-    def excess(self, moved: int, operations: int, dtype: str, seconds: float) -> str:
-        """What is impossible about a time, or nothing."""
-        peak = self.peak_operations.get(dtype)
-        if operations and peak and operations / seconds > peak:
-            return f"above the peak of {dtype}, {peak / 1e12:.0f} TFLOP/s"
-        copy = self.copy_bandwidth
-        if copy and moved / seconds > copy * _TOLERANCE:
-            return f"above the copy bandwidth, {copy / 1e9:.0f} GB/s"
-        return ""
-
-    def to_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {
-            "copy_bandwidth": self.copy_bandwidth,
-            "peak_bandwidth": self.peak_bandwidth,
-            "peak_operations": self.peak_operations,
-        }
-
-
-NONE = Limits(None, None, {})
+_COPY_BYTES = 2**28
 
 
 def peak_operations(device: Device) -> dict[str, float]:
@@ -72,9 +34,21 @@ def peak_operations(device: Device) -> dict[str, float]:
     return {dtype: peak for dtype, peak in peaks.items() if peak}
 
 
-def measure_limits() -> Limits:
+def measure_limits(clock: Clock) -> Limits:
     """The limits of the device in use; none on the simulator, whose speed means nothing."""
-    if _core.backend() == "sim":
+    if clock.simulated:
         return NONE
     device = device_info()[0]
-    return Limits(copy_bandwidth(), device.memory_bandwidth, peak_operations(device))
+    return Limits(copy_bandwidth(clock), device.memory_bandwidth, peak_operations(device))
+
+
+def copy_bandwidth(clock: Clock, count: int = _COPY_BYTES) -> float:
+    """Bytes/s, read and written together, of the driver's own copy of an array of ``count``."""
+    source = _core.empty(count, "uint8")
+
+    def copy() -> None:
+        _core.to_device(source)
+
+    between(clock, copy)
+    best = min(between(clock, copy, 4) for _ in range(5))
+    return 2 * count / best

@@ -2,21 +2,17 @@
 
 The work is queued behind a *blocker*, a kernel long enough for the host to hand over everything
 before it ends; so the device never waits for the host between two events, however short the kernels
-are. What two events lie apart with nothing between them is taken off a time that is a single
-call's. Work that a contender puts on another stream is noticed, and then timed by the wall clock.
+are. What two events lie apart with nothing between them is taken off once of what they measure.
+Work that a contender puts on another stream is noticed, and then timed by the wall clock.
 """
 
-import math
 import statistics
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from gpukern import _core
 from gpukern.bench.clock.wall import wall_synchronized
+from gpukern.bench.model.clock import Clock, Event
 from gpukern.bench.model.contender import Work
 
 _BATCH_SECONDS = 400e-6
@@ -25,6 +21,8 @@ _LARGEST_BATCH = 64
 _COLD_SECONDS = 2e-3
 _MOST_COLD = 6
 _LONGEST_DELAY = 0.2
+# A clock's resolution: what comes out shorter is not known.
+_LEAST = 1e-9
 # No kernel is shorter: an event that comes sooner has not seen the work.
 _SHORTEST = 0.3e-6
 # So many of the latest empty pairs of events tell what lies between two events anyway; it drifts
@@ -32,13 +30,11 @@ _SHORTEST = 0.3e-6
 _GAPS = 21
 # What may be left on the device after the last event before another stream is suspected.
 _LEFTOVER = 30e-6
-_BLOCKER_SIZE = 512
-_COPY_BYTES = 2**28
 
 
 @dataclass
 class Pace:
-    """How a contender is best timed, as found out by ``DeviceClock.pace``.
+    """How a contender is best timed, as found out by ``DeviceTimer.pace``.
 
     ``issue`` is the host's time to start one call. ``blocked`` tells that the blocker hides it;
     not so for a contender that waits for the device itself, or works on a stream of its own.
@@ -74,50 +70,9 @@ class Sample:
     overhead: float | None = None
 
 
-class Blocker:
-    """Keeps the device busy for as long as asked, with the slowest kernel there is."""
-
-    def __init__(self) -> None:
-        side = np.zeros((_BLOCKER_SIZE, _BLOCKER_SIZE), np.float32)
-        self._a = _core.to_device(side)
-        self._out = _core.empty(side.shape, "float32")
-        self._launch()
-        times = [_between(self._launch) for _ in range(5)]
-        self._each = min(times)
-
-    def _launch(self) -> None:
-        _core.matmul(self._a, self._a, out=self._out, variant="naive")
-
-    def start(self, seconds: float) -> None:
-        """Occupy the device for at least that long."""
-        for _ in range(max(1, math.ceil(seconds / self._each))):
-            self._launch()
-
-
-class Flusher:
-    """Empties the L2 cache by reading three times its size: nothing dirty is left behind.
-
-    The row that reads has to be one whose loads stay in the cache: those of the default sum are the
-    first to leave it, and would leave the contender's data where they are.
-    """
-
-    def __init__(self) -> None:
-        cache = dict(_core.devices()[0]["attributes"]).get("L2_CACHE_SIZE", 0)
-        words = max(3 * cache, 2**20) // 4
-        self._words = _core.to_device(np.zeros(words, np.float32))
-        self._out = _core.empty((), "float32")
-
-    def start(self) -> None:
-        """Start reading."""
-        _core.sum(self._words, out=self._out, variant="vectorized")
-
-
-def _marks(count: int) -> list[tuple[_core.Event, _core.Event]]:
-    return [(_core.Event(), _core.Event()) for _ in range(count)]
-
-
-def _between(start: Callable[[], object], calls: int = 1) -> float:
-    before, after = _core.Event(), _core.Event()
+def between(clock: Clock, start: Callable[[], object], calls: int = 1) -> float:
+    """Seconds a call between two events, as they come: what lies between events is in it."""
+    before, after = clock.event(), clock.event()
     before.record()
     for _ in range(calls):
         start()
@@ -129,23 +84,21 @@ def _clamp(value: float, least: int, most: int) -> int:
     return int(max(least, min(most, value)))
 
 
-class DeviceClock:
-    """Times work on the device; one for a whole comparison."""
+class DeviceTimer:
+    """Times work on the device by a clock; one for a whole comparison."""
 
-    def __init__(self) -> None:
-        self.simulated = _core.backend() == "sim"
-        if not self.simulated:
-            self._blocker = Blocker()
-            self._flusher = Flusher()
-            self._flush_issue = self._issue_time(Work(self._flusher.start))
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        if not clock.simulated:
+            self._flush_issue = self._issue_time(Work(clock.flush))
             self._gaps: deque[float] = deque(self._measure_gaps(), maxlen=_GAPS)
 
     def pace(self, work: Work, rounds: int | None = None) -> Pace:
         """Find out how long the work takes and how it behaves. Runs it some ten times."""
         work.start()
-        _core.synchronize()
-        one = max(_between(work.start), 1e-9)
-        if self.simulated:
+        self.clock.synchronize()
+        one = max(between(self.clock, work.start), _LEAST)
+        if self.clock.simulated:
             calls = 1 if rounds is not None else _clamp(_SIMULATED_BATCH / one, 1, 1000)
             return Pace(calls, 0, 0.0)
         pace = Pace(
@@ -154,60 +107,64 @@ class DeviceClock:
             self._issue_time(work),
             own_stream=work.wait is not None or self._leftover(work, one) > max(_LEFTOVER, one / 4),
         )
-        for _ in range(4):
-            sample = self.sample(work, pace)
-            if sample is not None:
-                break
-        if sample is not None and sample.warm < _SHORTEST:
+        sample = self.sample(work, pace)
+        if sample.warm < _SHORTEST:
             pace.own_stream = True
-        elif sample is not None and not pace.own_stream:
+        elif not pace.own_stream:
             # Known without the gaps between launches now.
             pace.calls = _clamp(_BATCH_SECONDS / sample.warm, 1, _LARGEST_BATCH)
             pace.calls = _clamp(pace.calls, 1, max(1, int(0.005 / pace.issue)))
         return pace
 
-    def sample(self, work: Work, pace: Pace) -> Sample | None:
-        """One round; None where the host was too late, after which ``pace`` has adapted."""
-        if self.simulated:
-            return Sample(_between(work.start, pace.calls))
+    def sample(self, work: Work, pace: Pace) -> Sample:
+        """One round. Where the host was too late ``pace`` adapts, and it is taken again."""
+        if self.clock.simulated:
+            return Sample(between(self.clock, work.start, pace.calls))
         if pace.own_stream:
             return self._by_wall(work, pace)
-        return self._by_events(work, pace)
+        sample = None
+        while sample is None:  # up to three times, since it is not blocked then
+            sample = self._by_events(work, pace)
+        return sample
 
     def _by_events(self, work: Work, pace: Pace) -> Sample | None:
-        start, flush = work.start, self._flusher.start
-        marks = _marks(pace.colds + 2)
-        events = 4e-6 * len(marks)
-        delay = 1.5 * (pace.issue * (pace.calls + pace.colds + 1) + events)
-        delay += 1.5 * self._flush_issue * (pace.colds + 1) + 100e-6
-        _core.synchronize()
+        clock, start = self.clock, work.start
+        marks = self._marks(pace.colds + 2)
+        delay = self._blocking(pace, len(marks))
+        clock.synchronize()
+        # From before the blocker is handed over: it may end so long after that.
+        begin = clock.now()
         if pace.blocked:
-            self._blocker.start(delay)
-        begin = time.perf_counter()
-        if pace.calls > 1:
-            start()  # brings the operands into the cache, as far as they fit
+            clock.occupy(delay)
+        start()  # brings the operands into the cache, as far as they fit
         marks[0][0].record()
-        issued = time.perf_counter()
+        issued = clock.now()
         for _ in range(pace.calls):
             start()
-        issued = time.perf_counter() - issued
+        issued = clock.now() - issued
         marks[0][1].record()
         for before, after in marks[1:-1]:
-            flush()
+            clock.flush()
             before.record()
             start()
             after.record()
         self._mark_gap(marks[-1])
-        spent = time.perf_counter() - begin
-        _core.synchronize()
+        spent = clock.now() - begin
+        clock.synchronize()
         if pace.blocked and spent > delay:
             self._adapt(pace, spent)
             return None
         pace.late = 0
         first, *colds, gap = (after.seconds_since(before) for before, after in marks)
         self._gaps.append(gap)
-        cold = statistics.median(colds) - statistics.median(self._gaps)
-        return Sample(first / pace.calls, max(cold, 1e-9), issued / pace.calls)
+        gap = statistics.median(self._gaps)
+        warm, cold = (first - gap) / pace.calls, statistics.median(colds) - gap
+        return Sample(max(warm, _LEAST), max(cold, _LEAST), issued / pace.calls)
+
+    def _blocking(self, pace: Pace, marks: int) -> float:
+        """Seconds that the device has to be busy for everything of a round to be queued behind."""
+        seconds = pace.issue * (pace.calls + pace.colds + 1) + 8e-6 * marks
+        return 1.5 * (seconds + self._flush_issue * (pace.colds + 1)) + 100e-6
 
     def _adapt(self, pace: Pace, spent: float) -> None:
         """The blocker ended before everything was queued: slow host, or a call that waits."""
@@ -220,14 +177,17 @@ class DeviceClock:
 
     def _measure_gaps(self) -> list[float]:
         """What two events behind a flush, with nothing between them, lie apart."""
-        marks = _marks(_GAPS)
-        self._blocker.start(len(marks) * (self._flush_issue + 8e-6) * 1.5)
+        marks = self._marks(_GAPS)
+        self.clock.occupy(len(marks) * (self._flush_issue + 8e-6) * 1.5)
         for mark in marks:
             self._mark_gap(mark)
         return [after.seconds_since(before) for before, after in marks]
 
-    def _mark_gap(self, mark: tuple[_core.Event, _core.Event]) -> None:
-        self._flusher.start()
+    def _marks(self, count: int) -> list[tuple[Event, Event]]:
+        return [(self.clock.event(), self.clock.event()) for _ in range(count)]
+
+    def _mark_gap(self, mark: tuple[Event, Event]) -> None:
+        self.clock.flush()
         mark[0].record()
         mark[1].record()
 
@@ -244,43 +204,35 @@ class DeviceClock:
 
         one()
         issue = self._issue_time(work)
-        warm = wall_synchronized(batch) / pace.calls
+        warm = wall_synchronized(self.clock, batch) / pace.calls
         colds = []
         for _ in range(pace.colds):
-            self._flusher.start()
-            colds.append(wall_synchronized(one))
+            self.clock.flush()
+            colds.append(wall_synchronized(self.clock, one))
         return Sample(warm, statistics.median(colds), issue)
 
     def _issue_time(self, work: Work) -> float:
         times = []
         for _ in range(3):
-            _core.synchronize()
-            begin = time.perf_counter()
+            self.clock.synchronize()
+            begin = self.clock.now()
             result = work.start()
-            times.append(time.perf_counter() - begin)
+            times.append(self.clock.now() - begin)
             if work.wait:
                 work.wait(result)
-        _core.synchronize()
+        self.clock.synchronize()
         return min(times)
 
     def _leftover(self, work: Work, one: float) -> float:
         """Seconds that the device still works after everything on the default stream is done."""
-        mark, times = _core.Event(), []
+        mark, times = self.clock.event(), []
         for _ in range(3):
-            _core.synchronize()
+            self.clock.synchronize()
             for _ in range(_clamp(_COLD_SECONDS / one, 1, 8)):
                 work.start()
             mark.record()
             mark.synchronize()
-            begin = time.perf_counter()
-            _core.synchronize()
-            times.append(time.perf_counter() - begin)
+            begin = self.clock.now()
+            self.clock.synchronize()
+            times.append(self.clock.now() - begin)
         return min(times)
-
-
-def copy_bandwidth() -> float:
-    """Bytes/s, read and written together, of the driver's own copy of a large array."""
-    source = _core.empty(_COPY_BYTES // 4, "float32")
-    _between(lambda: _core.to_device(source))
-    best = min(_between(lambda: _core.to_device(source), 4) for _ in range(5))
-    return 2 * _COPY_BYTES / best

@@ -4,10 +4,11 @@ import statistics
 from collections.abc import Callable
 
 from gpukern.bench.clock.wall import wall, wall_synchronized
+from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.contender import Work
 
 
-def leetcuda(work: Work) -> float:
+def leetcuda(clock: Clock, work: Work) -> float:
     """The protocol of LeetCUDA's scripts: 10 warm-ups, 1000 calls on the same buffers, the mean.
 
     The wall clock, with one synchronization at the end: launches and a warm cache are in it.
@@ -21,9 +22,9 @@ def leetcuda(work: Work) -> float:
             result = work.start()
         return work.wait(result) if work.wait else None
 
-    return wall_synchronized(iterations) / 1000
+    return wall_synchronized(clock, iterations) / 1000
 
 
-def notes(call: Callable[[], object]) -> float:
+def notes(clock: Clock, call: Callable[[], object]) -> float:
     """The protocol of a lecture's notebook: the mean of ten wall-clock times, warm-up included."""
-    return statistics.fmean(wall(call) for _ in range(10))
+    return statistics.fmean(wall(clock, call) for _ in range(10))

@@ -2,13 +2,12 @@
 
 import gc
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
-from gpukern import _core
+from gpukern.bench.model.clock import Clock
 
 _SHORT_CALL = 1e-3
 
@@ -25,30 +24,39 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def wall(call: Callable[[], object]) -> float:
+def wall(clock: Clock, call: Callable[[], object]) -> float:
     """Seconds of one call that ends with a NumPy array; a lazy result is made real in the time."""
-    begin = time.perf_counter()
-    result = np.asarray(call())
-    spent = time.perf_counter() - begin
+    begin = clock.now()
+    result = call()
+    array = np.asarray(result)
+    spent = clock.now() - begin
     # Freed after the clock has stopped: giving memory back is not part of the call.
-    del result
+    del array, result
     return spent
 
 
-def end_to_end(call: Callable[[], object]) -> float:
-    """One round of a call from NumPy array to NumPy array: of a short one, the median of a few."""
-    first = wall(call)
+def end_to_end(clock: Clock, call: Callable[[], object], freshen: Callable[[], object]) -> float:
+    """One round of a call from NumPy array to NumPy array: of a short one, the median of a few.
+
+    ``freshen`` changes its inputs before each call, outside of the time.
+    """
+
+    def once() -> float:
+        freshen()
+        return wall(clock, call)
+
+    first = once()
     if first > _SHORT_CALL:
         return first
-    return statistics.median([first, *(wall(call) for _ in range(4))])
+    return statistics.median([first, *(once() for _ in range(4))])
 
 
-def wall_synchronized(call: Callable[[], object]) -> float:
+def wall_synchronized(clock: Clock, call: Callable[[], object]) -> float:
     """Seconds of a call until the device has done all of its work."""
-    _core.synchronize()
-    begin = time.perf_counter()
+    clock.synchronize()
+    begin = clock.now()
     result = call()
-    _core.synchronize()
-    spent = time.perf_counter() - begin
+    clock.synchronize()
+    spent = clock.now() - begin
     del result
     return spent

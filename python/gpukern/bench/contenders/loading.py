@@ -11,7 +11,8 @@ from gpukern.bench.contenders.registry import REGISTERED
 def load_file(path: str) -> list[str]:
     """Run a file of Python, and the names of the contenders that it registers.
 
-    It is not run as ``__main__``. It may import what lies beside it. Raises ValueError for a file
+    It is not run as ``__main__``. It may import what lies beside it, as the processes that measure
+    its contenders may. Raises ValueError for a file
     that raises, or that registers nothing.
     """
     before, folder = dict(REGISTERED), str(Path(path).resolve().parent)
@@ -20,8 +21,6 @@ def load_file(path: str) -> list[str]:
         runpy.run_path(path, run_name=Path(path).stem)
     except (Exception, SystemExit) as error:
         raise ValueError(f"{path}{_line_of(error, path)}: {_said(error)}") from None
-    finally:
-        sys.path.remove(folder)
     names = [name for name, peer in REGISTERED.items() if before.get(name) is not peer]
     if not names:
         raise ValueError(f"{path} registers no contender: decorate one by @gpukern.contender(...)")

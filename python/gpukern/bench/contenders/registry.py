@@ -38,6 +38,11 @@ class Peer:
     package: str = ""
 
     @property
+    def own(self) -> bool:
+        """Whether it is a user's function, not a library that is known here."""
+        return not isinstance(self.offer, str)
+
+    @property
     def version(self) -> str:
         """The version that is installed, or nothing."""
         return versions().get(self.package or self.key, "")

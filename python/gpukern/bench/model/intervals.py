@@ -1,27 +1,47 @@
 """Figures with their confidence: medians of rounds, and ratios between contenders.
 
-Intervals are distribution-free: order statistics around the median, which hold with 99 % confidence
-from eight rounds on. With fewer rounds they are the least and the greatest value.
+What is timed in one process differs from what another one times by more than the rounds of either
+say: where its memory lies, and which cores it runs on, stay for its life. So a figure is made of
+*blocks*, the rounds of one process each. Several blocks give an interval by Student's t of their
+medians; their own scatter is joined with what processes were seen to scatter by elsewhere, as
+Smyth (2004) does for many rows with few samples each. One block alone gives order statistics around
+its median, widened by that scatter.
 """
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpukern.bench.model.student import quantile
+
 CONFIDENCE = 0.99
-# Ratios this close to 1 are the same.
+# A ratio that differs from 1 by less is called the same.
 MARGIN = 0.01
+# By how much (standard deviation over the value) processes on one machine were seen to differ, and
+# how many processes that knowledge counts for.
+SCATTER = {
+    "cold": 0.006,
+    "warm": 0.012,
+    "overhead": 0.06,
+    "end_to_end": 0.05,
+    "device ratio": 0.008,
+    "end-to-end ratio": 0.06,
+}
+_PRIOR = 4
+# From so many rounds on the order statistics of one process hold what they promise.
+_ENOUGH = 8
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A median with the interval that holds the true one, from so many rounds."""
+    """A value with the interval that holds the true one, from rounds in so many processes."""
 
     value: float
     low: float
     high: float
     rounds: int
+    processes: int = 1
 
     @property
     def spread(self) -> float | None:
@@ -31,18 +51,30 @@ class Figure:
         return (self.high - self.low) / 2 / self.value
 
     @property
-    def same(self) -> bool:
-        """For a ratio: whether the interval comes within the margin of 1."""
-        return self.same_within(MARGIN)
+    def sound(self) -> bool:
+        """Whether there are rounds enough for the interval to hold with that confidence."""
+        return self.processes > 1 or self.rounds >= _ENOUGH
 
-    def same_within(self, margin: float) -> bool:
-        """For a ratio: whether the interval comes within a margin of 1, 0.01 for one percent, so
-        that no difference that counts is decided."""
-        return self.low <= 1 + margin and self.high >= 1 - margin
+    @property
+    def same(self) -> bool:
+        """For a ratio: whether what is within the margin of 1 is in the interval."""
+        return self.is_same()
+
+    def is_same(self, margin: float = MARGIN) -> bool:
+        """For a ratio: whether the interval reaches to within ``margin`` of 1."""
+        return self.low <= 1 + margin and self.high >= 1 / (1 + margin)
 
     def overlaps(self, other: "Figure") -> bool:
         """Whether the two intervals have a value in common."""
         return self.low <= other.high and other.low <= self.high
+
+    @property
+    def uncertainty(self) -> tuple[float, float]:
+        """The standard error of the value's logarithm, and its degrees of freedom."""
+        freedom = _PRIOR + self.processes - 1
+        if self.low <= 0 or self.high <= self.low:
+            return 0.0, freedom
+        return math.log(self.high / self.low) / 2 / quantile(CONFIDENCE, freedom), freedom
 
 
 def rank(rounds: int, confidence: float = CONFIDENCE) -> int:
@@ -55,19 +87,55 @@ def rank(rounds: int, confidence: float = CONFIDENCE) -> int:
     return rounds // 2
 
 
-def figure(samples: Sequence[float]) -> Figure:
-    """The median of the samples with its interval."""
+def figure(blocks: Sequence[Collection[float]], scatter: float = 0.0) -> Figure | None:
+    """The samples of each process as one figure; None where there are none."""
+    blocks = [block for block in blocks if block]
+    if not blocks:
+        return None
+    return _of_one(blocks[0], scatter) if len(blocks) == 1 else _of_several(blocks, scatter)
+
+
+def _of_one(samples: Collection[float], scatter: float) -> Figure:
     ordered = sorted(samples)
-    left_out = rank(len(ordered))
+    left_out, value = rank(len(ordered)), statistics.median(ordered)
+    low, high = ordered[left_out], ordered[len(ordered) - 1 - left_out]
+    beyond = quantile(CONFIDENCE, _PRIOR) * scatter * value if len(ordered) > 1 else 0.0
     return Figure(
-        statistics.median(ordered),
-        ordered[left_out],
-        ordered[len(ordered) - 1 - left_out],
+        value,
+        max(value - math.hypot(value - low, beyond), min(low, value) / 2),
+        value + math.hypot(high - value, beyond),
         len(ordered),
     )
 
 
-def ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Figure | None:
-    """The median of the ratios round by round, so that what drifts for both cancels."""
-    pairs = [a / b for a, b in zip(numerator, denominator, strict=False) if b > 0]
-    return figure(pairs) if pairs else None
+def _of_several(blocks: Sequence[Collection[float]], scatter: float) -> Figure:
+    medians = [statistics.median(block) for block in blocks]
+    rounds, count = sum(map(len, blocks)), len(medians)
+    if min(medians) <= 0:
+        return Figure(statistics.median(medians), min(medians), max(medians), rounds, count)
+    logs = [math.log(one) for one in medians]
+    freedom = _PRIOR + count - 1
+    variance = (_PRIOR * scatter**2 + (count - 1) * statistics.variance(logs)) / freedom
+    middle = statistics.fmean(logs)
+    half = quantile(CONFIDENCE, freedom) * math.sqrt(variance / count)
+    value = math.exp(middle)
+    return Figure(value, value * math.exp(-half), value * math.exp(half), rounds, count)
+
+
+def ratio(
+    numerators: Sequence[Mapping[int, float]],
+    denominators: Sequence[Mapping[int, float]],
+    scatter: float = 0.0,
+) -> Figure | None:
+    """The ratios within each process, round by round, so that what drifts for both cancels.
+
+    The samples of a process go by the number of their round, and a round that one of them lacks is
+    left out. None where there is no round with both.
+    """
+    pairs = zip(numerators, denominators, strict=True)
+    return figure([_paired(above, below) for above, below in pairs], scatter)
+
+
+def _paired(numerator: Mapping[int, float], denominator: Mapping[int, float]) -> list[float]:
+    both = [turn for turn in numerator if denominator.get(turn, 0) > 0]
+    return [numerator[turn] / denominator[turn] for turn in both]

@@ -1,6 +1,7 @@
 """One line of a comparison, and how it becomes JSON and comes back."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -10,6 +11,9 @@ RIGHT = "right"
 WRONG = "WRONG"
 BROKEN = "broken"
 ABSENT = "absent"
+
+# Seconds by number of the round, for each process that measured.
+Samples = Sequence[dict[int, float]]
 
 # The fields that hold a figure with its interval.
 FIGURES = ("end_to_end", "on_device", "warm", "overhead", "end_to_end_ratio", "device_ratio")
@@ -27,6 +31,7 @@ class Row:
     the transfers. The ratios say how many times as fast as the baseline a contender is. ``limit``
     is the share of the copy bandwidth, or of the peak, that was reached. ``flags`` is what to know
     of the figures; ``simulated`` marks times of the CPU simulator, which say nothing of a GPU.
+    ``samples`` are the raw figures.
     """
 
     op: str
@@ -55,6 +60,7 @@ class Row:
     bytes_moved: int = 0
     operations: int = 0
     simulated: bool = False
+    samples: dict[str, Samples] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -97,6 +103,8 @@ class Row:
                 out[name] = value.value if value else None
                 out[f"{name}_low"] = value.low if value else None
                 out[f"{name}_high"] = value.high if value else None
+            elif name == "samples":
+                continue  # as many as there are rounds
             elif isinstance(value, dict):
                 out.update({f"{name}_{part.replace(' ', '_')}": n for part, n in value.items()})
             else:
@@ -121,6 +129,10 @@ class Row:
         for name in ("error", "ulps"):
             if isinstance(values.get(name), str):
                 values[name] = float(values[name])
+        values["samples"] = {
+            name: [{int(turn): one for turn, one in block.items()} for block in blocks]
+            for name, blocks in values.get("samples", {}).items()
+        }
         values["shapes"] = tuple(tuple(shape) for shape in values["shapes"])
         values["flags"] = tuple(values.get("flags", ()))
         return cls(**values)

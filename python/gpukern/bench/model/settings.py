@@ -10,7 +10,7 @@ PROTOCOLS = ("default", "leetcuda", "notes")
 
 @dataclass(frozen=True)
 class Effort:
-    """How many rounds: until ``seconds`` are spent, but from ``least`` to ``most``.
+    """How many rounds of a process: until ``seconds`` are spent, but from ``least`` to ``most``.
 
     ``rounds`` asks for exactly so many instead.
     """
@@ -29,12 +29,21 @@ class Effort:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured and how long. ``simulated`` asks for the times of the simulator too."""
+    """What is measured and how long. ``simulated`` asks for the times of the simulator too.
+
+    Each case is measured by ``processes`` one after another; ``isolate`` gives users' contenders
+    processes of their own, which may be silent for ``patience`` seconds. ``budget`` are the seconds
+    for everything together.
+    """
 
     mode: str = "both"
     protocol: str = "default"
     effort: Effort = field(default_factory=Effort)
     simulated: bool = False
+    processes: int = 1
+    isolate: bool = False
+    patience: float = 60.0
+    budget: float | None = None
 
     @property
     def device(self) -> bool:
@@ -47,12 +56,48 @@ class Settings:
         return self.mode != "device"
 
 
-def make_settings(mode: str, protocol: str, rounds: int | None, simulated: bool) -> Settings:
+def make_settings(
+    mode: str,
+    protocol: str,
+    rounds: int | None,
+    simulated: bool,
+    *,
+    processes: int = 1,
+    isolate: bool = False,
+    patience: float = 60.0,
+    budget: float | None = None,
+) -> Settings:
     """Settings from what a user has asked for. Raises ValueError for a name that there is not."""
     for name, value, known in (("mode", mode, MODES), ("protocol", protocol, PROTOCOLS)):
         if not isinstance(value, str) or value not in known:
             raise ValueError(f"unknown {name} {value!r}; there are {', '.join(known)}")
+    processes = checked_count("processes", processes, 1, "a number of processes", 100)
     if rounds is not None:
         rounds = checked_count("rounds", rounds, 1, "a number of measurements")
-    simulated = checked_flag("simulated", simulated)
-    return Settings(mode, protocol, Effort(rounds=rounds), simulated)
+        rounds = -(-rounds // processes)
+    return Settings(
+        mode,
+        protocol,
+        _effort(rounds, processes),
+        checked_flag("simulated", simulated),
+        processes,
+        checked_flag("isolate", isolate),
+        _seconds("patience", patience),
+        None if budget is None else _seconds("budget", budget),
+    )
+
+
+def _effort(rounds: int | None, processes: int) -> Effort:
+    """The rounds of one process, so that all of them together are as many as of one alone."""
+    whole = Effort()
+    least = max(3, -(-whole.least // processes))
+    return Effort(whole.seconds / processes, least, max(least, whole.most // processes), rounds)
+
+
+def _seconds(name: str, value: float) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number:
+        raise TypeError(f"{name} has to be seconds, not {value!r}")
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{name} has to be seconds, more than 0, not {value!r}")
+    return float(value)

@@ -5,16 +5,15 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from gpukern.bench.model.changes import Change, agreement, changes
+from gpukern.bench.model.changes import Change, agreement
 from gpukern.bench.model.results import Results
 from gpukern.text.units import seconds
 
 _VERDICTS = ("slower", "faster", "same")
 
 
-def report(before: Results, after: Results) -> Iterator[Table | Text]:
-    """What has changed, as a table, and how many figures have not."""
-    found = changes(before, after)
+def report(before: Results, after: Results, found: list[Change]) -> Iterator[Table | Text]:
+    """The changes as a table, and how many figures are the same."""
     moved = [change for change in found if change.verdict != "same"]
     title = f"against the run of {before.machine.get('date', 'an unknown date')}"
     if before.machine.get("device") != after.machine.get("device"):

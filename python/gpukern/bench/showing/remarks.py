@@ -26,7 +26,7 @@ def remarks(comparison: Results) -> Iterator[Cell]:
     yield from faults(comparison)
     yield from (Cell(line, "dim") for line in _absent(comparison.rows))
     yield from (Cell(line, "yellow") for line in _flagged(comparison.rows))
-    for line in conditions.remarks(comparison.machine.get("conditions", {})):
+    for line in conditions.disturbances(comparison.machine):
         yield Cell(line, "yellow")
     if any(row.status == RIGHT for row in comparison.rows):
         yield Cell(_caption(comparison), "dim")
@@ -106,9 +106,8 @@ def _intervals(comparison: Results) -> str:
     rows = [row for row in comparison.rows if row.status == RIGHT]
     figures = [one for row in rows for name in FIGURES if (one := getattr(row, name)) is not None]
     least = min((one.rounds for one in figures), default=0)
-    # Outside of the least and the greatest of n values the median lies once in 2^(n - 1).
-    enough = least > 0 and 2.0 ** (1 - least) <= 1 - CONFIDENCE
-    what = f"{CONFIDENCE:.0%} intervals" if enough else f"the range of {least} rounds or more"
+    sound = bool(figures) and all(one.sound for one in figures)
+    what = f"{CONFIDENCE:.0%} intervals" if sound else f"of {least} rounds, too few to be sure of"
     return (
         f"medians; ± and from..to: {what}; ratio: times as fast as base; same: within "
         f"{100 * comparison.margin:.2g} %; ~: the interval does not decide; bold: faster than all "

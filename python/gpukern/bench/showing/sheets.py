@@ -134,7 +134,7 @@ def _has_line(row: Row) -> bool:
 def _title(comparison: Results, what: str) -> str:
     where = "the simulator" if comparison.simulated else str(comparison.machine["device"])
     title = f"{what} on {where}, seed {comparison.seed}"
-    if conditions.remarks(comparison.machine.get("conditions", {})):
+    if conditions.disturbances(comparison.machine):
         title += ", disturbed"
     if comparison.simulated:
         shown = any(row.simulated and row.on_device for row in comparison.rows)
@@ -197,7 +197,7 @@ def _limit(row: Row) -> Cell:
 def _ratio(ratio: Figure | None, time: Figure | None, margin: float) -> Cell:
     if ratio is None:
         return Cell("base" if time else "", "dim")
-    if ratio.rounds > 1 and ratio.same_within(margin):
+    if ratio.rounds > 1 and ratio.is_same(margin):
         alike = abs(ratio.value - 1) <= margin
         return Cell("same" if alike else f"~{_short(ratio.value)}x", "dim")
     return Cell(f"{_short(ratio.value)}x")

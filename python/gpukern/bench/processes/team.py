@@ -1,0 +1,160 @@
+"""The processes of a comparison, and what becomes of those that a contender takes with it.
+
+Each block of rounds is measured by a process of its own, one after another, never two at a time.
+Contenders that are isolated have, for each block, one more process each.
+"""
+
+import pickle
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from gpukern.bench.blocks import Entrants
+from gpukern.bench.model.case import Case
+from gpukern.bench.model.finding import Finding, broken
+from gpukern.bench.model.limits import Limits
+from gpukern.bench.model.settings import Settings
+from gpukern.bench.processes.confirm import confirmed
+from gpukern.bench.processes.member import LostError, Member
+
+Tick = Callable[[str], None]
+
+
+def pickled(entrants: Entrants) -> bytes:
+    """As a process takes them. Raises ValueError for functions that cannot be sent."""
+    try:
+        import cloudpickle  # type: ignore[import-untyped, unused-ignore]
+
+        dump: Callable[[Any], bytes] = cloudpickle.dumps
+    except ImportError:
+        if any(not isinstance(peer.offer, str) for peer, _ in entrants):
+            raise ValueError(
+                "functions go to processes of their own by cloudpickle, which is not installed: "
+                "pip install cloudpickle"
+            ) from None
+        dump = pickle.dumps
+    try:
+        return dump(entrants)
+    except Exception as error:
+        names = ", ".join(peer.name for peer, _ in entrants)
+        raise ValueError(f"cannot be sent to a process of its own: {names}: {error}") from None
+
+
+class Crew:
+    """One block's process for some contenders, begun anew where one of them ends it."""
+
+    def __init__(self, entrants: bytes, seed: int, patience: float, trusted: bool) -> None:
+        self._arguments, self._patience, self._trusted = (entrants, seed), patience, trusted
+        self.lost: dict[str, str] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self.member = Member(self._patience)
+        self.member.ask("begin", *self._arguments)
+
+    def begun(self, tick: Tick) -> None:
+        """Wait until it is there."""
+        self.member.answer(tick)
+
+    def asked(self, tick: Tick, command: str, *arguments: Any) -> Any:
+        """What it answers."""
+        self.member.ask(command, *arguments)
+        return self.member.answer(tick)
+
+    def measure(self, case: Case, index: int, settings: Settings, tick: Tick) -> list[Finding]:
+        """A block; whoever ends the process, or keeps it from going on, is broken from then on."""
+        while True:
+            try:
+                found = self._measured(case, index, settings, tick)
+            except LostError as error:
+                # Its first word is what it did, the rest is who.
+                label = error.doing.partition(" ")[2].strip()
+                if not label or label in self.lost:
+                    raise RuntimeError(f"a measuring process was lost: {error}") from None
+                self.lost[label] = str(error)
+                self._begin()
+                self.begun(tick)
+            else:
+                return found + [_broken(label, why) for label, why in self.lost.items()]
+
+    def _measured(self, case: Case, index: int, settings: Settings, tick: Tick) -> list[Finding]:
+        ask = partial(self.asked, tick)
+        found: list[Finding] = ask("measure", case, index, settings, set(self.lost))
+        if self._trusted:
+            return found
+        return [confirmed(ask, case, one, self._arguments[1] + index + 1) for one in found]
+
+    def end(self) -> None:
+        """End the process."""
+        self.member.end()
+
+
+def _broken(label: str, why: str) -> Finding:
+    name, _, variant = label.partition(" ")
+    return broken((name, variant), "", why)
+
+
+class Team:
+    """All processes of a comparison; a context, which ends them."""
+
+    def __init__(
+        self,
+        shared: Entrants,
+        apart: Sequence[Entrants],
+        seed: int,
+        processes: int,
+        patience: float,
+    ) -> None:
+        self.blocks: list[list[Crew]] = []
+        orders = [(pickled(shared), True)] if shared else []
+        orders += [(pickled(entrants), False) for entrants in apart]
+        try:
+            for _ in range(processes):
+                self.blocks.append([])
+                for order, trusted in orders:
+                    self.blocks[-1].append(Crew(order, seed, patience, trusted))
+        except BaseException:
+            self.end()
+            raise
+
+    @property
+    def _crews(self) -> list[Crew]:
+        return [crew for block in self.blocks for crew in block]
+
+    def load(self, cases: Sequence[Case], tick: Tick) -> list[int]:
+        """All at once, since libraries take seconds to import; how many contenders a case has."""
+        for crew in self._crews:
+            crew.begun(tick)
+        for crew in self._crews:
+            crew.member.ask("load", cases)
+        counts = [crew.member.answer(tick) for crew in self._crews]
+        return [sum(each) for each in zip(*counts[: len(self.blocks[0])], strict=True)]
+
+    def limits(self, tick: Tick) -> Limits:
+        """What the device can do at most, measured by the first process."""
+        found: Limits = self._crews[0].asked(tick, "limits")
+        return found
+
+    def measure(
+        self, block: int, case: Case, index: int, settings: Settings, tick: Tick
+    ) -> list[Finding]:
+        """One block of a case."""
+        crews = self.blocks[block]
+        return [one for crew in crews for one in crew.measure(case, index, settings, tick)]
+
+    def end(self) -> None:
+        """End all processes."""
+        for crew in self._crews:
+            crew.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()

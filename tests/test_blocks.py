@@ -1,0 +1,256 @@
+"""Figures of several processes: their intervals, what they tell of two runs, and time spread."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+import gpukern
+from gpukern.bench.filling import Budget
+from gpukern.bench.model import changes, intervals
+from gpukern.bench.model.case import make_case
+from gpukern.bench.model.finding import Finding, broken
+from gpukern.bench.model.intervals import CONFIDENCE, SCATTER, figure, ratio
+from gpukern.bench.model.limits import NONE
+from gpukern.bench.model.row import Row
+from gpukern.bench.model.settings import Settings, make_settings
+from gpukern.bench.model.student import probability_beyond, quantile
+from gpukern.bench.rows import rows_of
+from gpukern.machine import conditions
+
+CASE = make_case("add", 30)
+
+
+class TestStudent:
+    @pytest.mark.parametrize(
+        ("freedom", "t"),
+        [(1, 63.657), (2, 9.925), (4, 4.604), (6, 3.707), (12, 3.055), (30, 2.750), (200, 2.601)],
+    )
+    def test_quantiles_are_those_of_the_tables(self, freedom, t):
+        assert quantile(0.99, freedom) == pytest.approx(t, abs=1.5e-3)
+        assert probability_beyond(t, freedom) == pytest.approx(0.01, rel=2e-3)
+
+    def test_nothing_is_beyond_what_is_far_and_all_beyond_0(self):
+        assert probability_beyond(0, 5) == pytest.approx(1)
+        assert probability_beyond(1e4, 5) < 1e-15
+        assert probability_beyond(-3, 5) == probability_beyond(3, 5)
+
+
+def drawn(rng: random.Random, processes: int, scatter: float, noise: float) -> list[list[float]]:
+    """Rounds of processes that differ, around 1."""
+    blocks = []
+    for _ in range(processes):
+        middle = math.exp(rng.gauss(0, scatter))
+        blocks.append([middle * math.exp(rng.gauss(0, noise)) for _ in range(9)])
+    return blocks
+
+
+class TestIntervals:
+    @pytest.mark.parametrize("processes", [1, 2, 3, 5])
+    @pytest.mark.parametrize("noise", [0.001, 0.01])
+    def test_they_hold_between_processes(self, processes, noise):
+        """What processes differ by in truth is what is assumed of them."""
+        rng, hits, tries, scatter = random.Random(processes), 0, 1500, 0.01
+        for _ in range(tries):
+            found = figure(drawn(rng, processes, scatter, noise), scatter)
+            hits += found.low <= 1 <= found.high
+        assert hits / tries > CONFIDENCE - 0.008
+
+    def test_they_widen_where_processes_differ_by_more_than_is_assumed(self):
+        rng, hits, tries = random.Random(3), 0, 1500
+        for _ in range(tries):
+            found = figure(drawn(rng, 5, 0.05, 0.001), 0.005)
+            hits += found.low <= 1 <= found.high
+        assert hits / tries > 0.9
+
+    def test_two_runs_agree(self):
+        rng, apart, tries = random.Random(4), 0, 1500
+        for _ in range(tries):
+            one, other = (figure(drawn(rng, 3, 0.01, 0.01), 0.01) for _ in range(2))
+            apart += not one.overlaps(other)
+        assert apart / tries <= 1 - CONFIDENCE
+
+    def test_one_process_says_less_than_three(self):
+        rng = random.Random(5)
+        blocks = drawn(rng, 3, 0.01, 0.001)
+        one, three = figure(blocks[:1], 0.01), figure(blocks, 0.01)
+        assert (one.processes, three.processes) == (1, 3)
+        assert (one.rounds, three.rounds) == (9, 27)
+        assert one.spread > three.spread
+
+    def test_a_process_without_samples_counts_for_nothing(self):
+        assert figure([[1.0] * 9, []], 0.0) == figure([[1.0] * 9], 0.0)
+        assert figure([[], []], 0.1) is None
+
+    def test_ninety_nine_percent_need_rounds(self):
+        assert [figure([[1.0] * n]).sound for n in (1, 7, 8)] == [False, False, True]
+        assert figure([[1.0], [1.0]]).sound
+
+    def test_ratios_are_taken_within_a_process(self):
+        slow = [{1: 4.0, 2: 4.4}, {1: 2.0, 2: 2.2}]
+        fast = [{1: 2.0, 2: 2.2}, {1: 1.0, 2: 1.1}]
+        found = ratio(slow, fast, 0.0)
+        assert (found.value, found.low, found.high) == pytest.approx((2, 2, 2))
+        assert (found.rounds, found.processes) == (4, 2)
+
+
+def finding(name: str, *seconds: float, **more: object) -> Finding:
+    taken = {"end_to_end": dict(enumerate(seconds, 1))} if seconds else {}
+    return Finding(name, "v", examined=True, finished=True, samples=taken, **more)
+
+
+def rows(*blocks: list[Finding], baseline: str | None = None) -> dict[str, Row]:
+    return {row.contender: row for row in rows_of(CASE, blocks, baseline, NONE)}
+
+
+class TestRows:
+    def test_a_row_has_the_blocks_of_all_processes(self):
+        found = rows(
+            [finding("a", 1.0, 1.2, 1.1, first_call=9.0, error=1.0, ulps=0.5)],
+            [finding("a", 1.3, 1.3, 1.3, first_call=7.0, error=2.0, ulps=0.25)],
+        )["a"]
+        assert found.end_to_end.value == pytest.approx(math.sqrt(1.1 * 1.3))
+        assert (found.end_to_end.processes, found.end_to_end.rounds) == (2, 6)
+        assert (found.first_call, found.error, found.ulps) == (7.0, 2.0, 0.5)
+        assert [list(block.values()) for block in found.samples["end_to_end"]] == [
+            [1.0, 1.2, 1.1],
+            [1.3, 1.3, 1.3],
+        ]
+        assert Row.from_json(found.to_json()) == found
+
+    def test_who_is_wrong_once_is_wrong(self):
+        blocks = [[finding("a", 1.0)], [finding("a", status="WRONG", detail="off by one")]]
+        for order in (blocks, blocks[::-1]):
+            assert (rows(*order)["a"].status, rows(*order)["a"].detail) == ("WRONG", "off by one")
+
+    def test_who_is_lost_on_the_way_is_broken_and_nobody_else(self):
+        found = rows(
+            [finding("a", 1.0), finding("b", 2.0)],
+            [finding("b", 2.0), broken(("a", "v"), "", "its process ended by SIGSEGV")],
+        )
+        assert found["a"].status == "broken"
+        assert found["b"].end_to_end.processes == 2
+
+    def test_who_lacks_a_block_is_paired_with_the_right_one(self):
+        """The baseline has the first process alone, and was three times as slow there."""
+        found = rows(
+            [finding("base", 3.0, 3.0), finding("a", 1.0, 1.0)],
+            [finding("base"), finding("a", 2.0, 2.0)],
+            baseline="base",
+        )
+        assert found["a"].end_to_end_ratio.value == pytest.approx(3)
+
+
+def run(seed: int, factor: float = 1.0, count: int = 40) -> gpukern.Comparison:
+    """A made-up run of many rows by three processes, the first of them slower by a factor."""
+    rng = random.Random(seed)
+    result = gpukern.Comparison(7, conditions.describe_machine())
+    for number in range(count):
+        mine = drawn(rng, 3, SCATTER["device ratio"], 0.004)
+        pairs = [{turn: 1 / (value * (factor if number == 0 else 1)) for turn, value in
+                  enumerate(block)} for block in mine]  # fmt: skip
+        base = [dict.fromkeys(pair, 1.0) for pair in pairs]
+        speed = ratio(pairs, base, SCATTER["device ratio"])
+        result.rows.append(
+            Row("add", f"{number}", (), "float32", "gpukern", "f32", "right",
+                on_device=intervals.Figure(1.0, 0.9, 1.1, 9), device_ratio=speed)
+        )  # fmt: skip
+    return result
+
+
+class TestAgainst:
+    def test_nothing_is_called_slower_where_nothing_has_changed(self):
+        called = 0
+        for seed in range(30):
+            found = changes.changes(run(2 * seed), run(2 * seed + 1), threshold=0.0)
+            called += any(one.verdict != "same" for one in found)
+        assert called <= 1
+
+    def test_five_percent_are_found(self):
+        found = [changes.changes(run(2 * seed), run(2 * seed + 1, 1.05)) for seed in range(20)]
+        assert sum(one[0].verdict == "slower" for one in found) >= 18
+
+    def test_what_is_under_the_threshold_is_the_same(self):
+        for threshold, verdict in ((0.02, "slower"), (0.1, "same")):
+            found = changes.changes(run(1), run(2, 1.06), threshold)
+            assert found[0].verdict == verdict
+
+    def test_a_factor_is_that_of_the_time(self):
+        found = changes.changes(run(1), run(1, 1.06))
+        assert found[0].factor == pytest.approx(1.06)
+        assert found[1].factor == 1
+
+    def test_too_few_rounds_say_nothing(self):
+        before, now = run(1), run(1)
+        for which, value in ((before, 1.0), (now, 3.0)):
+            few = intervals.figure([[value, value * 1.001]])
+            which.rows[0] = replace(which.rows[0], on_device=few, device_ratio=None)
+        assert changes.changes(before, now)[0].verdict == "same"
+
+    def test_a_faster_one_is_faster(self):
+        assert changes.changes(run(1), run(2, 0.9))[0].verdict == "faster"
+
+
+class TestBudget:
+    def test_what_is_left_is_spread_by_need(self):
+        now = [0.0]
+        budget = Budget(100.0, [1.0, 3.0, 1.0], lambda: now[0])
+        given = []
+        for beside in (5.0, 5.0, 5.0):
+            with budget.block(Settings()) as settings:
+                given.append(settings.effort.seconds)
+                now[0] += settings.effort.seconds + beside
+        assert given[0] == pytest.approx(20)
+        assert given[1] == pytest.approx((100 - 25) * 3 / 4 - 5)
+        assert now[0] == pytest.approx(100)
+
+    def test_without_one_or_with_rounds_it_changes_nothing(self):
+        fixed = make_settings("both", "default", 5, False)
+        for settings, seconds in ((Settings(), None), (fixed, 9)):
+            with Budget(seconds, [1.0]).block(settings) as given:
+                assert given == settings
+
+    def test_time_that_is_over_leaves_the_least_number_of_rounds(self):
+        now = [0.0]
+        budget = Budget(1.0, [1.0, 1.0], lambda: now[0])
+        with budget.block(Settings()):
+            now[0] = 50.0
+        with budget.block(Settings()) as settings:
+            assert settings.effort.seconds == 0
+            assert settings.effort.least > 0
+
+    def test_rounds_are_shared_by_the_processes(self):
+        efforts = [
+            make_settings("both", "default", None, False, processes=n).effort for n in (1, 3)
+        ]
+        assert [(one.least, one.most) for one in efforts] == [(8, 30), (3, 10)]
+        assert make_settings("both", "default", 10, False, processes=3).effort.rounds == 4
+
+    @pytest.mark.parametrize(
+        ("named", "error"),
+        [
+            ({"processes": 0}, ValueError),
+            ({"processes": "3"}, TypeError),
+            ({"patience": 0}, ValueError),
+            ({"patience": "long"}, TypeError),
+            ({"budget": -1}, ValueError),
+            ({"budget": math.nan}, ValueError),
+            ({"budget": True}, TypeError),
+            ({"isolate": 1}, TypeError),
+        ],
+    )
+    def test_bad_ones_are_named(self, named, error):
+        with pytest.raises(error, match=f"compare: {next(iter(named))} "):
+            gpukern.compare("add", [8], contenders=["numpy"], **named)
+
+
+def test_results_without_samples_can_still_be_read():
+    """As those that were written before there were any."""
+    old = replace(rows([finding("a", 1.0)])["a"], samples={})
+    stored = old.to_json()
+    del stored["samples"]
+    del stored["end_to_end"]["processes"]
+    assert Row.from_json(stored) == old

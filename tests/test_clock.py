@@ -1,0 +1,324 @@
+"""How times are taken, by a made-up clock: on the device, on the host, and by the machine's own."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from clocks import US, MadeUpClock, Player, timed
+from fakes import NEEDS_FAKE, answers
+from gpukern import _core
+from gpukern.bench.clock import ceilings, protocols, wall
+from gpukern.bench.clock.device import DeviceTimer
+from gpukern.bench.clock.machine import MachineClock
+from gpukern.bench.model.clock import Clock
+from gpukern.bench.model.contender import Work
+from gpukern.bench.model.settings import Effort
+
+
+def clocked(**known: object) -> tuple[MadeUpClock, DeviceTimer]:
+    clock = MadeUpClock(**known)
+    return clock, DeviceTimer(clock)
+
+
+class TestTheMachinesClock:
+    def test_it_is_a_clock(self):
+        clock: Clock = MachineClock()
+        assert clock.simulated is (_core.backend() == "sim")
+        before = clock.now()
+        first, second = clock.event(), clock.event()
+        first.record()
+        second.record()
+        second.synchronize()
+        clock.synchronize()
+        assert 0 <= second.seconds_since(first) < clock.now() - before + 1e-3
+
+    def test_nothing_else_is_asked_for_the_time(self):
+        """Made-up work takes hours in no time: whoever looked at a real clock would show it."""
+        clock = MadeUpClock()
+        player = Player(clock, "slow", host=(3600.0,), warm=7200.0, cold=7200.0, issue=1.0)
+        (row,) = timed(clock, player, effort=Effort(rounds=1))
+        assert row.end_to_end.value == pytest.approx(3600)
+        assert row.on_device.value == pytest.approx(7200)
+        assert row.first_call == pytest.approx(3600)
+
+    def test_the_bandwidth_of_a_copy_counts_what_is_read_and_what_is_written(self):
+        clock = MadeUpClock(gap=4 * US)
+        assert ceilings.copy_bandwidth(clock, 2**16) == pytest.approx(2 * 2**16 / US)
+
+
+ON_A_DRIVER = """
+import time
+from gpukern.bench.clock.ceilings import copy_bandwidth
+from gpukern.bench.clock.device import DeviceTimer
+from gpukern.bench.clock.machine import MachineClock
+from gpukern.bench.model.contender import Work
+
+class Mark:
+    def record(self):
+        _core.synchronize()
+        self.at = time.perf_counter()
+    def synchronize(self):
+        pass
+    def seconds_since(self, earlier):
+        return self.at - earlier.at
+
+class Clock(MachineClock):
+    def event(self):
+        return Mark()
+
+clock = Clock()
+timer = DeviceTimer(clock)
+x, out = gk.to_device(a), _core.empty(a.shape)
+work = Work(lambda: _core.add(x, x, out=out))
+sample = timer.sample(work, timer.pace(work))
+each, launched = clock._blocker._each, []
+clock._blocker._launch = lambda: launched.append(1)
+counts = []
+for seconds in (0.0, 2.5 * each, 399.5 * each):
+    launched.clear()
+    clock.occupy(seconds)
+    counts.append(len(launched))
+cache = dict(_core.devices()[0]["attributes"])["L2_CACHE_SIZE"]
+print(json.dumps({
+    "simulated": clock.simulated,
+    "sample": [sample.warm, sample.cold, sample.overhead],
+    "bandwidth": copy_bandwidth(clock, 2**20),
+    "counts": counts,
+    "emptied": clock._flusher._words.nbytes / cache,
+}))
+"""
+
+
+@NEEDS_FAKE
+def test_the_machines_clock_on_a_driver(on_fake):
+    """The fake driver's events tell no time: the host's is in their place."""
+    found = answers(on_fake(ON_A_DRIVER))
+    assert not found["simulated"]
+    assert min(found["sample"]) > 0
+    assert found["bandwidth"] > 0
+    assert found["counts"] == [1, 3, 400], "so many blockers as last at least so long"
+    assert found["emptied"] >= 3
+
+
+class TestOnTheDevice:
+    def work(self, clock: MadeUpClock, *times: float, issue: float = US) -> tuple[Work, list[int]]:
+        """Work that takes so long warm and cold, and a list with an element for each call."""
+        calls: list[int] = []
+
+        def start() -> None:
+            calls.append(1)
+            clock.launch(*times, issue=issue)
+
+        return Work(start), calls
+
+    @pytest.mark.parametrize("warm", [3 * US, 100 * US, 500 * US, 3e-3])
+    def test_the_gap_between_two_events_is_taken_off_once(self, warm):
+        for gap in (0.0, 2 * US, 9 * US):
+            clock, timer = clocked(gap=gap)
+            work, _ = self.work(clock, warm, 2 * warm)
+            sample = timer.sample(work, timer.pace(work))
+            assert sample.warm == pytest.approx(warm, rel=1e-6)
+            assert sample.cold == pytest.approx(2 * warm, rel=1e-6)
+
+    def test_a_gap_that_drifts_is_followed_and_one_that_sticks_out_is_not(self):
+        clock, timer = clocked(gap=2 * US)
+        work, _ = self.work(clock, 50 * US, 70 * US)
+        pace = timer.pace(work)
+        for _ in range(12):
+            clock.gap = 4 * US
+            sample = timer.sample(work, pace)
+        assert sample.cold == pytest.approx(70 * US)
+
+    @pytest.mark.parametrize(
+        ("warm", "calls", "colds"), [(5 * US, 64, 6), (90 * US, 4, 6), (900 * US, 1, 2)]
+    )
+    def test_so_many_calls_a_sample(self, warm, calls, colds):
+        clock, timer = clocked()
+        work, made = self.work(clock, warm)
+        pace = timer.pace(work)
+        assert (pace.calls, pace.colds) == (calls, colds)
+        made.clear()
+        flushes = clock.flushes
+        timer.sample(work, pace)
+        assert len(made) == 1 + calls + colds, "one to warm the cache"
+        assert clock.flushes - flushes == colds + 1
+
+    def test_a_cold_time_is_the_median_of_a_few(self):
+        clock, timer = clocked()
+        colds = itertools.cycle([60 * US, 70 * US, 80 * US, 90 * US, 100 * US, 900 * US])
+        work = Work(lambda: clock.launch(50 * US, next(colds) if clock.cold else None))
+        assert timer.sample(work, timer.pace(work)).cold == pytest.approx(85 * US)
+
+    def test_the_device_does_not_wait_for_the_host(self):
+        """Kernels shorter than their launch: the blocker hides it, and is long enough to."""
+        clock, timer = clocked()
+        work, _ = self.work(clock, 2 * US, 3 * US, issue=10 * US)
+        pace = timer.pace(work)
+        sample = timer.sample(work, pace)
+        assert sample.warm == pytest.approx(2 * US)
+        assert sample.overhead == pytest.approx(10 * US)
+        assert pace.note == ""
+
+    def test_a_host_that_is_late_adapts_until_it_is_not(self):
+        clock, timer = clocked()
+        slow = itertools.chain([1 * US] * 40)
+        work = Work(lambda: clock.launch(5 * US, 6 * US, next(slow, 30 * US)))
+        pace = timer.pace(work)
+        sample = timer.sample(work, pace)
+        assert sample.warm == pytest.approx(5 * US)
+        assert pace.blocked
+
+    def test_handing_over_the_blocker_counts_too(self):
+        """It runs from its first launch on, so that it may end that much sooner."""
+        clock, timer = clocked()
+        work, _ = self.work(clock, 5 * US, 6 * US)
+        pace = timer.pace(work)
+        clock.occupying = timer._blocking(pace, pace.colds + 2)
+        seen = len(clock.occupied)
+        assert timer.sample(work, pace).warm == pytest.approx(5 * US)
+        assert len(clock.occupied) - seen > 1, "the first is taken again"
+
+    def test_one_that_waits_in_its_call_is_noted_and_timed(self):
+        clock, timer = clocked()
+
+        def start() -> None:
+            clock.launch(50 * US)
+            clock.synchronize()
+
+        pace = timer.pace(Work(start))
+        sample = timer.sample(Work(start), pace)
+        assert not pace.blocked
+        assert "waits for the device" in pace.note
+        assert sample.warm == pytest.approx(51 * US, rel=0.1)
+
+    @pytest.mark.parametrize("seconds", [40 * US, 3e-3])
+    def test_a_stream_of_its_own_is_noticed_and_timed_by_the_wall_clock(self, seconds):
+        clock, timer = clocked()
+        work = Work(lambda: clock.launch_aside(seconds))
+        pace = timer.pace(work)
+        assert "stream of its own" in pace.note
+        sample = timer.sample(work, pace)
+        assert sample.warm == pytest.approx(seconds, rel=0.05)
+        assert sample.cold == pytest.approx(seconds, rel=0.05)
+
+    def test_a_stream_of_its_own_is_noticed_beside_work_on_the_default_one(self):
+        clock, timer = clocked()
+
+        def start() -> None:
+            clock.launch(20 * US)
+            clock.launch_aside(1e-3)
+
+        work = Work(start)
+        pace = timer.pace(work)
+        assert "stream of its own" in pace.note
+        assert timer.sample(work, pace).cold == pytest.approx(1e-3, rel=0.05)
+
+    def test_what_is_waited_for_by_a_library_of_its_own_is_in_the_time(self):
+        clock, timer = clocked()
+        threads: list[float] = []
+
+        def start() -> None:
+            threads.append(clock.host + 1e-3)
+
+        def wait(result: object) -> None:
+            clock.host = max(clock.host, threads[-1])
+
+        work = Work(start, wait)
+        sample = timer.sample(work, timer.pace(work))
+        assert sample.cold == pytest.approx(1e-3)
+
+    def test_a_contender_that_begins_to_wait_loses_the_device_times_before_and_no_others(self):
+        clock = MadeUpClock()
+        waits = itertools.count()
+
+        @dataclass
+        class Changed(Player):
+            def run(self, inputs: object, out: object) -> None:
+                super().run(inputs, out)
+                if next(waits) > 150:
+                    self.clock.synchronize()
+
+        player = Changed(clock, "one", host=(0.002,), warm=50 * US, cold=60 * US)
+        (row,) = timed(clock, player, effort=Effort(rounds=30))
+        assert row.end_to_end.rounds == 30
+        assert 1 <= row.on_device.rounds < 30
+        assert any("waits for the device" in flag for flag in row.flags)
+
+    def test_the_simulator_has_warm_times_alone(self):
+        clock, timer = clocked(simulated=True, gap=0.0)
+        work, made = self.work(clock, 100 * US)
+        pace = timer.pace(work, rounds=3)
+        assert (pace.calls, pace.colds, clock.flushes, clock.occupied) == (1, 0, 0, [])
+        made.clear()
+        sample = timer.sample(work, timer.pace(work))
+        assert sample.cold is None and sample.overhead is None
+        assert sample.warm == pytest.approx(100 * US, rel=0.02)
+
+
+class TestByTheWallClock:
+    def test_a_call_is_made_real_in_its_time_and_freed_after_it(self):
+        clock, freed = MadeUpClock(), []
+
+        class Lazy:
+            def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+                clock.spend(3.0)
+                return np.zeros(1)
+
+            def __del__(self) -> None:
+                freed.append(clock.host)
+                clock.spend(10.0)
+
+        assert wall.wall(clock, Lazy) == 3.0
+        assert freed
+
+    def test_each_of_five_short_calls_has_inputs_of_its_own(self):
+        clock, inputs, seen = MadeUpClock(), itertools.count(), []
+
+        def call() -> None:
+            seen.append(fresh[-1])
+            clock.spend(100 * US)
+
+        fresh: list[int] = []
+
+        def freshen() -> None:
+            fresh.append(next(inputs))
+            clock.spend(1.0)
+
+        assert wall.end_to_end(clock, call, freshen) == pytest.approx(100 * US)
+        assert seen == [0, 1, 2, 3, 4]
+
+    def test_a_result_kept_by_the_first_element_of_its_inputs_saves_nothing(self):
+        clock, kept = MadeUpClock(), {}
+
+        @dataclass
+        class Keeping(Player):
+            def end_to_end(self, *arrays: np.ndarray) -> np.ndarray:
+                key = arrays[0].ctypes.data, float(arrays[0].flat[0])
+                if key not in kept:
+                    kept[key] = super().end_to_end(*arrays)
+                return kept[key]
+
+        (row,) = timed(clock, Keeping(clock, "keeps", host=(300 * US,)))
+        assert row.end_to_end.value == pytest.approx(300 * US)
+
+    def test_the_device_is_waited_for_before_and_after(self):
+        clock = MadeUpClock()
+        clock.launch(5.0)
+        assert wall.wall_synchronized(clock, lambda: clock.launch(2.0)) == pytest.approx(2.0)
+
+    def test_the_protocols_of_others(self):
+        clock, calls = MadeUpClock(), []
+
+        def start() -> None:
+            calls.append(1)
+            clock.launch(9.0 if len(calls) <= 10 else 10 * US, issue=0.0)
+
+        assert protocols.leetcuda(clock, Work(start)) == pytest.approx(10 * US)
+        assert len(calls) == 1010
+        times = iter([11.0] + [1.0] * 9)
+        mean = protocols.notes(clock, lambda: clock.spend(next(times)))
+        assert mean == pytest.approx(2.0), "the first is in it"

@@ -1,0 +1,181 @@
+"""Contenders in processes of their own: what they do to their process costs their own row alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+import gpukern
+from gpukern.bench.processes import team
+from gpukern.bench.processes.member import LostError, Member
+
+pytest.importorskip("cloudpickle", reason="functions go to other processes by cloudpickle")
+
+
+def honest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a + b
+
+
+def compared(*contenders: object, **named: object) -> dict[str, gpukern.bench.model.row.Row]:
+    given = {"mode": "end-to-end", "rounds": 2, "isolate": True, **named}
+    found = gpukern.compare("add", [300], contenders=["numpy", *contenders, honest], **given)
+    rows = {row.contender: row for row in found.rows}
+    for name in ("NumPy", "honest"):
+        assert rows[name].status == "right", rows[name].detail
+        assert rows[name].end_to_end.rounds == 2
+    return rows
+
+
+def children() -> list[psutil.Process]:
+    return [one for one in psutil.Process().children(recursive=True) if one.is_running()]
+
+
+def test_who_ends_the_process_is_broken_and_nobody_else():
+    def exits(a, b):
+        os._exit(3)
+
+    def crashes(a, b):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    def leaves(a, b):
+        raise SystemExit(4)
+
+    before = len(children())
+    rows = compared(exits, crashes, leaves)
+    assert {rows[name].status for name in ("exits", "crashes", "leaves")} == {"broken"}
+    assert rows["exits"].detail == "its process ended with exit status 3"
+    assert rows["crashes"].detail == "its process ended by SIGSEGV"
+    assert len(children()) == before
+
+
+def test_who_hangs_is_broken_in_time():
+    def hangs(a, b):
+        time.sleep(600)
+
+    begin = time.monotonic()
+    rows = compared(hangs, patience=6)
+    assert rows["hangs"].status == "broken"
+    assert rows["hangs"].detail == "nothing was heard of it for 6 s"
+    assert time.monotonic() - begin < 60
+
+
+def test_who_patches_the_check_is_wrong():
+    def patches(a, b):
+        from gpukern.bench.checking import verdict
+
+        verdict._equal = lambda *arrays: True
+        return a + b + 1
+
+    rows = compared(patches)
+    assert rows["patches"].status == "WRONG"
+    assert "seen from outside its process" in rows["patches"].detail
+    assert "in place of" in rows["patches"].detail
+
+
+def test_who_patches_the_clock_is_wrong():
+    def patches(a, b):
+        from gpukern.bench.clock.machine import MachineClock
+
+        if not hasattr(MachineClock, "honest_now"):
+            MachineClock.honest_now = MachineClock.now
+            MachineClock.now = lambda self: self.honest_now() / 1e4
+        time.sleep(0.02)
+        return a + b
+
+    rows = compared(patches)
+    assert rows["patches"].status == "WRONG"
+    assert "seen from outside the shortest of 20 takes" in rows["patches"].detail
+
+
+def test_what_a_contender_prints_is_not_in_the_output(capfd):
+    def prints(a, b):
+        print("chatter")
+        return a + b
+
+    assert compared(prints)["prints"].status == "right"
+    assert "chatter" not in capfd.readouterr().out
+
+
+def test_several_processes_measure_each_case():
+    found = gpukern.compare(
+        "add", [30], contenders=["numpy", "gpukern:f32"], rounds=6, processes=2, simulated=True
+    )
+    for row in found.rows:
+        for name, blocks in row.samples.items():
+            assert [len(block) for block in blocks] == [3, 3], name
+        assert row.end_to_end.processes == 2
+        assert row.end_to_end.rounds == 6
+
+
+def test_what_cannot_be_sent_is_said_before_anything_is_measured():
+    lock = __import__("threading").Lock()
+
+    def holds(a, b):
+        with lock:
+            return a + b
+
+    with pytest.raises(ValueError, match=r"cannot be sent to a process of its own: holds"):
+        gpukern.compare("add", [8], contenders=[holds], isolate=True)
+    assert not children()
+
+
+def test_without_cloudpickle_the_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(ValueError, match="pip install cloudpickle"):
+        gpukern.compare("add", [8], contenders=[honest], isolate=True)
+    result = gpukern.compare("add", [8], contenders=["numpy"], rounds=2, processes=2)
+    assert result.rows[0].end_to_end.processes == 2
+
+
+def test_an_error_of_the_harness_is_raised_here():
+    member = Member(30)
+    try:
+        member.ask("begin", b"no pickle", 1)
+        with pytest.raises(RuntimeError, match="Unpickling"):
+            member.answer(lambda doing: None)
+        member.ask("nothing")
+        with pytest.raises(RuntimeError, match="nothing"):
+            member.answer(lambda doing: None)
+    finally:
+        member.end()
+
+
+def test_a_process_that_is_gone_says_how():
+    member = Member(30)
+    os.kill(member._process.pid, signal.SIGKILL)
+    with pytest.raises(LostError, match="ended by SIGKILL"):
+        member.ask("begin", team.pickled([]), 1)
+        member.answer(lambda doing: None)
+
+
+def test_ctrl_c_returns_what_is_done_and_leaves_no_process():
+    """As in a notebook: the comparison is returned, and says that it was interrupted."""
+    code = """
+import os, signal, sys, threading, time
+import gpukern
+signal.signal(signal.SIGINT, signal.default_int_handler)
+seen = []
+def slow(a, b):
+    time.sleep(0.05)
+    return a + b
+def interrupt():
+    time.sleep(float(sys.argv[1]))
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+found = gpukern.compare("add", [8, 9, 10], contenders=["numpy", slow], mode="end-to-end",
+                        rounds=60, isolate=True)
+import psutil
+print(found.interrupted, len(psutil.Process().children()), file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, "6"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "True 0"

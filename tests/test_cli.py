@@ -18,7 +18,7 @@ from gpukern.bench.cases import lists
 from gpukern.bench.contenders.registry import PEERS, REGISTERED, Peer
 from gpukern.bench.model.case import OPERATIONS
 from gpukern.bench.model.contender import Contender
-from gpukern.cli import main
+from gpukern.cli.commands import main
 from gpukern.machine import inventory, libraries
 from gpukern.machine.inventory import installed
 from gpukern.text import units
@@ -244,6 +244,18 @@ def test_the_margin(tmp_path):
     done = run("compare", *FEW, "--margin", "2.5", "--save", str(path))
     assert "same: within 2.5 %" in " ".join(done.stdout.split())
     assert gpukern.Comparison.from_json(path).margin == 0.025
+
+
+def test_what_was_spent_of_the_budget_is_said():
+    lines = run("compare", *FEW, "--budget", "7.5").stderr.splitlines()
+    assert len(lines) == 1 and lines[0].endswith("s of a budget of 7.5 s")
+
+
+def test_contenders_that_cannot_be_sent_to_a_process_of_their_own(mine, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    arguments = ("compare", *FEW[:-1], "mine", "--load", str(mine))
+    assert "pip install cloudpickle" in refused(*arguments)
+    assert run(*arguments, "--no-isolate").exit_code == 0
 
 
 # ---- contenders of a file ------------------------------------------------------------------------

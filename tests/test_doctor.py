@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpukern import _core
-from gpukern.cli import main
+from gpukern.cli.commands import main
 from gpukern.machine import doctor, evidence
 from gpukern.machine.checks import driver as driver_checks
 from gpukern.machine.checks.finding import Finding

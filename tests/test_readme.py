@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import gpukern
-from gpukern.cli import main
+from gpukern.cli.commands import main
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

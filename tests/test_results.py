@@ -25,7 +25,7 @@ from gpukern.bench.model.limits import NONE, Limits
 from gpukern.bench.model.row import FIGURES, RIGHT, Row
 from gpukern.bench.showing import changes as reports
 from gpukern.bench.showing import sheets
-from gpukern.cli import main
+from gpukern.cli.commands import main
 from gpukern.machine import conditions, host
 from gpukern.machine.devices import Device
 from gpukern.text.units import seconds

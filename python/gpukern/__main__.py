@@ -8,7 +8,7 @@ from gpukern.machine.install import AGAIN
 def main() -> None:
     """Run the command; one sentence where a library that it needs is not here."""
     try:
-        from gpukern.cli import main as command
+        from gpukern.cli.commands import main as command
 
         command(prog_name="gpukern")
     except ModuleNotFoundError as error:

@@ -49,7 +49,7 @@ class Things:
         self.dtype = np.dtype("float32")
         self.axes = (0, 1)
         self.large = 1 << 40  # no small integer, of which there is one for all
-        self.whole = np.arange(64, dtype=np.int64)
+        self.whole = np.arange(1000, dtype=np.int64)
         self.whole_device = gk.to_device(self.whole)
         self.stream = gk.Stream()
         self.number = self.stream.__cuda_stream__()[1]
@@ -133,6 +133,10 @@ GOOD = {
         gk.add(x.device, x.b, stream=x.number),
         x.event.record(x.number),
     ),
+    "on streams of other libraries": lambda x: (
+        gk.add(x.device, x.b, stream=TheirStream(x.number)),
+        gk.add(x.device, x.b, stream=TheirHandle(x.number)),
+    ),
     "a graph": lambda x: (captured(x).launch(), x.graph.launch(x.stream)),
     "large integers": lambda x: (
         gk.clip(x.whole, -x.large, x.large),
@@ -144,8 +148,13 @@ GOOD = {
         x.whole_device == x.large,
         x.large in x.whole_device,
     ),
-    "indices that are no int": lambda x: (x.device[np.int64(1)], x.device[np.uint8(1), None]),
+    "indices": lambda x: (x.whole_device[np.int64(900)], x.whole_device[np.uint16(900), None]),
     "DLPack": lambda x: gk.from_dlpack(x.device),
+    "DLPack of others": lambda x: (
+        gk.from_dlpack(Lender(x.device)),
+        gk.add(Lender(x.device), x.b),
+        gk.from_dlpack(Lender(x.device, max_version=(1, 0))),
+    ),
     "a capsule that nobody takes": lambda x: (x.device.__dlpack__(), x.device.__dlpack_device__()),
     "NumPy by DLPack": lambda x: np.from_dlpack(ToTheHost(x.device)),
     "settings": lambda x: (gk.limits(), _core.devices(), _core.rows(), _core.backend()),
@@ -224,6 +233,36 @@ def captured(x):
     x.stream.begin_capture()
     gk.add(x.device, x.device, out=x.device_out, stream=x.stream)
     return x.stream.end_capture()
+
+
+class TheirStream:
+    """A stream by the protocol."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __cuda_stream__(self):
+        return (0, self.number)
+
+
+class TheirHandle:
+    """A stream as PyTorch has it."""
+
+    def __init__(self, number):
+        self.cuda_stream = number
+
+
+class Lender:
+    """Another library's array, by DLPack alone."""
+
+    def __init__(self, array, **options):
+        self.array, self.options = array, options
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**self.options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
 
 
 class ToTheHost:

@@ -60,7 +60,7 @@ def test_threads_do_not_race(threads, use, lazy):
         env={**os.environ, **changes},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=60,
         check=False,
     )
     assert (run.returncode, run.stdout) == (0, "right\n"), run.stderr[:4000]

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/workers.h"
 #include "device/registry.h"
@@ -39,6 +40,11 @@ static void need(bool condition, const char *what) {
     if (condition || atomic_exchange(&wrong, true))
         return;
     printf("not so: %s\n", what);
+}
+
+/* Time for others to come in between, where nothing keeps them out. */
+static void wait_a_little(int number) {
+    usleep((useconds_t)(1 + number * 7));
 }
 
 /* the kernel ----------------------------------------------------------------------------------- */
@@ -87,11 +93,13 @@ static bool is_marked(const char *memory, size_t bytes, int number) {
 static void use_pool(int number) {
     for (int i = 0; i < 60; i++) {
         size_t bytes = (size_t)(1 + (i + number) % 3) * 2 * MIB;
+        wait_a_little(number);
         char *memory = gk_pool_take(pool, bytes);
         need(memory != NULL, "the pool has memory");
         if (!memory)
             return;
         mark(memory, bytes, number);
+        wait_a_little(number);
         need(gk_pool_holds(pool, memory, bytes), "the pool knows what it gave");
         if (i % 16 == 0)
             gk_pool_trim(pool);
@@ -103,7 +111,8 @@ static void use_pool(int number) {
 }
 
 static void use_mailboxes(int number) {
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 1000; i++) {
+        wait_a_little(number);
         gk_mailbox *box = gk_mailbox_take(mailboxes, device);
         need(box != NULL, "there is a mailbox");
         if (!box)
@@ -118,7 +127,10 @@ static void use_mailboxes(int number) {
 
 static gk_status copy_chunk(void *context, gk_stream stream, const gk_array *operands,
                             gk_array *result, size_t first, gk_error *error) {
-    (void)context, (void)first;
+    const bool *fails = context;
+    (void)first;
+    if (*fails)
+        return gk_fail(error, GK_VALUE_ERROR, "as was asked for");
     return device->copy_within(device, result->data, operands[0].data, gk_bytes(result), stream,
                                error);
 }
@@ -132,15 +144,20 @@ static gk_array floats(float *data) {
 
 static void use_pipeline(int number) {
     float *from = malloc(ELEMENTS * sizeof *from), *to = calloc(ELEMENTS, sizeof *to);
+    bool fails = false;
     gk_flow flow = {.count = ELEMENTS,
                     .chunk = 1 << 17,
                     .operand_count = 1,
                     .operands = {floats(from)},
                     .work = copy_chunk,
+                    .context = &fails,
                     .has_result = true,
                     .result = floats(to)};
     for (int i = 0; i < 4; i++) {
         gk_error error = {0};
+        fails = true;
+        need(gk_pipeline_run(pipeline, device, &flow, &error) == GK_VALUE_ERROR, error.text);
+        fails = false;
         for (int j = 0; j < ELEMENTS; j++)
             from[j] = (float)(number * 16 + i);
         need(gk_pipeline_run(pipeline, device, &flow, &error) == GK_OK, error.text);
@@ -156,7 +173,8 @@ static void use_pipeline(int number) {
 static void use_events(int number) {
     gk_error error = {0};
     double seconds;
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 300; i++) {
+        wait_a_little(number);
         if (number % 2) {
             need(device->record(device, shared_event, 0, &error) == GK_OK, error.text);
             need(device->wait_event(device, 0, shared_event, &error) == GK_OK, error.text);
@@ -165,6 +183,7 @@ static void use_events(int number) {
                  error.text);
             need(device->reach(device, shared_event, &error) == GK_OK, error.text);
         }
+    }
 }
 
 static void use_launches(int number) {
@@ -172,7 +191,7 @@ static void use_launches(int number) {
     gk_error error = {0};
     void *cell;
     gk_stream stream;
-    (void)number;
+    wait_a_little(number);
     need(device->stream_new(device, &stream, &error) == GK_OK, error.text);
     need(device->allocate(device, sizeof(unsigned), stream, &cell, &error) == GK_OK, error.text);
     need(device->zero(device, cell, sizeof(unsigned), stream, &error) == GK_OK, error.text);
@@ -197,6 +216,7 @@ static void use_allocations(int number) {
     gk_error error = {0};
     for (int i = 0; i < 300; i++) {
         void *made;
+        wait_a_little(number);
         need(device->allocate(device, 1000, 0, &made, &error) == GK_OK, error.text);
         need(device->place(device, made) == 0, "it is memory of the device");
         device->release(device, atomic_exchange(&shelf[(number + i) % THREADS], made), 0);

@@ -202,8 +202,13 @@ static void use_launches(int number) {
                         .arguments = arguments,
                         .stream = stream};
     unsigned sum = 0;
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 12; i++) {
+        gk_stream other;
+        wait_a_little(number);
         need(device->launch(device, &launch, &error) == GK_OK, error.text);
+        need(device->stream_new(device, &other, &error) == GK_OK, error.text);
+        device->stream_free(device, other);
+    }
     need(device->copy_out(device, &sum, cell, sizeof sum, stream, &error) == GK_OK, error.text);
     need(sum == 12 * BLOCKS * BLOCK, "every thread of every block has run");
     device->release(device, cell, stream);

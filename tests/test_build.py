@@ -493,3 +493,22 @@ def test_without_a_terminal_there_is_no_progress(term):
         timeout=600,
     )
     assert (done.stdout, done.stderr) == ("", "hidden\n")
+
+
+def test_each_sanitizer_has_objects_of_its_own(project):
+    project(GPUKERN_ARCHS="80")
+    done, log = project(GPUKERN_ARCHS="80", GPUKERN_SANITIZE="thread")
+    assert done.returncode == 0
+    assert not any("bodies.cpp" in line for line in log), "the kernels are those of the plain build"
+    assert all(
+        "-fsanitize=thread" in line for line in log if "module.c" in line or "-shared" in line
+    )
+    done, log = project(GPUKERN_ARCHS="80", GPUKERN_SANITIZE="address")
+    assert all("-fsanitize=address,undefined" in line for line in log if "module.c" in line)
+
+
+def test_a_sanitizer_that_there_is_none_of_is_named(project):
+    done, log = project(GPUKERN_ARCHS="80", GPUKERN_SANITIZE="memory")
+    assert done.returncode != 0 and log == []
+    last = done.stderr.splitlines()[-1]
+    assert last == "gpukern: GPUKERN_SANITIZE is 'memory', not one of 0, 1, address, thread"

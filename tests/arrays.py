@@ -322,6 +322,11 @@ def places(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[tuple[str, 
     if not shape:
         return
     yield "rows apart", _spread(shape, dtype, 64, (*shape[:-1], shape[-1] + 3))
+    # Only the length of a row says that it is not made of whole vectors.
+    whole = (*shape[:-1], shape[-1] // 16 * 16 + 16)
+    yield "rows at multiples of 16", _spread(shape, dtype, 64, whole)
+    if size > 1:
+        yield "rows apart, one byte off", _spread(shape, dtype, 65, (*shape[:-1], shape[-1] + 3))
     apart = _spread((*shape, 1), dtype, 64, (*shape, 2))
     yield "elements apart", Place(shape, dtype, 64, apart.strides[:-1], apart.total)
     yield "backwards", _backwards(_spread(shape, dtype, 64, shape))

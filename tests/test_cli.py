@@ -40,6 +40,14 @@ def test_info_names_devices_libraries_and_versions():
         assert text in done.output
 
 
+def test_architectures_are_shown_with_their_dot(monkeypatch):
+    report = {**_core.build_report(), "machine_code": ["75", "90a", "120f"], "ptx": ["100"]}
+    monkeypatch.setattr(_core, "build_report", lambda: report)
+    said = run("info").output
+    assert "compute capability 7.5, 9.0a, 12.0f" in said
+    assert "compute capability 10.0" in said
+
+
 def test_version():
     assert run("--version").output.strip() == f"gpukern, version {version('gpukern')}"
     assert gpukern.__version__ == version("gpukern")

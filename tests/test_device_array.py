@@ -177,6 +177,7 @@ KEYS = [
     *((slice(None), 1), (Ellipsis, 3), (Ellipsis, None, slice(0, 4, 2)), (None, 1, Ellipsis, -2)),
     *((1, 2, 3, 4), (slice(3, 0, -2), Ellipsis, slice(4, None, -3)), Ellipsis, (), None),
     *((1, slice(1, 5), slice(None, None, 2)), (slice(None, None, 10**18), Ellipsis)),
+    *((Ellipsis, slice(3, 0, -2)), (Ellipsis, slice(-2, None, -1))),
 ]
 
 

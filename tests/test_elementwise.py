@@ -330,6 +330,17 @@ def test_out_is_the_input_backwards_or_transposed(dtype):
         oracle.assert_same(device.to_host(), want, f"device {case}")
 
 
+def test_out_reaches_backwards_into_the_input():
+    """Its first element lies outside of what is read, and the others do not."""
+    want = random(3000, DTYPES["float32"], 7)
+    host, device = want.copy(), gk.to_device(want)
+    want[2999:999:-1] = oracle.add(want[:2000], want[:2000])
+    gk.add(host[:2000], host[:2000], out=host[2999:999:-1])
+    oracle.assert_same(host, want, "host")
+    gk.add(device[:2000], device[:2000], out=device[2999:999:-1])
+    oracle.assert_same(device.to_host(), want, "device")
+
+
 def ran(call):
     """The variant that `call` ran."""
     _core.profile_start()

@@ -142,6 +142,7 @@ CLEAN = [
     ("atomics",),
     ("narrow_types",),
     ("spin",),
+    ("last_block",),
 ]
 
 

@@ -120,10 +120,10 @@ def test_layouts_are_packed_on_the_way(chunked, layout, dtype):
 
 
 @pytest.mark.parametrize("offset", [0, 1, 15, 16])
-@pytest.mark.parametrize("length", [(256 << 10) + 1, (256 << 10) + 127, 384 << 10])
+@pytest.mark.parametrize("length", [(512 << 10) + 1, (512 << 10) + 127, 513 << 10])
 def test_long_rows_are_packed_whole(length, offset):
     """Rows longer than 256 KiB, which go past the caches: at any address, to their last byte."""
-    a = random((3, length + 40), DTYPES["uint8"], length)
+    a = random((12, length + 40), DTYPES["uint8"], length)
     rows = a[:, offset : offset + length]
     oracle.assert_same(gk.to_device(rows).to_host(), rows, "to_device")
     target = a.copy()

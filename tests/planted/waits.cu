@@ -7,6 +7,7 @@ GK_ROW(planted, intrinsics, float32, intrinsics, 1, 64, 4, 75, "clean: every int
 GK_ROW(planted, atomics, float32, atomics, 1, 64, 4, 75, "clean: every atomic")
 GK_ROW(planted, narrow_types, float32, narrow_types, 1, 64, 4, 75, "clean: half and bfloat16 through shuffles and atomics")
 GK_ROW(planted, spin, float32, spin, 1, 64, 4, 75, "clean: a thread spins until another one has stored")
+GK_ROW(planted, last_block, float32, last_block, 1, 64, 4, 75, "clean: the last block to arrive finds the counter as it was before")
 GK_ROW(planted, divergent, float32, divergent, 1, 64, 4, 75, "a barrier that half of the block skips")
 GK_ROW(planted, returned, float32, returned, 1, 64, 4, 75, "a thread has returned before the barrier")
 GK_ROW(planted, two_barriers, float32, two_barriers, 1, 64, 4, 75, "odd and even threads at different barriers")
@@ -39,6 +40,13 @@ KERNEL(reverse_warps) {
     cell[warp][lane] = __shfl_xor_sync(GK_ALL_LANES, in[gk_thread()], GK_WARP - 1);
     __syncthreads();
     out[gk_thread()] = cell[THREADS / GK_WARP - 1 - warp][lane];
+}
+
+__device__ static unsigned arrivals;
+KERNEL(last_block) {
+    reverse_block(out, in[gk_thread()]);
+    if (gk_is_last(&arrivals, gridDim.x) && arrivals != 0)
+        out[gk_thread()] = -1.0f;
 }
 
 // What the lanes outside hold of the shuffle before is what is wanted, and nobody's to take.
@@ -103,7 +111,7 @@ KERNEL(atomics) {
     __shared__ unsigned turn, bits, down;
     int t = (int)threadIdx.x;
     if (t == 0) {
-        down = 20; // beyond the limit: the first one takes it there
+        down = 25; // beyond the limit: the first one takes it there
         whole[0] = whole[1] = whole[2] = whole[3] = 0;
         whole[4] = -1;
         wide[0] = wide[1] = wide[2] = 0;

@@ -296,7 +296,14 @@ def test_every_public_name_is_there():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (1.5, "1.50 s"), (0.0309, "30.9 ms"), (1e-6, "1.00 us"), (2.5e-9, "2.50 ns")],
+    [
+        (0.9996e-3, "1.00 ms"),
+        (0, "0"),
+        (1.5, "1.50 s"),
+        (0.0309, "30.9 ms"),
+        (1e-6, "1.00 us"),
+        (2.5e-9, "2.50 ns"),
+    ],
 )
 def test_times_for_a_reader(value, text):
     assert units.seconds(value) == text

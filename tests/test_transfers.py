@@ -256,6 +256,14 @@ def test_back_without_pinned_memory_for_the_result(chunked, dtype):
             oracle.assert_same(device.to_host(), a, dtype)
 
 
+def test_a_result_in_the_other_byte_order_is_an_input():
+    """Results of this size are pinned, and are copied without staging but for their order."""
+    a = random(300_007, DTYPES["float32"])
+    other = gk.add(a, np.float32(0)).byteswap(inplace=True)
+    other = other.view(other.dtype.newbyteorder())
+    oracle.assert_same(gk.to_device(other).to_host(), a, "to_device")
+
+
 def test_results_are_inputs_without_staging():
     """Arrays in pinned memory give the same bits, whole, sliced and strided."""
     plain = random((900, 700), DTYPES["float32"], 6)

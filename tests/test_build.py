@@ -132,6 +132,14 @@ def test_a_failing_compilation_shows_all_and_leaves_nothing(bench, tmp_path, cap
     assert bench() == 3
 
 
+def test_an_output_that_a_failure_cuts_short_goes(bench, tmp_path):
+    half = 'for word; do :; done; echo half > "$word"; exit 1'
+    tool = write_script(tmp_path / "half", f"#!/bin/sh\n{half}\n")
+    with pytest.raises(SystemExit):
+        bench(tool=[str(tool)])
+    assert list((tmp_path / "made").iterdir()) == []
+
+
 def test_a_first_failure_ends_the_build(bench, tmp_path):
     edit(tmp_path / "one.c", "#error\n")
     tool = [str(tmp_path / "cc")]

@@ -5,7 +5,8 @@ build_tools. Environment variables:
 
 GPUKERN_ARCHS      architectures to compile for, as "90a" or "80,90a", or "all", as wheels are
                    (default: those of the GPUs in this machine; where there is none, PTX of 7.5)
-GPUKERN_SANITIZE   1: with AddressSanitizer and UndefinedBehaviorSanitizer, for the tests
+GPUKERN_SANITIZE   for the tests: 1 or address, with AddressSanitizer and
+                   UndefinedBehaviorSanitizer; thread, with ThreadSanitizer
 CUDA_HOME          the CUDA toolkit (13.0 or newer); else nvcc on PATH; else the wheels of it
 CC, CXX, CFLAGS, CXXFLAGS, LDFLAGS    as for any C extension
 
@@ -33,6 +34,7 @@ from build_tools.kernels import (
     simulator_defines,
 )
 from build_tools.progress import Progress
+from build_tools.sanitizers import PLAIN, Sanitizer, chosen_sanitizer
 from build_tools.steps import ROOT, Step, perform_all, run, stop
 from build_tools.targets import chosen_targets, installed_gpus, supported_architectures
 from build_tools.toolkit import compiler, compiler_version, find_toolkit, header_folders
@@ -47,17 +49,6 @@ C_FLAGS = ["-std=c17", "-D_GNU_SOURCE=", *WARNINGS, *COMMON_FLAGS]
 BODY_FLAGS = ["-std=c++17", "-DGK_SIM", "-fno-exceptions", "-fno-rtti", "-Wno-unknown-pragmas"]
 # What a kernel writes as two roundings is two roundings, also where the CPU has a fused one.
 BODY_FLAGS += ["-ffp-contract=off"]
-# What a GPU would fault on; cuda/sim/checks.c turns each into an error that names the line.
-BODY_CHECKS = ["-fsanitize=alignment,bounds,null,integer-divide-by-zero"]
-# Half of what -O2 takes to compile, and half of its size.
-BODY_OPTIMIZATION = ["-Os", "-fno-asynchronous-unwind-tables"]
-SANITIZERS = [
-    "-fsanitize=address,undefined",
-    "-fno-sanitize-recover=all",
-    "-fno-omit-frame-pointer",
-    "-g",
-    "-O1",
-]
 
 
 # It alone depends on the architectures.
@@ -76,13 +67,19 @@ class Plan:
     headers: list[str]
     version: str
     work: Path
-    sanitize: bool
+    sanitizer: Sanitizer
     jobs: int
 
     @property
     def objects(self) -> Path:
         """Where object files go."""
-        return self.work / ("objects-sanitize" if self.sanitize else "objects")
+        return self.work / f"objects{self.sanitizer.suffix}"
+
+    @property
+    def bodies(self) -> Path:
+        """Where the simulator's bodies go: those of builds that compile them alike are the same."""
+        is_plain = self.sanitizer.bodies == PLAIN.bodies
+        return self.work / "objects" if is_plain else self.objects
 
     @property
     def images(self) -> Path:
@@ -95,9 +92,9 @@ class Plan:
         folders = [*self.headers, self.kernels.toolkit.include]
         return [word for folder in folders for word in ("-isystem", folder)]
 
-    def object(self, source: Path, name: str = "") -> Path:
-        """Where the object of a source file goes; `name` tells apart two of the same source."""
-        return self.objects / f"{'-'.join(source.with_suffix('').parts)}{name}.o"
+    def object(self, source: Path) -> Path:
+        """Where the object of a source file goes."""
+        return self.objects / f"{'-'.join(source.with_suffix('').parts)}.o"
 
 
 def header_versions() -> str:
@@ -112,7 +109,7 @@ def object_step(plan: Plan, source: Path, flags: Sequence[str], output: Path) ->
     is_c = source.suffix == ".c"
     tool = plan.cc if is_c else plan.cxx
     extra = shlex.split(os.environ.get("CFLAGS" if is_c else "CXXFLAGS", ""))
-    own = ["-Icsrc", "-Icuda", f"-I{plan.objects}"]
+    own = ["-Icsrc", "-Icuda"]
     return Step(
         output=output,
         tool=[*tool, "-c"],
@@ -134,7 +131,7 @@ def engine_steps(plan: Plan) -> Iterator[Step]:
         f'-DGK_VERSION="{plan.version}"',
         f'-DGK_NVCC_VERSION="{plan.kernels.toolkit.version}"',
     ]
-    flags = [*C_FLAGS, *(SANITIZERS if plan.sanitize else ["-O2"]), *defines]
+    flags = [*C_FLAGS, *plan.sanitizer.c, *defines, f"-I{plan.objects}"]
     for source in files("csrc", "**/*.c"):
         if source == IMAGES:
             about = [*plan.kernels.images_defines(), f"-I{plan.images}"]
@@ -146,17 +143,16 @@ def engine_steps(plan: Plan) -> Iterator[Step]:
 def simulator_steps(plan: Plan) -> Iterator[Step]:
     """The simulator."""
     for source in files("cuda/sim", "*.c"):
-        flags = [*C_FLAGS, *(SANITIZERS if plan.sanitize else ["-O2"])]
+        flags = [*C_FLAGS, *plan.sanitizer.flags(source)]
         yield object_step(plan, source, flags, plan.object(source))
 
 
 def body_steps(plan: Plan) -> Iterator[Step]:
     """The kernels once more as the simulator's bodies: an object a file."""
     source = Path("cuda/sim/bodies.cpp")
-    how = SANITIZERS if plan.sanitize else [*BODY_CHECKS, *BODY_OPTIMIZATION]
     for file in kernel_files():
-        flags = [*BODY_FLAGS, *COMMON_FLAGS, *how, *simulator_defines(file)]
-        output = plan.object(source, f"-{file.identifier}")
+        flags = [*BODY_FLAGS, *COMMON_FLAGS, *plan.sanitizer.bodies, *simulator_defines(file)]
+        output = plan.bodies / f"bodies-{file.identifier}.o"
         yield replace(
             object_step(plan, source, flags, output), title=f"{file.path} for the simulator"
         )
@@ -239,7 +235,7 @@ class BuildCore(build_ext):
             headers=headers,
             version=self.distribution.get_version(),
             work=work,
-            sanitize=os.environ.get("GPUKERN_SANITIZE", "0") not in ("", "0"),
+            sanitizer=chosen_sanitizer(os.environ.get("GPUKERN_SANITIZE", "")),
             jobs=self.parallel or len(os.sched_getaffinity(0)),
         )
 
@@ -267,10 +263,13 @@ def link(plan: Plan, objects: Sequence[Path], path: Path) -> None:
     """Link the extension, with nothing of CUDA and nothing of C++."""
     path.parent.mkdir(parents=True, exist_ok=True)
     output = path.with_name(f"{path.name}.{os.getpid()}")
-    flags = (
-        SANITIZERS if plan.sanitize else ["-static-libgcc", "-Wl,--exclude-libs,ALL", *compact()]
-    )
-    flags = ["-shared", *flags, "-Wl,-z,relro,-z,now", *shlex.split(os.environ.get("LDFLAGS", ""))]
+    small = ["-static-libgcc", "-Wl,--exclude-libs,ALL", *compact()]
+    flags = [
+        "-shared",
+        *(plan.sanitizer.link or small),
+        "-Wl,-z,relro,-z,now",
+        *shlex.split(os.environ.get("LDFLAGS", "")),
+    ]
     libraries = ["-ldl", "-lpthread", "-lm"]
     try:
         run([*plan.cc, *flags, *map(str, objects), *libraries, "-o", str(output)])

@@ -35,7 +35,6 @@ SHAPES: tuple[tuple[int, ...], ...] = (
 )
 EMPTY_SHAPES = ((0,), (0, 3), (3, 0), (2, 0, 4))
 
-CANARY = 0xA5
 
 # The elementwise operations that have kernels, and how many operands each takes; `greater` and
 # `greater_equal` go by those of `less` and `less_equal`.
@@ -261,6 +260,11 @@ def nasty(dtype: np.dtype[Any]) -> Iterator[tuple[str, Array]]:
 # --- memory with canaries around it -----------------------------------------------------------
 
 
+def canaries(count: int) -> Array:
+    """Bytes that differ from place to place, so that one for another is noticed too."""
+    return (np.arange(count) * 37 % 251).astype(np.uint8)
+
+
 @dataclass
 class Place:
     """Where an array stands in a block of bytes: what is not its own must never change."""
@@ -277,7 +281,7 @@ class Place:
 
     def block(self, values: Array | None = None) -> Array:
         """A block full of canaries with `values` at this place (default: canaries too)."""
-        block = np.full(self.total, CANARY, np.uint8)
+        block = canaries(self.total)
         if values is not None:
             self.view(block)[...] = values
         return block
@@ -322,6 +326,11 @@ def places(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[tuple[str, 
     if not shape:
         return
     yield "rows apart", _spread(shape, dtype, 64, (*shape[:-1], shape[-1] + 3))
+    # Only the length of a row says that it is not made of whole vectors.
+    whole = (*shape[:-1], shape[-1] // 16 * 16 + 16)
+    yield "rows at multiples of 16", _spread(shape, dtype, 64, whole)
+    if size > 1:
+        yield "rows apart, one byte off", _spread(shape, dtype, 65, (*shape[:-1], shape[-1] + 3))
     apart = _spread((*shape, 1), dtype, 64, (*shape, 2))
     yield "elements apart", Place(shape, dtype, 64, apart.strides[:-1], apart.total)
     yield "backwards", _backwards(_spread(shape, dtype, 64, shape))

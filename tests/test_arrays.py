@@ -11,7 +11,6 @@ from hypothesis.extra import numpy as hnp
 import gpukern as gk
 import oracle
 from arrays import (
-    CANARY,
     DTYPES,
     ELEMENTWISE,
     LAYOUTS,
@@ -159,9 +158,10 @@ def test_places_do_not_share_bytes_with_their_canaries():
             place.view(block).view(np.uint32)[...] = 0xFFFFFFFF
             count = int(np.prod(shape)) * 4
             assert (block == 0xFF).sum() == count, case
-            assert (block == CANARY).sum() == place.total - count, case
-            assert (block[:64] == CANARY).all()
-            assert (block[-64:] == CANARY).all()
+            changed = np.flatnonzero(block != place.block())
+            assert len(changed) == count, case
+            assert changed.min(initial=64) >= 64
+            assert changed.max(initial=0) < place.total - 64
 
 
 def test_the_oracle_notices_a_wrong_bit():

@@ -108,6 +108,15 @@ def test_float64_is_rounded_once(numbers):
         assert_bits(gk.to_device(a).astype(target).to_host(), numpys(a, DTYPES[target]), target)
 
 
+def test_float64_beside_every_midpoint_of_float16():
+    """Where a float32 between would be the midpoint itself."""
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64)
+    middle = (halves[:-1] + halves[1:]) / 2
+    beside = [middle, np.nextafter(middle, np.inf), np.nextafter(middle, 0)]
+    a = np.concatenate([*beside, *(-each for each in beside)])
+    assert_bits(gk.to_device(a).astype("float16").to_host(), a.astype(np.float16), "midpoints")
+
+
 def test_a_byte_of_any_value_but_0_is_true():
     """What another library calls bool may hold more than 0 and 1."""
     a = np.array([0, 1, 2, 255], np.uint8).view(bool)
@@ -120,6 +129,7 @@ def test_copy_is_a_question_of_need():
     assert d.astype("float32", copy=False) is d
     assert d.astype("float32") is not d
     assert d.astype("float64", False).dtype == np.float64
+    assert d.astype("int32", copy=False).dtype == np.int32
     others = d.copy(), d.astype("float32"), d.flatten(), copy.copy(d), copy.deepcopy([d])[0]
     for other in others:
         other.fill(7)

@@ -132,6 +132,14 @@ def test_a_failing_compilation_shows_all_and_leaves_nothing(bench, tmp_path, cap
     assert bench() == 3
 
 
+def test_an_output_that_a_failure_cuts_short_goes(bench, tmp_path):
+    half = 'for word; do :; done; echo half > "$word"; exit 1'
+    tool = write_script(tmp_path / "half", f"#!/bin/sh\n{half}\n")
+    with pytest.raises(SystemExit):
+        bench(tool=[str(tool)])
+    assert list((tmp_path / "made").iterdir()) == []
+
+
 def test_a_first_failure_ends_the_build(bench, tmp_path):
     edit(tmp_path / "one.c", "#error\n")
     tool = [str(tmp_path / "cc")]
@@ -493,3 +501,22 @@ def test_without_a_terminal_there_is_no_progress(term):
         timeout=600,
     )
     assert (done.stdout, done.stderr) == ("", "hidden\n")
+
+
+def test_each_sanitizer_has_objects_of_its_own(project):
+    project(GPUKERN_ARCHS="80")
+    done, log = project(GPUKERN_ARCHS="80", GPUKERN_SANITIZE="thread")
+    assert done.returncode == 0
+    assert not any("bodies.cpp" in line for line in log), "the kernels are those of the plain build"
+    assert all(
+        "-fsanitize=thread" in line for line in log if "module.c" in line or "-shared" in line
+    )
+    done, log = project(GPUKERN_ARCHS="80", GPUKERN_SANITIZE="address")
+    assert all("-fsanitize=address,undefined" in line for line in log if "module.c" in line)
+
+
+def test_a_sanitizer_that_there_is_none_of_is_named(project):
+    done, log = project(GPUKERN_ARCHS="80", GPUKERN_SANITIZE="memory")
+    assert done.returncode != 0 and log == []
+    last = done.stderr.splitlines()[-1]
+    assert last == "gpukern: GPUKERN_SANITIZE is 'memory', not one of 0, 1, address, thread"

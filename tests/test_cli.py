@@ -44,6 +44,14 @@ def test_info_names_devices_libraries_and_versions():
         assert text in done.output
 
 
+def test_architectures_are_shown_with_their_dot(monkeypatch):
+    report = {**_core.build_report(), "machine_code": ["75", "90a", "120f"], "ptx": ["100"]}
+    monkeypatch.setattr(_core, "build_report", lambda: report)
+    said = run("info").output
+    assert "compute capability 7.5, 9.0a, 12.0f" in said
+    assert "compute capability 10.0" in said
+
+
 def test_version():
     assert run("--version").output.strip() == f"gpukern, version {version('gpukern')}"
     assert gpukern.__version__ == version("gpukern")
@@ -514,7 +522,14 @@ def test_every_public_name_is_there():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (1.5, "1.50 s"), (0.0309, "30.9 ms"), (1e-6, "1.00 us"), (2.5e-9, "2.50 ns")],
+    [
+        (0.9996e-3, "1.00 ms"),
+        (0, "0"),
+        (1.5, "1.50 s"),
+        (0.0309, "30.9 ms"),
+        (1e-6, "1.00 us"),
+        (2.5e-9, "2.50 ns"),
+    ],
 )
 def test_times_for_a_reader(value, text):
     assert units.seconds(value) == text

@@ -89,6 +89,9 @@ def test_bounds_beyond_integers_bound_nothing_or_are_refused(dtype):
         oracle.assert_same(gk.clip(a, below, above), a, "neither bounds")
         oracle.assert_same(gk.clip(a, below, middle), np.minimum(a, a.dtype.type(middle)), "max")
         oracle.assert_same(gk.clip(a, middle, above), np.maximum(a, a.dtype.type(middle)), "min")
+        ends = np.full_like(a, least), np.full_like(a, greatest)
+        for number, end in zip((least, greatest), ends, strict=True):
+            oracle.assert_same(gk.clip(a, number, number), end, "the dtype's own ends")
         for low, high, name in ((above, None, "min"), (None, below, "max"), (above, below, "min")):
             for x in (a, gk.to_device(a)):
                 with pytest.raises(ValueError, match=rf"^clip: {name} .*{dtype}.*astype"):

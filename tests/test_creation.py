@@ -34,7 +34,8 @@ def test_full_has_the_dtype_of_its_value(value):
 
 
 @pytest.mark.parametrize(
-    "given", [(5,), (0,), (-3,), (2, 9), (9, 2, -3), (0, 1, 0.1), (5.0,), (1, 4, 1, "int8")]
+    "given",
+    [(5,), (0,), (-3,), (2, 9), (9, 2, -3), (5, 0, -1), (0, 1, 0.1), (5.0,), (1, 4, 1, "int8")],
 )
 def test_arange_is_numpys(given):
     oracle.assert_same(gk.arange(*given).to_host(), np.arange(*given), "arange")
@@ -98,6 +99,21 @@ def test_none_is_the_default_dtype():
     assert gk.empty(2, None).dtype == np.float32
     assert gk.empty(2, dtype=None).dtype == np.float32
     assert gk.zeros(2, None).dtype == gk.ones(2, dtype=None).dtype == np.float32
+
+
+@pytest.mark.skipif(on_gpu(), reason="there it is taken")
+def test_memory_of_a_gpu_is_no_business_of_numpys():
+    """Not even managed memory, which NumPy could read: it is refused here by what takes DLPack."""
+
+    class Managed:
+        def __dlpack_device__(self):
+            return 13, 0
+
+        def __dlpack__(self, **named):
+            raise AssertionError("asked for its memory")
+
+    with pytest.raises(BufferError, match=r"^asarray: a is on device 0 of DLPack's kind 13"):
+        gk.asarray(Managed())
 
 
 def test_nothing_is_taken_for_a_number_in_silence():

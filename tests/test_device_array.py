@@ -10,7 +10,7 @@ import pytest
 
 import gpukern as gk
 import oracle
-from arrays import DTYPES, is_float, on_device, places, random, settled
+from arrays import DTYPES, is_float, on_device, on_gpu, places, random, settled
 from gpukern import _core
 
 SHAPES = ((), (1,), (7,), (3, 4), (2, 3, 4), (0,), (3, 0))
@@ -177,6 +177,7 @@ KEYS = [
     *((slice(None), 1), (Ellipsis, 3), (Ellipsis, None, slice(0, 4, 2)), (None, 1, Ellipsis, -2)),
     *((1, 2, 3, 4), (slice(3, 0, -2), Ellipsis, slice(4, None, -3)), Ellipsis, (), None),
     *((1, slice(1, 5), slice(None, None, 2)), (slice(None, None, 10**18), Ellipsis)),
+    *((Ellipsis, slice(3, 0, -2)), (Ellipsis, slice(-2, None, -1))),
 ]
 
 
@@ -213,7 +214,16 @@ def test_views_share_memory():
         "DeviceArray([4999., 4997., 4995."
     )
     assert device.T.__cuda_array_interface__["strides"] == a.T.strides
+    assert device[:, 1:4].__cuda_array_interface__["strides"] == a[:, 1:4].strides
     assert device[2].__cuda_array_interface__["strides"] is None
+
+
+def test_an_axis_of_one_element_may_have_any_stride():
+    device = gk.to_device(random((4, 3), DTYPES["float32"]))
+    row = device[::2][:1]
+    row.reshape(3).fill(5)
+    assert device[0].tolist() == [5, 5, 5]
+    assert row.__cuda_array_interface__["strides"] is None
 
 
 def test_a_view_keeps_its_memory():
@@ -258,6 +268,21 @@ def test_reshape(shape, new):
         for several in (list(new), np.array(new)):
             oracle.assert_same(device.reshape(several).to_host(), host.reshape(new), f"{new}")
     assert gk.to_device(a[:1]).reshape(gk.to_device(a[:1]).shape).shape == a[:1].shape
+
+
+@pytest.mark.parametrize(
+    ("shape", "new"),
+    [((5,), (0, -1)), ((0,), (0, -1)), ((6,), (-1, -1)), ((6,), (-1, 4)), ((6,), (-2, -3))],
+)
+def test_lengths_that_do_not_fit(shape, new):
+    with pytest.raises(ValueError, match=r"reshape: cannot reshape array of size \d into shape"):
+        gk.empty(shape).reshape(new)
+
+
+@pytest.mark.skipif(on_gpu(), reason="what a GPU's memory held before")
+def test_fresh_memory_of_the_simulator_is_no_zero():
+    assert np.isnan(gk.empty((3, 5)).to_host()).all()
+    assert (gk.empty(5, "int16").to_host() == -1).all()
 
 
 def test_plus_in_place():

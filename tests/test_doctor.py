@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -396,6 +397,30 @@ def test_doctor_notes_a_variable_that_hides_what_is_not_there(value, words):
     assert "other GPUs" not in cured(findings, "note")
 
 
+# ---- what is looked at ----
+
+
+def test_a_driver_library_that_several_folders_lead_to_is_one(tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "first/libcuda.so.1").touch()
+    (tmp_path / "second/libcuda.so.1").symlink_to(tmp_path / "first/libcuda.so.1")
+    found = evidence._libcudas(f"{tmp_path}/second::{tmp_path}/first:{tmp_path}/none")
+    assert found[0] == str(tmp_path / "first/libcuda.so.1")
+    assert len([path for path in found if str(tmp_path) in path]) == 1
+
+
+def test_gpus_are_nvidias_display_controllers(tmp_path, monkeypatch):
+    cards = {"gpu": ("0x10de", "0x030200"), "sound": ("0x10de", "0x040300")}
+    for name, (vendor, kind) in {**cards, "other": ("0x1002", "0x030000")}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vendor").write_text(f"{vendor}\n")
+        (tmp_path / name / "class").write_text(f"{kind}\n")
+    bus = "/sys/bus/pci/devices"
+    monkeypatch.setattr(evidence, "Path", lambda path: Path(path.replace(bus, str(tmp_path))))
+    assert evidence._pci_gpus() == 1
+
+
 # ---- devices -------------------------------------------------------------------------------------
 
 
@@ -411,6 +436,12 @@ def test_derived_figures():
     assert one.memory_bandwidth == pytest.approx(4.917e12, rel=1e-3)
     assert one.peak_float32 == pytest.approx(66.9e12, rel=1e-3)
     assert "4917 GB/s" in str(one)
+
+
+def test_no_figure_is_derived_of_the_simulator():
+    one = device(attributes={"MULTIPROCESSOR_COUNT": 132, "CLOCK_RATE": 1_980_000}, simulated=True)
+    assert one.cores is None
+    assert one.peak_float32 is None
 
 
 def test_derived_figures_that_cannot_be_known():

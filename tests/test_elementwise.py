@@ -158,6 +158,15 @@ def check_places(op, variant, dtype, shape):
 
 
 @pytest.mark.parametrize(("variant", "dtype"), ADD)
+def test_sums_end_where_their_arrays_end(variant, dtype):
+    for count in range(1, 36):
+        a, b = (random(count, DTYPES[dtype], seed) for seed in (4, 5))
+        out = on_device(dict(places((count,), DTYPES[dtype]))["aligned"])
+        gk.add(gk.to_device(a), gk.to_device(b), out=out.view, variant=variant)
+        assert out.holds(oracle.add(a, b)), count
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ADD)
 def test_out_on_the_host_with_canaries(variant, dtype):
     for shape in SHAPES:
         a, b = (random(shape, DTYPES[dtype], seed) for seed in (4, 5))
@@ -237,13 +246,19 @@ def test_scale_add_rounds_once():
         just = np.array([1 + float(half) * 2 * k for k in (0, 1, 2)]).astype(kind)
         above = gk.scale_add(np.full(3, half), np.full(3, kind(1) + little * 8), just)
         oracle.assert_elementwise("scale_add", above, [half, kind(1) + little * 8, just], dtype)
-        tiny = kind(2.0**-24 if dtype == "float16" else 2.0**-100)
         one, tie = kind(1), kind(1 + 2.0 ** (1 - digits))
         # a * x is half a unit of 1 and a little more or less
         for x in (np.nextafter(one, kind(2)), np.nextafter(one, kind(0))):
             got = gk.scale_add(np.full(1, half), np.full(1, x), np.full(1, one))
             want = tie if float(x) > 1 else one
-            assert got[0] == want, (dtype, x, tiny)
+            assert got[0] == want, (dtype, x)
+        # a * x lies half-way between two numbers, and y, which float32 has no digit for, decides
+        tiny = 2.0**-24 if dtype == "float16" else 2.0**-100
+        a, x = (1 + 2.0**-n for n in (digits // 2, digits - digits // 2))
+        lower = a + x - 1
+        for y, want in ((tiny, lower + 2.0 ** (1 - digits)), (-tiny, lower)):
+            got = gk.scale_add(*(np.full(1, kind(each)) for each in (a, x, y)))
+            assert got[0] == kind(want), (dtype, y)
 
 
 @pytest.mark.parametrize(("op", "variant", "dtype"), IN_PLACE)
@@ -313,6 +328,17 @@ def test_out_is_the_input_backwards_or_transposed(dtype):
         out = device.T if case == "transposed" else device[::-1, ::-1]
         gk.add(device, device, out=out)
         oracle.assert_same(device.to_host(), want, f"device {case}")
+
+
+def test_out_reaches_backwards_into_the_input():
+    """Its first element lies outside of what is read, and the others do not."""
+    want = random(3000, DTYPES["float32"], 7)
+    host, device = want.copy(), gk.to_device(want)
+    want[2999:999:-1] = oracle.add(want[:2000], want[:2000])
+    gk.add(host[:2000], host[:2000], out=host[2999:999:-1])
+    oracle.assert_same(host, want, "host")
+    gk.add(device[:2000], device[:2000], out=device[2999:999:-1])
+    oracle.assert_same(device.to_host(), want, "device")
 
 
 def ran(call):

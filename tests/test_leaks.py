@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 import operator
 import sys
+import warnings
 import weakref
 
 import numpy as np
@@ -14,6 +17,7 @@ import pytest
 import gpukern as gk
 from arrays import DTYPES, REDUCTIONS, DeviceView, on_device, places, random, sanitized, settled
 from gpukern import _core
+from wrong_calls import GIVEN, WRONG
 
 CALLS = 300 if sanitized() else 2000
 resident = pytest.mark.skipif(sanitized(), reason="AddressSanitizer keeps what is freed")
@@ -44,6 +48,16 @@ class Things:
         self.variant = "f32"
         self.dtype = np.dtype("float32")
         self.axes = (0, 1)
+        self.large = 1 << 40  # no small integer, of which there is one for all
+        self.whole = np.arange(1000, dtype=np.int64)
+        self.whole_device = gk.to_device(self.whole)
+        self.stream = gk.Stream()
+        self.number = self.stream.__cuda_stream__()[1]
+        self.event = gk.Event()
+        self.event.record()
+        self.stream.begin_capture()
+        gk.add(self.device, self.device, out=self.device_out, stream=self.stream)
+        self.graph = self.stream.end_capture()
 
 
 GOOD = {
@@ -107,6 +121,43 @@ GOOD = {
     ),
     "synchronize": lambda x: gk.synchronize(),
     "event": lambda x: gk.Event().record(),
+    "times of events": lambda x: (x.event.synchronize(), x.event.seconds_since(x.event)),
+    "a stream": lambda x: (gk.Stream().synchronize(), x.stream.__cuda_stream__(), repr(x.stream)),
+    "on a stream": lambda x: (
+        gk.add(x.device, x.b, stream=x.stream),
+        gk.empty(x.shape, stream=x.stream),
+        x.event.record(x.stream),
+        gk.synchronize(stream=x.stream),
+    ),
+    "on a stream's number": lambda x: (
+        gk.add(x.device, x.b, stream=x.number),
+        x.event.record(x.number),
+    ),
+    "on streams of other libraries": lambda x: (
+        gk.add(x.device, x.b, stream=TheirStream(x.number)),
+        gk.add(x.device, x.b, stream=TheirHandle(x.number)),
+    ),
+    "a graph": lambda x: (captured(x).launch(), x.graph.launch(x.stream)),
+    "large integers": lambda x: (
+        gk.clip(x.whole, -x.large, x.large),
+        gk.add(x.whole_device, x.large),
+        gk.full(x.shape, x.large, x.whole.dtype),
+        x.whole_device[: x.large],
+        x.whole_device.__setitem__(1, x.large),
+        x.whole_device.fill(x.large),
+        x.whole_device == x.large,
+        x.large in x.whole_device,
+    ),
+    "indices": lambda x: (x.whole_device[np.int64(900)], x.whole_device[np.uint16(900), None]),
+    "DLPack": lambda x: gk.from_dlpack(x.device),
+    "DLPack of others": lambda x: (
+        gk.from_dlpack(Lender(x.device)),
+        gk.add(Lender(x.device), x.b),
+        gk.from_dlpack(Lender(x.device, max_version=(1, 0))),
+    ),
+    "a capsule that nobody takes": lambda x: (x.device.__dlpack__(), x.device.__dlpack_device__()),
+    "NumPy by DLPack": lambda x: np.from_dlpack(ToTheHost(x.device)),
+    "settings": lambda x: (gk.limits(), _core.devices(), _core.rows(), _core.backend()),
 }
 
 BAD = {
@@ -159,12 +210,72 @@ BAD = {
     "an argument of numpy's": lambda x: np.sum(x.device, initial=x.scalar),
     "no copy": lambda x: x.device.__array__(copy=False),
     "seconds of nothing": lambda x: gk.Event().seconds_since(gk.Event()),
+    "a large index": lambda x: x.device[x.large],
+    "a large axis": lambda x: gk.sum(x.a, axis=x.large),
+    "a large bound": lambda x: gk.clip(x.whole.astype(np.int8), x.large, None),
+    "a large shape": lambda x: gk.empty((x.large, x.large)),
+    "a large value": lambda x: gk.full(x.shape, x.large, "int8"),
+    "a stream of nobody's": lambda x: gk.add(x.device, x.b, stream=x.large),
+    "an event on no stream": lambda x: x.event.record(x.variant),
+    "a graph on no stream": lambda x: x.graph.launch(x.large),
+    "a capture that did not begin": lambda x: x.stream.end_capture(),
+    "a capsule for another device": lambda x: x.device.__dlpack__(dl_device=(x.large, 0)),
+    "no capsule": lambda x: gk.from_dlpack(x.variant),
     "a planted fault": lambda x: (_core.fail_call(3), gk.add(x.strided, x.device)),
 }
 
 
 def numbers_of(one):
     return float(one), int(one), complex(one), round(one, 2), bool(one), one.item(), f"{one:.3f}"
+
+
+def captured(x):
+    x.stream.begin_capture()
+    gk.add(x.device, x.device, out=x.device_out, stream=x.stream)
+    return x.stream.end_capture()
+
+
+class TheirStream:
+    """A stream by the protocol."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __cuda_stream__(self):
+        return (0, self.number)
+
+
+class TheirHandle:
+    """A stream as PyTorch has it."""
+
+    def __init__(self, number):
+        self.cuda_stream = number
+
+
+class Lender:
+    """Another library's array, by DLPack alone."""
+
+    def __init__(self, array, **options):
+        self.array, self.options = array, options
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**self.options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class ToTheHost:
+    """Hands over its array as the host's."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(dl_device=(1, 0))
+
+    def __dlpack_device__(self):
+        return (1, 0)
 
 
 def changed(x, **changes):
@@ -174,15 +285,61 @@ def changed(x, **changes):
 def tried(call, things):
     try:
         call(things)
-    except (IndexError, TypeError, ValueError, MemoryError, gk.CudaError):
+    except (
+        ArithmeticError,
+        BufferError,
+        LookupError,
+        TypeError,
+        ValueError,
+        MemoryError,
+        gk.CudaError,
+    ):
         return True
     return False
 
 
 def counts(things):
     held = [*vars(things).values(), None, True, False, np.float32, np.dtype("float32")]
-    held += [gk.DeviceArray, gk.Event, gk.CudaError, ValueError, TypeError, MemoryError]
+    held += [gk.DeviceArray, gk.Event, gk.Stream, gk.Graph, _core, gk.CudaError]
+    held += [ValueError, TypeError, MemoryError]
     return [sys.getrefcount(each) for each in held]
+
+
+MALLINFO = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks")
+MALLINFO += ("fordblks", "keepcost")
+
+
+class Mallinfo(ctypes.Structure):
+    """What the C library tells of its memory."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in MALLINFO]
+
+
+def allocated():
+    """The blocks that Python has given out, and the bytes that the C library has."""
+    library = ctypes.CDLL(None)
+    library.mallinfo2.restype = Mallinfo
+    info = library.mallinfo2()
+    return sys.getallocatedblocks(), info.uordblks + info.hblkhd
+
+
+def growth(call, calls):
+    """What many calls leave allocated: blocks and bytes a call."""
+    gc.collect()
+    before = allocated()
+    for _ in range(calls):
+        call()
+    gc.collect()
+    return [(now - then) / calls for now, then in zip(allocated(), before, strict=True)]
+
+
+def assert_steady(call, calls):
+    """A leak grows every time; what Python and the C library keep for later comes once."""
+    for _ in range(10):
+        blocks, used = growth(call, calls)
+        if sanitized() or (blocks < 0.5 and used < 16):
+            return
+    raise AssertionError(f"each call leaves {blocks} blocks of Python's, {used} bytes in all")
 
 
 def assert_no_leak(call, fails):
@@ -190,8 +347,7 @@ def assert_no_leak(call, fails):
     for _ in range(20):
         assert tried(call, things) is fails
     live, before, objects = settled(), counts(things), len(gc.get_objects())
-    for _ in range(CALLS):
-        tried(call, things)
+    assert_steady(lambda: tried(call, things), CALLS)
     assert settled() == live
     after = counts(things)
     grown = [
@@ -212,6 +368,33 @@ def test_calls_that_fail(case):
         assert_no_leak(BAD[case], fails=True)
     finally:
         _core.fail_call(0)
+
+
+# These compare, and take long.
+SLOW = ("compare", "contender", "plot", "from_json")
+
+
+@pytest.mark.parametrize("name", [name for name in WRONG if name not in SLOW])
+def test_wrong_calls(name):
+    """All those of the page of sentences, each a hundred times."""
+    around = {"gk": gk, "np": np}
+    exec(GIVEN, around)
+    codes = [compile(call, name, "exec") for call in WRONG[name]]
+    types = [gk.DeviceArray, gk.Event, gk.Stream, gk.Graph, np.dtype(np.float32), _core, None]
+
+    def refused():
+        for code in codes:
+            with contextlib.suppress(Exception):
+                exec(code, around)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(10):
+            refused()
+        before = [sys.getrefcount(each) for each in types]
+        assert_steady(refused, 100)
+        after = [sys.getrefcount(each) for each in types]
+    assert all(b - a < 20 for a, b in zip(before, after, strict=True)), (before, after)
 
 
 def grown_bytes(call, things, calls):

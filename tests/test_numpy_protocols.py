@@ -61,6 +61,7 @@ def test_matrices():
     same(A @ gk.to_device(B.T.copy()), A @ B.T)
     same(np.matmul(gk.to_device(A), B.T), A @ B.T)
     same(np.dot(gk.to_device(A), B.T), A @ B.T)
+    same(np.dot(gk.to_device(A), B[0]), A @ B[0])
     same(np.dot(gk.to_device(A)[0], B[0]), np.dot(A[0], B[0])[...])
 
 
@@ -84,9 +85,12 @@ CALLS = {
     "argmin": lambda x: np.argmin(x, 0, keepdims=True),
     "clip": lambda x: np.clip(x, 0, 2),
     "clip by name": lambda x: np.clip(x, max=2),
+    "clip from 0 by name": lambda x: np.clip(x, min=0),
     "norm": lambda x: np.linalg.norm(x, axis=1),
+    "norm by name": lambda x: np.linalg.norm(x=x),
     "transpose": lambda x: np.transpose(x, (1, 0)),
     "transpose of all": np.transpose,
+    "transpose of three axes": lambda x: np.transpose(x[None], (1, 0, 2)),
     "matrix_transpose": np.matrix_transpose,
     "reshape": lambda x: np.reshape(x, (3, -1)),
     "ravel": np.ravel,
@@ -161,4 +165,5 @@ def test_others_may_know_more():
     d = gk.to_device(A)
     assert np.log(d, Other()) == "theirs"
     assert np.add(d, Other()) == "theirs"
+    assert np.add(d, d, out=Other()) == "theirs"
     assert np.concatenate([d, Other()]) == "theirs"

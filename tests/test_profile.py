@@ -256,6 +256,23 @@ def test_a_profile_that_ends_while_a_call_runs():
     join_all(*threads)
 
 
+def test_strict_ends_with_a_block_that_raises(monkeypatch):
+    changes = []
+    monkeypatch.setattr(_core, "strict", changes.append)
+    with pytest.raises(ZeroDivisionError), gk.strict():
+        raise ZeroDivisionError
+    assert changes == [1, -1]
+
+
+def test_strict_decorates():
+    @gk.strict()
+    def doubled(a):
+        return gk.add(a, a)
+
+    assert doubled.__name__ == "doubled"
+    assert doubled(np.ones(1, np.float32)) == 2
+
+
 def test_strict_gives_the_same_results_and_nests():
     a = random((70, 70), DTYPES["float32"])
     plain = gk.matmul(a, a)

@@ -419,6 +419,12 @@ def test_a_sum_is_rounded_once(dtype, count):
             assert abs(float(got) - exact) <= 2 * bound
 
 
+def test_a_mean_is_divided_before_it_is_rounded():
+    """Rounded to float32 the sum is 2^24, a fifth of which is another number."""
+    a = np.array([2**24, 1, 0, 0, 0], np.float32)
+    assert gk.mean(a) == np.float32((2**24 + 1) / 5) != np.float32(2**24 / 5)
+
+
 @pytest.mark.parametrize("dtype", dtypes_of("dot"))
 @pytest.mark.parametrize("count", [0, 1, 17, 4097, 16_385, 140_001])
 def test_dot(dtype, count):
@@ -439,11 +445,31 @@ def test_dot(dtype, count):
         oracle.assert_same(gk.dot(x, y).to_host(), np.asarray(got), "device")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_dot_of_vectors_at_any_two_places(dtype):
+    """One may be aligned for wide loads where the other one is not."""
+    a, b = (random(5003, DTYPES[dtype], seed) for seed in (1, 2))
+    want = np.asarray(gk.dot(a, b))
+    for one, place in places(a.shape, a.dtype):
+        for other, beside in places(b.shape, b.dtype):
+            got = gk.dot(on_device(place, a).view, on_device(beside, b).view)
+            oracle.assert_same(got.to_host(), want, f"{one} and {other}")
+
+
 def test_dot_is_rounded_once():
     a, b = random(70_001, DTYPES["float32"], 1), random(70_001, DTYPES["float32"], 2)
     a[:35_000], b[:35_000] = a[-35_000:] * np.float32(-1), b[-35_000:]
     exact = math.fsum((a.astype(float) * b.astype(float)).tolist())
     assert abs(float(gk.dot(a, b)) - exact) <= 0.501 * ulp(exact, "float32") + 1e-8
+
+
+@pytest.mark.parametrize(("dtype", "digits"), [("float32", 24), ("float64", 53)])
+def test_what_products_lose_is_part_of_a_dot(dtype, digits):
+    """The first half of the products lose the same half unit, and the others are exact."""
+    a, b = (1 + 2.0**-n for n in (digits // 2, digits - digits // 2))
+    left = np.repeat([a, 1.0], 5000).astype(dtype)
+    right = np.repeat([b, -(a + b - 1)], 5000).astype(dtype)
+    assert float(gk.dot(left, right)) == 5000 * 2.0**-digits
 
 
 def test_norm_overflows_as_numpy():

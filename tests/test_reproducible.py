@@ -181,6 +181,13 @@ def test_chunks_of_any_size(chunk):
         assert [*got, hexadecimal(gk.dot(a, b))] == whole, size
 
 
+def test_chunks_of_long_arrays_end_where_segments_end(chunk):
+    """Beyond 32 Mi elements a segment is longer than the least chunk, of which these are three."""
+    a = np.ones((33 << 20) + 5, np.int8)
+    chunk(3 << 15)
+    assert gk.sum(a) == a.size
+
+
 def test_a_thousand_runs():
     a = troublesome(70_001, "float32")
     want = hexadecimal(expected(a))

@@ -540,7 +540,16 @@ class TestLimitsAndConditions:
         listed, saved = tmp_path / "two.toml", tmp_path / "saved.json"
         case = '[[case]]\nop = "add"\nsizes = [8]\ncontenders = ["numpy"]\n'
         listed.write_text(case + case)
-        arguments = ["bench", str(listed), "--rounds", "1", "--json", str(saved)]
+        arguments = [
+            "bench",
+            str(listed),
+            "--rounds",
+            "1",
+            "--json",
+            str(saved),
+            "--processes",
+            "1",
+        ]
         done = CliRunner().invoke(main, arguments)
         assert done.exit_code == 0, done.output
         assert json.loads(saved.read_text())["machine"]["conditions"]["looks"] == 4

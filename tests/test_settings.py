@@ -58,6 +58,17 @@ def test_blocks_nest_and_restore():
     assert gk.limits() == before
 
 
+def test_a_block_takes_back_what_it_has_set_and_no_more():
+    before = gk.limits()
+    with gk.limits(mapped_call=100):
+        gk.limits(device_memory=12_345)
+    try:
+        assert gk.limits().device_memory == 12_345
+        assert gk.limits().mapped_call == before.mapped_call
+    finally:
+        gk.limits(device_memory=before.device_memory)
+
+
 def test_limits_hold_for_all_threads():
     seen = []
     with gk.limits(mapped_call=77):
@@ -80,7 +91,7 @@ def test_limits_hold_for_all_threads():
 def test_mistakes_change_nothing(wrong, error):
     for name in NAMES:
         with pytest.raises(error, match=f"limits: {name} is a number of bytes"):
-            gk.limits(**{"mapped_call": 5, name: wrong})
+            gk.limits(**{"pinned_memory": 5, "mapped_call": 5, name: wrong})
 
 
 def test_numpys_integers_are_taken():
@@ -144,8 +155,12 @@ with gk.device(1):
     except ValueError as error:
         print(json.dumps(str(error)))
     assert _core.choose_device(1) == 1
-    with gk.device(0):
-        gk.add(zero, zero)
+    try:
+        with gk.device(0):
+            gk.add(zero, zero)
+            raise KeyError
+    except KeyError:
+        pass
     assert _core.choose_device(1) == 1
 assert _core.choose_device(0) == 0
 assert gk.add(one, a).device == 1, "an operation runs where its operands are"

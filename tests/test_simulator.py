@@ -137,10 +137,12 @@ CLEAN = [
     ("reverse_vector",),
     ("reverse_rounds",),
     ("reverse_warps",),
+    ("reverse_three", "3x5x2", "4x8x2"),
     ("intrinsics",),
     ("atomics",),
     ("narrow_types",),
     ("spin",),
+    ("last_block",),
 ]
 
 
@@ -151,7 +153,8 @@ def test_clean_kernels_pass_in_any_order(
 ) -> None:
     name, *shape = arguments
     assert plain(*arguments, seed=seed) == "right\n"
-    assert plain(name, 500, *shape[1:], seed=seed, cores=3) == "right\n"
+    many = "25x4x5" if "x" in str(shape) else 500
+    assert plain(name, many, *shape[1:], seed=seed, cores=3) == "right\n"
 
 
 @pytest.mark.parametrize("arguments", CLEAN, ids=lambda arguments: arguments[0])
@@ -163,11 +166,18 @@ def test_clean_kernels_are_clean_for_the_sanitizers(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("kernel", ["missing_barrier", "missing_second", "uninitialised", "stale"])
-def test_wrong_use_of_shared_memory_gives_a_wrong_result(
-    plain: Harness, kernel: str, seed: int
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("missing_barrier",), ("missing_second",), ("uninitialised",), ("stale",)),
+        *(("stale_dynamic", 4, 64, 260), ("outside_mask",)),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_wrong_use_of_shared_memory_and_lanes_gives_a_wrong_result(
+    plain: Harness, arguments: tuple[object, ...], seed: int
 ) -> None:
-    assert plain(kernel, seed=seed).startswith("wrong")
+    assert plain(*arguments, seed=seed).startswith("wrong")
 
 
 @pytest.mark.parametrize("arguments", CLEAN, ids=lambda arguments: arguments[0])
@@ -194,7 +204,7 @@ def test_races_are_shown_by_the_thread_sanitizer(
 
 
 def test_the_thread_sanitizer_gets_over_faults(races: Harness) -> None:
-    assert races("divergent", 4, 64, 0, 1, "reverse").endswith("\nright\n")
+    assert races("divergent", 4, 64, 0, "reverse").endswith("\nright\n")
     assert races("threads", cores=3) == "right\n"
 
 
@@ -225,6 +235,10 @@ CAUGHT = {
         ("waits.cu", "names lane 3,"),
     ),
     "masks_differ": (r"in (\S+) with mask 0xffffffff", ("waits.cu", "two masks")),
+    "two_meetings": (
+        r"__ballot_sync\(\) in (\S+) with mask 0xffffffff, .* waits at __shfl_xor_sync\(\)",
+        ("waits.cu", "// a vote"),
+    ),
     "lane_left_out": (r"(\S+): the mask 0xfffffffe leaves out the lane", ("waits.cu", "own lane")),
     "bad_width": (r"(\S+): a shuffle of width 24", ("waits.cu", "of width 24")),
     "spins_for_ever": (r"it spins on an atomic", None),
@@ -303,14 +317,19 @@ def test_writes_out_of_bounds_are_caught_without_a_sanitizer(plain: Harness) -> 
     past, before = plain("write_past"), plain("write_before")
     assert "write_past wrote out of bounds: at byte 1024 of an allocation of 1024" in past
     assert "write_before wrote out of bounds: at byte -1 of an allocation of 1024" in before
-    assert "wrote past the end of its dynamic shared memory" in plain("dynamic_past", 4, 64, 256)
+    said = plain("dynamic_past", 4, 64, 256, "reverse_dynamic")
+    assert "wrote past the end of its dynamic shared memory" in said
+    assert said.endswith("\nright\n"), "the next launch is not blamed"
 
 
 LIMITS = [
     ((1, 1025), "a block of 1025 threads in x; the limit is 1024"),
-    ((1, 512, 0, 3), "a block of (512, 1, 3) is 1536 threads; the limit is 1024"),
-    ((1, 1, 0, 65), "a block of 65 threads in z; the limit is 64"),
+    ((1, "512x1x3"), "a block of (512, 1, 3) is 1536 threads; the limit is 1024"),
+    ((1, "1x1x65"), "a block of 65 threads in z; the limit is 64"),
+    ((1, "1x1025"), "a block of 1025 threads in y; the limit is 1024"),
     ((0, 64), "a grid of (0, 1, 1) blocks of (64, 1, 1) threads is empty"),
+    (("1x65536", 1), "a grid of 65536 blocks in y; the limit is 65535"),
+    (("1x1x65536", 1), "a grid of 65536 blocks in z; the limit is 65535"),
     ((2147483648, 1), "a grid of 2147483648 blocks in x; the limit is 2147483647"),
     ((1, 64, 49153), "49153 bytes of dynamic shared memory a block; the limit is 49152"),
 ]
@@ -319,6 +338,13 @@ LIMITS = [
 @pytest.mark.parametrize(("shape", "sentence"), LIMITS)
 def test_limits_of_a_launch(plain: Harness, shape: tuple[int, ...], sentence: str) -> None:
     assert plain("reverse", *shape) == f"error: reverse: {sentence}\n"
+
+
+def test_the_limits_themselves_are_within_them(plain: Harness) -> None:
+    assert plain("reverse_dynamic", 4, 1024, 49152) == "right\n"
+    assert plain("reverse_three", "1x65535", 1) == "right\n"
+    assert plain("reverse_three", "1x1x65535", 1) == "right\n"
+    assert plain("reverse_three", 1, "4x4x64") == "right\n"
 
 
 def test_dynamic_shared_memory_that_the_launch_does_not_give(plain: Harness) -> None:
@@ -334,7 +360,7 @@ def test_a_full_mask_in_a_warp_that_is_not_full(plain: Harness) -> None:
 
 @pytest.mark.parametrize("kernel", [*CAUGHT, *CHECKED])
 def test_the_next_launch_works(plain: Harness, kernel: str) -> None:
-    first, second = plain(kernel, 4, 64, 0, 1, "reverse").splitlines()
+    first, second = plain(kernel, 4, 64, 0, "reverse").splitlines()
     assert first.startswith("error")
     assert second == "right"
 

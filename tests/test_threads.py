@@ -222,3 +222,36 @@ def test_live_bytes_from_many_threads():
             assert _core.live_bytes() >= array.nbytes
 
     all_at_once(work)
+
+
+def test_an_event_that_threads_share():
+    """Some record it while others ask for its time, which is never before it was made."""
+    event, first = gk.Event(), gk.Event()
+    first.record()
+    event.record()
+
+    def work(number):
+        for _ in range(100):
+            if number % 2:
+                event.record()
+            else:
+                assert event.seconds_since(first) >= 0
+
+    all_at_once(work)
+
+
+def test_live_bytes_while_lanes_come_and_go():
+    """They are a few arrays', whatever the memory of the lanes does meanwhile."""
+    a = random(1 << 19, DTYPES["float32"])
+
+    def work(number):
+        for _ in range(4):
+            if number == 0:
+                gk.release_memory()
+            elif number == 1:
+                gk.add(a, a)
+            else:
+                assert _core.live_bytes() < 1 << 40
+
+    all_at_once(work, 3)
+    gk.release_memory()

@@ -119,6 +119,20 @@ def test_layouts_are_packed_on_the_way(chunked, layout, dtype):
         same_bits(gk.sum(x), on_the_device("sum", native), layout)
 
 
+@pytest.mark.parametrize("offset", [0, 1, 15, 16])
+@pytest.mark.parametrize("length", [(512 << 10) + 1, (512 << 10) + 127, 513 << 10])
+def test_long_rows_are_packed_whole(length, offset):
+    """Rows longer than 256 KiB, which go past the caches: at any address, to their last byte."""
+    a = random((12, length + 40), DTYPES["uint8"], length)
+    rows = a[:, offset : offset + length]
+    oracle.assert_same(gk.to_device(rows).to_host(), rows, "to_device")
+    target = a.copy()
+    want = a.copy()
+    want[:, offset : offset + length] = rows[::-1]
+    gk.to_device(rows[::-1]).to_host(out=target[:, offset : offset + length])
+    oracle.assert_same(target, want, "to_host and nothing beside it")
+
+
 @pytest.mark.parametrize(
     ("left", "right"),
     [
@@ -230,6 +244,24 @@ def test_to_device_has_read_its_array_when_it_returns(count):
         copy = device.to_host()
         gk.add(device, 1.0, out=device)
         oracle.assert_same(copy, want, "the device array changed later")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "uint8"])
+def test_back_without_pinned_memory_for_the_result(chunked, dtype):
+    """Then chunks come back by way of the lanes' buffers, which are in no operand's dtype."""
+    a = random(4_000_037, DTYPES[dtype], 3)
+    device = gk.to_device(a)
+    with gk.limits(pinned_memory=1):
+        for _ in range(2):
+            oracle.assert_same(device.to_host(), a, dtype)
+
+
+def test_a_result_in_the_other_byte_order_is_an_input():
+    """Results of this size are pinned, and are copied without staging but for their order."""
+    a = random(300_007, DTYPES["float32"])
+    other = gk.add(a, np.float32(0)).byteswap(inplace=True)
+    other = other.view(other.dtype.newbyteorder())
+    oracle.assert_same(gk.to_device(other).to_host(), a, "to_device")
 
 
 def test_results_are_inputs_without_staging():

@@ -68,7 +68,7 @@ def test_every_bit_arrives(variant, dtype):
 
 
 @pytest.mark.parametrize(("variant", "dtype"), ROWS)
-@pytest.mark.parametrize("shape", [(1, 9), (33, 65)])
+@pytest.mark.parametrize("shape", [(1, 9), (33, 65), (17, 32)])
 def test_places_on_the_device(variant, dtype, shape, balanced):
     a = random(shape, DTYPES[dtype])
     sources, targets = (dict(places(each, a.dtype)) for each in (shape, shape[::-1]))

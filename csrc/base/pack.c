@@ -1,37 +1,6 @@
 #include "base/pack.h"
 
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
-/* Runs that are longer are written past the caches: a plain store first reads the line that it
-   overwrites, and what is in the caches of use to others goes. */
-enum { STREAMED_BYTES = 256 << 10 };
-
-#ifdef __SSE2__
-enum { STREAM_STEP = 128, PREFETCHED = 1024 }; /* two lines a step, fetched sixteen lines ahead */
-
-static void copy_streamed(char *to, const char *from, size_t bytes) {
-    size_t head = -(uintptr_t)to % sizeof(__m128i);
-    memcpy(to, from, head);
-    to += head, from += head, bytes -= head;
-    for (; bytes >= STREAM_STEP; bytes -= STREAM_STEP, to += STREAM_STEP, from += STREAM_STEP) {
-        __m128i moved[STREAM_STEP / sizeof(__m128i)];
-        memcpy(moved, from, STREAM_STEP);
-        _mm_prefetch(from + PREFETCHED, _MM_HINT_NTA);
-        _mm_prefetch(from + PREFETCHED + STREAM_STEP / 2, _MM_HINT_NTA);
-        for (size_t i = 0; i < STREAM_STEP / sizeof(__m128i); i++)
-            _mm_stream_si128((__m128i *)to + i, moved[i]);
-    }
-    memcpy(to, from, bytes);
-    _mm_sfence(); /* before the device is told to read it */
-}
-#else
-static void copy_streamed(char *to, const char *from, size_t bytes) {
-    memcpy(to, from, bytes);
-}
-#endif
 
 /* A loop a size of element, so that each copy is one move; memcpy, since the array's side may be
    unaligned. */
@@ -43,10 +12,7 @@ static void copy_streamed(char *to, const char *from, size_t bytes) {
 static void copy_run(char *to, ptrdiff_t to_stride, const char *from, ptrdiff_t from_stride,
                      size_t count, size_t size) {
     if (to_stride == (ptrdiff_t)size && from_stride == (ptrdiff_t)size) {
-        if (count * size > STREAMED_BYTES)
-            copy_streamed(to, from, count * size);
-        else
-            memcpy(to, from, count * size);
+        memcpy(to, from, count * size);
         return;
     }
     switch (size) {

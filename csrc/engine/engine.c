@@ -34,8 +34,9 @@ typedef struct whole_engine {
     gk_engine base;
     gk_lock lock;                            /* held while a device is opened */
     _Atomic(open_device *) devices[DEVICES]; /* NULL until first use */
-    pthread_key_t current; /* the ordinal that a thread has chosen, as a pointer; 0 by default */
-    gk_error no_gpu;       /* why the simulator serves, where nobody asked for it */
+    pthread_key_t current;    /* the ordinal that a thread has chosen, as a pointer; 0 by default */
+    gk_error no_gpu;          /* why the simulator serves, where nobody asked for it */
+    atomic_bool no_gpu_known; /* to all: it is not written again */
     bool is_opening_gpu;
     gk_error forked; /* why there is no GPU to open: the fork came while one was being opened */
     gk_faults faults;
@@ -141,14 +142,18 @@ static gk_status open_backend(whole_engine *engine, int ordinal, gk_backend **ba
                               gk_error *error) {
     const char *choice = getenv("GPUKERN_DEVICE");
     if (!choice || !*choice) {
-        if (engine->no_gpu.status == GK_OK &&
-            open_cuda(engine, ordinal, backend, &engine->no_gpu) == GK_OK)
-            return GK_OK;
-        if (engine->no_gpu.status != GK_VALUE_ERROR) /* that one is about the ordinal */
+        if (atomic_load(&engine->no_gpu_known))
             return open_simulator(ordinal, backend, error);
-        *error = engine->no_gpu;
-        engine->no_gpu.status = GK_OK;
-        return error->status;
+        gk_error refusal;
+        if (open_cuda(engine, ordinal, backend, &refusal) == GK_OK)
+            return GK_OK;
+        if (refusal.status == GK_VALUE_ERROR) { /* about the ordinal, not the machine */
+            *error = refusal;
+            return error->status;
+        }
+        engine->no_gpu = refusal;
+        atomic_store(&engine->no_gpu_known, true);
+        return open_simulator(ordinal, backend, error);
     }
     if (strcmp(choice, "cuda") == 0)
         return open_cuda(engine, ordinal, backend, error);
@@ -203,7 +208,7 @@ static void inherit(whole_engine *engine) {
     if (!engine->is_opening_gpu)
         return;
     engine->is_opening_gpu = false;
-    engine->no_gpu = (gk_error){0};
+    atomic_store(&engine->no_gpu_known, false);
     gk_fail(&engine->forked, GK_CUDA_ERROR, after_a_fork, "while a GPU was being opened");
 }
 
@@ -323,7 +328,9 @@ bool gk_engine_fault_due(gk_engine *base) {
 /* memory and reports --------------------------------------------------------------------------- */
 
 size_t gk_device_live_bytes(const gk_device *device) {
-    return device->backend->live_bytes(device->backend) - gk_pipeline_bytes(device->pipeline);
+    size_t lanes = gk_pipeline_bytes(device->pipeline);
+    size_t live = device->backend->live_bytes(device->backend);
+    return live > lanes ? live - lanes : 0; /* they may have gone in between */
 }
 
 void gk_device_trim(const gk_device *device) {
@@ -334,8 +341,8 @@ void gk_device_trim(const gk_device *device) {
 }
 
 const char *gk_engine_no_gpu(const gk_engine *base) {
-    const gk_error *no_gpu = &((const whole_engine *)base)->no_gpu;
-    return no_gpu->status == GK_OK ? NULL : no_gpu->text;
+    const whole_engine *engine = (const whole_engine *)base;
+    return atomic_load(&engine->no_gpu_known) ? engine->no_gpu.text : NULL;
 }
 
 int gk_device_count(const gk_device *device) {

@@ -42,6 +42,7 @@ struct gk_pipeline {
     lane *lanes;
     char *pinned;
     void *device;
+    atomic_size_t held; /* bytes of it, for those who ask without a turn */
     gk_pipeline_streams streams;
     gk_event *started; /* what the lanes wait for before they touch a caller's device memory */
 };
@@ -85,6 +86,7 @@ static void forget_lanes(gk_pipeline *pipeline) {
     pipeline->lanes = NULL;
     pipeline->pinned = NULL;
     pipeline->device = NULL;
+    atomic_store(&pipeline->held, 0);
     pipeline->started = NULL;
 }
 
@@ -172,6 +174,8 @@ static gk_status need_lanes(gk_pipeline *pipeline, gk_backend *backend, gk_error
     if (status == GK_OK)
         status = backend->allocate(backend, bytes, 0, &pipeline->device, error);
     if (status == GK_OK)
+        atomic_store(&pipeline->held, bytes);
+    if (status == GK_OK)
         status = backend->synchronize(backend, 0, error); /* its stream has it; now all have */
     if (status == GK_OK)
         status = backend->event_new(backend, &pipeline->started, error);
@@ -184,7 +188,7 @@ static gk_status need_lanes(gk_pipeline *pipeline, gk_backend *backend, gk_error
 }
 
 size_t gk_pipeline_bytes(gk_pipeline *pipeline) {
-    return pipeline->device ? region_bytes(pipeline) : 0;
+    return atomic_load(&pipeline->held);
 }
 
 /* chunks --------------------------------------------------------------------------------------- */

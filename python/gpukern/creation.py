@@ -23,7 +23,7 @@ _DTYPES = f"{', '.join(_FIRST)} and {_LAST}"
 # What the functions here are made of: operations, which would speak by their own names.
 _STEPS = ("astype", "empty", "fill", "to_device")
 _RAISED: tuple[type[Exception], ...] = (TypeError, ValueError, OverflowError, MemoryError)
-_RAISED += (_core.DeviceLostError, _core.CudaError)  # the narrower one first
+_RAISED += (BufferError, _core.DeviceLostError, _core.CudaError)  # the narrower one first
 
 
 @contextmanager

@@ -1,7 +1,9 @@
 /* Launch a planted kernel on the simulator:
-     harness KERNEL [blocks] [threads] [dynamic shared bytes] [z of the block]
-   and say "right" if each block's elements came out reversed, "wrong: ..." or "error: ...".
-     harness threads | fork | after-a-fault
+     harness KERNEL [blocks] [threads] [dynamic shared bytes]
+   where blocks and threads are as 4 or as 2x3x4, and say "right" if each block's elements came out
+   reversed, "wrong: ..." or "error: ...".
+     harness threads | fork
+     harness KERNEL blocks threads bytes SECOND
    does the same from many threads at once, in the child of a fork, or after a failed launch. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -15,7 +17,7 @@
 #include "device/registry.h"
 
 typedef struct launch_shape {
-    unsigned blocks, threads, z;
+    unsigned grid[3], block[3];
     size_t shared;
 } launch_shape;
 
@@ -37,7 +39,9 @@ static float *elements(size_t count, bool filled, gk_error *error) {
 /* One line about one launch. */
 static gk_status run(const char *name, launch_shape shape, char *line, size_t size) {
     gk_error error = {0};
-    size_t count = (size_t)shape.blocks * shape.threads;
+    size_t blocks = (size_t)shape.grid[0] * shape.grid[1] * shape.grid[2];
+    size_t threads = (size_t)shape.block[0] * shape.block[1] * shape.block[2];
+    size_t count = blocks * threads;
     if (count > 1 << 20)
         count = 1 << 20; /* for launches that are refused */
     size_t bytes = count * sizeof(float);
@@ -46,8 +50,8 @@ static gk_status run(const char *name, launch_shape shape, char *line, size_t si
     void *arguments[] = {&out, &in, &count};
     gk_launch launch = {
         .row = &row,
-        .grid = {shape.blocks, 1, 1},
-        .block = {shape.threads, 1, shape.z},
+        .grid = {shape.grid[0], shape.grid[1], shape.grid[2]},
+        .block = {shape.block[0], shape.block[1], shape.block[2]},
         .shared_bytes = shape.shared,
         .arguments = arguments,
     };
@@ -58,8 +62,8 @@ static gk_status run(const char *name, launch_shape shape, char *line, size_t si
         snprintf(line, size, "error: %s", error.text);
     } else {
         for (size_t i = 0; i < count; i++) {
-            size_t t = i % shape.threads;
-            float expected = (float)(i - t + shape.threads - 1 - t);
+            size_t t = i % threads;
+            float expected = (float)(i - t + threads - 1 - t);
             if (host[i] != expected) {
                 snprintf(line, size, "wrong: out[%zu] is %g, not %g; out[0] is %g", i,
                          (double)host[i], (double)expected, (double)host[0]);
@@ -74,7 +78,7 @@ static gk_status run(const char *name, launch_shape shape, char *line, size_t si
 }
 
 static void *many(void *result) {
-    launch_shape shape = {40, 64, 1, 0};
+    launch_shape shape = {{40, 1, 1}, {64, 1, 1}, 0};
     char line[1200];
     for (int i = 0; i < 100; i++) {
         run(i % 10 == 3 ? "divergent" : "reverse", shape, line, sizeof line);
@@ -101,7 +105,7 @@ static const char *from_threads(void) {
 }
 
 static const char *in_a_child(void) {
-    launch_shape shape = {400, 64, 1, 0};
+    launch_shape shape = {{400, 1, 1}, {64, 1, 1}, 0};
     char line[1200];
     run("reverse", shape, line, sizeof line); /* starts the helpers that the child will miss */
     pid_t child = fork();
@@ -119,25 +123,31 @@ static const char *in_a_child(void) {
     return status == 0 && strcmp(line, "right") == 0 ? "right" : "wrong";
 }
 
+/* "4", or "2x3x4". */
+static void read_lengths(const char *text, unsigned lengths[3]) {
+    (void)sscanf(text, "%ux%ux%u", &lengths[0], &lengths[1], &lengths[2]);
+}
+
 int main(int count, char **arguments) {
     gk_error error;
     if (count < 2 || gk_backend_sim_open(&device, 0, &error)) {
         printf("error: %s\n", count < 2 ? "no kernel named" : error.text);
         return 1;
     }
-    launch_shape shape = {
-        .blocks = count > 2 ? (unsigned)strtoul(arguments[2], NULL, 10) : 4,
-        .threads = count > 3 ? (unsigned)strtoul(arguments[3], NULL, 10) : 64,
-        .shared = count > 4 ? strtoul(arguments[4], NULL, 10) : 0,
-        .z = count > 5 ? (unsigned)strtoul(arguments[5], NULL, 10) : 1,
-    };
+    launch_shape shape = {{4, 1, 1}, {64, 1, 1}, 0};
+    if (count > 2)
+        read_lengths(arguments[2], shape.grid);
+    if (count > 3)
+        read_lengths(arguments[3], shape.block);
+    if (count > 4)
+        shape.shared = strtoul(arguments[4], NULL, 10);
     char line[1200];
     if (strcmp(arguments[1], "threads") == 0)
         puts(from_threads());
     else if (strcmp(arguments[1], "fork") == 0)
         puts(in_a_child());
-    else if (run(arguments[1], shape, line, sizeof line), puts(line), count > 6)
-        run(arguments[6], (launch_shape){4, 64, 1, 0}, line, sizeof line), puts(line);
+    else if (run(arguments[1], shape, line, sizeof line), puts(line), count > 5)
+        run(arguments[5], shape, line, sizeof line), puts(line);
     device->close(device);
     return 0;
 }

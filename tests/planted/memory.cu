@@ -5,10 +5,12 @@ GK_ROW(planted, reverse, float32, reverse, 1, 64, 4, 75, "clean: through shared 
 GK_ROW(planted, reverse_dynamic, float32, reverse_dynamic, 1, 64, 4, 75, "clean: through dynamic shared memory")
 GK_ROW(planted, reverse_vector, float32, reverse_vector, 1, 64, 16, 75, "clean: 128-bit loads")
 GK_ROW(planted, reverse_rounds, float32, reverse_rounds, 1, 64, 4, 75, "clean: shared memory used twice")
+GK_ROW(planted, reverse_three, float32, reverse_three, 1, 64, 4, 75, "clean: grids and blocks of three dimensions")
 GK_ROW(planted, missing_barrier, float32, missing_barrier, 1, 64, 4, 75, "no barrier between write and read")
 GK_ROW(planted, missing_second, float32, missing_second, 1, 64, 4, 75, "no barrier before shared memory is used again")
 GK_ROW(planted, uninitialised, float32, uninitialised, 1, 64, 4, 75, "takes shared memory for zero")
 GK_ROW(planted, stale, float32, stale, 1, 64, 4, 75, "all blocks but the first take what another one left")
+GK_ROW(planted, stale_dynamic, float32, stale_dynamic, 1, 64, 4, 75, "the same of dynamic shared memory")
 GK_ROW(planted, write_past, float32, write_past, 1, 64, 4, 75, "one element beyond out")
 GK_ROW(planted, write_before, float32, write_before, 1, 64, 4, 75, "one element in front of out")
 GK_ROW(planted, read_past, float32, read_past, 1, 64, 4, 75, "one element beyond the end of in")
@@ -40,6 +42,13 @@ KERNEL(reverse_dynamic) {
     cell[t] = in[gk_thread()];
     __syncthreads();
     out[gk_thread()] = cell[blockDim.x - 1 - t];
+}
+
+KERNEL(reverse_three) {
+    unsigned threads = blockDim.x * blockDim.y * blockDim.z;
+    unsigned t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    out[block * threads + threads - 1 - t] = in[block * threads + t];
 }
 
 __device__ static inline void reverse_four(float *out, const float *in, size_t from) {
@@ -96,6 +105,16 @@ KERNEL(stale) {
         offset = 0;
     __syncthreads();
     out[gk_thread()] = cell[THREADS - 1 - t] + offset;
+}
+
+KERNEL(stale_dynamic) {
+    GK_DYNAMIC_SHARED(float, cell);
+    unsigned t = threadIdx.x;
+    cell[t] = in[gk_thread()];
+    if (t == 0 && blockIdx.x == 0)
+        cell[blockDim.x] = 0;
+    __syncthreads();
+    out[gk_thread()] = cell[blockDim.x - 1 - t] + cell[blockDim.x];
 }
 
 KERNEL(write_past) {

@@ -7,6 +7,7 @@ GK_ROW(planted, intrinsics, float32, intrinsics, 1, 64, 4, 75, "clean: every int
 GK_ROW(planted, atomics, float32, atomics, 1, 64, 4, 75, "clean: every atomic")
 GK_ROW(planted, narrow_types, float32, narrow_types, 1, 64, 4, 75, "clean: half and bfloat16 through shuffles and atomics")
 GK_ROW(planted, spin, float32, spin, 1, 64, 4, 75, "clean: a thread spins until another one has stored")
+GK_ROW(planted, last_block, float32, last_block, 1, 64, 4, 75, "clean: the last block to arrive finds the counter as it was before")
 GK_ROW(planted, divergent, float32, divergent, 1, 64, 4, 75, "a barrier that half of the block skips")
 GK_ROW(planted, returned, float32, returned, 1, 64, 4, 75, "a thread has returned before the barrier")
 GK_ROW(planted, two_barriers, float32, two_barriers, 1, 64, 4, 75, "odd and even threads at different barriers")
@@ -14,7 +15,9 @@ GK_ROW(planted, too_few_rounds, float32, too_few_rounds, 1, 64, 4, 75, "one thre
 GK_ROW(planted, exited_lane, float32, exited_lane, 1, 64, 4, 75, "a shuffle names a lane that has returned")
 GK_ROW(planted, lane_at_barrier, float32, lane_at_barrier, 1, 64, 4, 75, "a shuffle names a lane that waits at a barrier")
 GK_ROW(planted, masks_differ, float32, masks_differ, 1, 64, 4, 75, "lanes of one shuffle pass different masks")
+GK_ROW(planted, two_meetings, float32, two_meetings, 1, 64, 4, 75, "odd lanes shuffle where even ones vote")
 GK_ROW(planted, lane_left_out, float32, lane_left_out, 1, 64, 4, 75, "a mask that leaves out the caller")
+GK_ROW(planted, outside_mask, float32, outside_mask, 1, 64, 4, 75, "a shuffle takes from lanes that its mask leaves out")
 GK_ROW(planted, bad_width, float32, bad_width, 1, 64, 4, 75, "a shuffle of a width that is no power of two")
 GK_ROW(planted, spins_for_ever, float32, spins_for_ever, 1, 64, 4, 75, "nobody stores what a thread spins for")
 GK_ROW(planted, traps, float32, traps, 1, 64, 4, 75, "__trap()")
@@ -37,6 +40,25 @@ KERNEL(reverse_warps) {
     cell[warp][lane] = __shfl_xor_sync(GK_ALL_LANES, in[gk_thread()], GK_WARP - 1);
     __syncthreads();
     out[gk_thread()] = cell[THREADS / GK_WARP - 1 - warp][lane];
+}
+
+__device__ static unsigned arrivals;
+KERNEL(last_block) {
+    reverse_block(out, in[gk_thread()]);
+    if (gk_is_last(&arrivals, gridDim.x) && arrivals != 0)
+        out[gk_thread()] = -1.0f;
+}
+
+// What the lanes outside hold of the shuffle before is what is wanted, and nobody's to take.
+KERNEL(outside_mask) {
+    unsigned lane = threadIdx.x % GK_WARP;
+    float own = in[gk_thread()], across = __shfl_xor_sync(GK_ALL_LANES, own, GK_WARP - 1);
+    if (lane < GK_WARP / 2 && __shfl_xor_sync(0xffff, across, GK_WARP - 1) != own)
+        own = -1.0f;
+    __shared__ float cell[THREADS];
+    cell[threadIdx.x] = own;
+    __syncthreads();
+    out[gk_thread()] = cell[THREADS - 1 - threadIdx.x];
 }
 
 // -1 in place of the element where something is wrong.
@@ -73,6 +95,8 @@ KERNEL(intrinsics) {
     CHECK(warpSize == 32 && blockDim.x == THREADS && blockDim.y == 1 && gridDim.z == 1);
     CHECK(__popc(0xf0f0u) == 8 && __clz(1) == 31 && __clz(0) == 32 && __ffs(8) == 4);
     CHECK(__brev(1) == 0x80000000u && __umulhi(0x80000000u, 4) == 2);
+    CHECK(__funnelshift_r(0xf0u, 0xau, 36) == 0xa000000fu && __funnelshift_l(0xf0u, 0xau, 36) == 0xa0u);
+    CHECK(min(NAN, 1.0f) == 1.0f && min(1.0f, NAN) == 1.0f && max(NAN, 1.0f) == 1.0f && max(1.0f, NAN) == 1.0f);
     CHECK(min(2, 3) == 2 && max(2.0f, 3) == 3.0f && min(1u, 7ull) == 1);
     CHECK(__float_as_int(1.0f) == 0x3f800000 && rsqrtf(4.0f) == 0.5f && fmaf(2, 3, 4) == 10);
     CHECK(fabsf(__expf(1.0f) - 2.7182818f) < 1e-5f && __ldg(in) == in[0]);
@@ -84,9 +108,10 @@ KERNEL(atomics) {
     __shared__ unsigned long long wide[3];
     __shared__ float real;
     __shared__ double precise;
-    __shared__ unsigned turn, bits;
+    __shared__ unsigned turn, bits, down;
     int t = (int)threadIdx.x;
     if (t == 0) {
+        down = 25; // beyond the limit: the first one takes it there
         whole[0] = whole[1] = whole[2] = whole[3] = 0;
         whole[4] = -1;
         wide[0] = wide[1] = wide[2] = 0;
@@ -106,12 +131,14 @@ KERNEL(atomics) {
     atomicAdd(&real, 0.5f);
     atomicAdd(&precise, 0.25);
     atomicInc(&turn, 9);
+    atomicDec(&down, 9);
     atomicXor(&bits, 1u << (t % 32));
     __threadfence_block();
     __syncthreads();
     bool good = whole[0] == 2016 && whole[1] == -2016 && whole[2] == 63 && whole[3] == -63;
     CHECK(whole[4] >= 0 && whole[4] < THREADS && wide[0] == 64ull << 40 && wide[1] == 63);
     CHECK(~wide[2] == 0 && real == 32.0f && precise == 16.0 && turn == 64 % 10 && bits == 0);
+    CHECK(down == 9 - 63 % 10);
     reverse_block(out, good ? in[gk_thread()] : -1.0f);
 }
 
@@ -198,8 +225,17 @@ KERNEL(lane_at_barrier) {
 }
 
 KERNEL(masks_differ) {
-    unsigned mask = threadIdx.x % 32 < 16 ? GK_ALL_LANES : 0xffff0000u;
+    unsigned mask = threadIdx.x % 32 == 5 ? 0xffffffbfu : GK_ALL_LANES;
     out[gk_thread()] = __shfl_xor_sync(mask, in[gk_thread()], 1); // two masks
+}
+
+KERNEL(two_meetings) {
+    float own = in[gk_thread()];
+    if (threadIdx.x % 2 == 0)
+        own += __ballot_sync(GK_ALL_LANES, 1) == 1; // a vote
+    else
+        own = __shfl_xor_sync(GK_ALL_LANES, own, 0);
+    reverse_block(out, own);
 }
 
 KERNEL(lane_left_out) {

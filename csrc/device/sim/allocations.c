@@ -278,8 +278,10 @@ void gk_simulated_unkeep(gk_simulated *sim, gk_graph *graph) {
     for (gk_allocation *at = graph->kept; at;) {
         gk_allocation *next = at->kept;
         void *device = at->start;
+        lock(sim); /* the array may die in another thread meanwhile */
         bool is_arrays = at->is_lasting && !at->is_freed;
         at->graph = NULL;
+        unlock(sim);
         if (!is_arrays)
             (void)free_now(sim, &device, &ignored);
         at = next;

@@ -15,12 +15,16 @@
 #include "gk_families.h"
 #undef GK_FAMILY
 
-/* Lazily an event is stamped when its stream comes to it, by when its owner may have freed it. */
-struct gk_event {
-    atomic_int holders;
+/* Lazily an event is stamped when its stream comes to it, by when its owner may have freed it.
+   Threads may share it: what is not atomic is under the simulator's lock of events. */
+typedef struct moment {
     struct timespec at;
     bool recorded;
     gk_mark mark;
+} moment;
+struct gk_event {
+    atomic_int holders;
+    moment held;
 };
 
 /* waiting -------------------------------------------------------------------------------------- */
@@ -312,9 +316,14 @@ static void sim_event_free(gk_backend *backend, gk_event *event) {
 }
 
 static gk_status run_record(void *context, const void *payload, gk_error *error) {
+    gk_simulated *sim = context;
     gk_event *event = *(gk_event *const *)payload;
-    (void)context, (void)error;
-    clock_gettime(CLOCK_MONOTONIC, &event->at);
+    struct timespec now;
+    (void)error;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)gk_lock_take(&sim->events);
+    event->held.at = now;
+    gk_lock_give(&sim->events);
     return GK_OK;
 }
 
@@ -334,29 +343,47 @@ static gk_status sim_record(gk_backend *backend, gk_event *event, gk_stream stre
     }
     if (gk_queues_add(sim->queues, stream, step, error) != GK_OK)
         return error->status;
-    event->recorded = true;
-    return gk_queues_mark(sim->queues, stream, &event->mark, error);
+    gk_mark mark;
+    gk_status status = gk_queues_mark(sim->queues, stream, &mark, error);
+    if (status == GK_OK) {
+        (void)gk_lock_take(&sim->events);
+        event->held.recorded = true;
+        event->held.mark = mark;
+        gk_lock_give(&sim->events);
+    }
+    return status;
+}
+
+/* What the event holds now. */
+static moment moment_of(gk_simulated *sim, const gk_event *event) {
+    (void)gk_lock_take(&sim->events);
+    moment held = event->held;
+    gk_lock_give(&sim->events);
+    return held;
 }
 
 static gk_status sim_reach(gk_backend *backend, gk_event *event, gk_error *error) {
-    return wait_for((gk_simulated *)backend, event->mark, error);
+    gk_simulated *sim = (gk_simulated *)backend;
+    return wait_for(sim, moment_of(sim, event).mark, error);
 }
 
 static gk_status sim_elapsed(gk_backend *backend, gk_event *from, gk_event *to, double *seconds,
                              gk_error *error) {
     gk_simulated *sim = (gk_simulated *)backend;
-    if (!from->recorded || !to->recorded)
+    moment first = moment_of(sim, from), last = moment_of(sim, to);
+    if (!first.recorded || !last.recorded)
         return gk_fail(error, GK_VALUE_ERROR, "an event that was not recorded has no time");
-    gk_queues_reach(sim->queues, from->mark);
-    gk_status status = wait_for(sim, to->mark, error);
-    *seconds = (double)(to->at.tv_sec - from->at.tv_sec) +
-               1e-9 * (double)(to->at.tv_nsec - from->at.tv_nsec);
+    gk_queues_reach(sim->queues, first.mark);
+    gk_status status = wait_for(sim, last.mark, error);
+    struct timespec start = moment_of(sim, from).at, end = moment_of(sim, to).at;
+    *seconds = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
     return status;
 }
 
 static gk_status sim_wait_event(gk_backend *backend, gk_stream waiting, gk_event *event,
                                 gk_error *error) {
-    return gk_queues_wait(((gk_simulated *)backend)->queues, waiting, event->mark, error);
+    gk_simulated *sim = (gk_simulated *)backend;
+    return gk_queues_wait(sim->queues, waiting, moment_of(sim, event).mark, error);
 }
 
 static gk_status sim_wait(gk_backend *backend, gk_stream waiting, gk_stream producer,
@@ -435,6 +462,7 @@ static void sim_close(gk_backend *backend) {
     gk_queues_free(sim->queues);
     gk_simulated_close_memory(sim);
     gk_sim_close(sim->sim);
+    gk_lock_free(&sim->events);
     gk_lock_free(&sim->lock);
     free(sim->bodies);
     free(sim);
@@ -521,10 +549,10 @@ gk_status gk_backend_sim_open(gk_backend **backend, int ordinal, gk_error *error
     sim->base.ordinal = ordinal;
     sim->base.devices = settings.devices;
     sim->total = settings.memory;
-    if (!gk_lock_init(&sim->lock)) {
-        free(sim);
-        return gk_fail(error, GK_MEMORY_ERROR, "the system has no lock for the simulator");
-    }
+    if (!gk_lock_init(&sim->lock))
+        goto no_lock;
+    if (!gk_lock_init(&sim->events))
+        goto no_events;
     sim->sim = gk_sim_open(settings.cores, settings.seed);
     sim->queues = gk_queues_new(sim, ordinal, settings.lazy);
     if (!sim->sim || !sim->queues || !tabulate(sim)) {
@@ -533,4 +561,9 @@ gk_status gk_backend_sim_open(gk_backend **backend, int ordinal, gk_error *error
     }
     *backend = &sim->base;
     return GK_OK;
+no_events:
+    gk_lock_free(&sim->lock);
+no_lock:
+    free(sim);
+    return gk_fail(error, GK_MEMORY_ERROR, "the system has no lock for the simulator");
 }

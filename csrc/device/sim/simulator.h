@@ -22,7 +22,8 @@ typedef struct gk_simulated {
     gk_allocation *first;
     gk_allocation *freed; /* lazily: kept until nothing runs that might still use them */
     size_t freed_bytes;
-    size_t slots; /* of the hash table of bodies by symbol: a power of two */
+    gk_lock events; /* of what they hold; nobody takes another lock under it */
+    size_t slots;   /* of the hash table of bodies by symbol: a power of two */
     const gk_sim_body **bodies;
 } gk_simulated;
 

@@ -65,7 +65,14 @@ class Worker:
 
     def tick(self, doing: str) -> None:
         """Tell the other side what comes next, so that it knows whom to blame for silence."""
-        self.pipe.send(("tick", doing))
+        self.say("tick", doing)
+
+    def say(self, kind: str, value: Any) -> None:
+        """Send an answer; where nobody is left to hear it, there is nothing left to do."""
+        try:
+            self.pipe.send((kind, value))
+        except OSError:
+            os._exit(0)
 
 
 def serve(pipe: "Connection[Any, Any]") -> None:
@@ -77,10 +84,11 @@ def serve(pipe: "Connection[Any, Any]") -> None:
         except (EOFError, OSError):
             return
         try:
-            answer = ("done", getattr(worker, command)(*arguments))
+            value = getattr(worker, command)(*arguments)
         except Exception as error:
-            answer = ("raised", one_line(error))
-        pipe.send(answer)
+            worker.say("raised", one_line(error))
+        else:
+            worker.say("done", value)
 
 
 def main() -> None:

@@ -45,7 +45,9 @@ class TestNames:
     @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.key)
     def test_those_of_the_built_in_contenders_are_reserved(self, peer):
         for name in (peer.key, peer.name, peer.key.upper(), peer.name.title()):
-            with pytest.raises(ValueError, match=f"name '{name}' is that of the built-in contend"):
+            with pytest.raises(
+                ValueError, match=f"its own, not '{name}', which is that of the built-in"
+            ):
                 gpukern.contender("add", name)(add)
         assert not registry.REGISTERED
 
@@ -53,9 +55,9 @@ class TestNames:
         def numpy(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             return a + b
 
-        with pytest.raises(ValueError, match="contender: the name 'numpy' is that of the built-in"):
+        with pytest.raises(ValueError, match="contender: the name .* its own, not 'numpy'"):
             gpukern.contender("add")(numpy)
-        with pytest.raises(ValueError, match="compare: the name 'numpy' is that of the built-in"):
+        with pytest.raises(ValueError, match="compare: the name .* its own, not 'numpy'"):
             gpukern.compare("add", [8], contenders=[numpy])
 
     def test_a_name_that_only_begins_alike_is_free(self):

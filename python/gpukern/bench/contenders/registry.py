@@ -184,8 +184,8 @@ def _free_name(name: str) -> str:
     for peer in PEERS:
         if name.lower() in (peer.key, peer.name.lower()):
             raise ValueError(
-                f"the name {name!r} is that of the built-in contender {peer.name}; "
-                "give the function another one"
+                f"the name of a contender has to be its own, not {name!r}, "
+                f"which is that of the built-in {peer.name}"
             )
     return name
 

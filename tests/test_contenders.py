@@ -55,9 +55,9 @@ class TestNames:
         def numpy(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             return a + b
 
-        with pytest.raises(ValueError, match="contender: the name .* its own, not 'numpy'"):
+        with pytest.raises(ValueError, match=r"contender: the name .* its own, not 'numpy'"):
             gpukern.contender("add")(numpy)
-        with pytest.raises(ValueError, match="compare: the name .* its own, not 'numpy'"):
+        with pytest.raises(ValueError, match=r"compare: the name .* its own, not 'numpy'"):
             gpukern.compare("add", [8], contenders=[numpy])
 
     def test_a_name_that_only_begins_alike_is_free(self):

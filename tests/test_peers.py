@@ -39,14 +39,12 @@ def test_every_peer_is_right_end_to_end_and_on_the_device(peer, op):
 
 
 @pytest.mark.parametrize("op", USUAL)
-def test_the_usual_operations_have_somebody_on_the_device(peer, op):
+def test_who_has_a_time_on_the_device(peer, op):
     result = gpukern.compare(op, [128], "float32", [peer], seed=SEED, rounds=1)
+    if all(row.status == ABSENT for row in result.rows):
+        pytest.skip(f"{peer.name} has no {op} here")
     timed = [row for row in result.rows if row.on_device]
-    known = {"numpy": (), "jax": (), "cub": ("sum",), "cuda-python": ("matmul", "add")}
-    if peer.key == "triton":
-        known["triton"] = ("matmul", "add")
-    if not all(row.status == ABSENT for row in result.rows):
-        assert bool(timed) == (op in known.get(peer.key, (op,))), result.rows
+    assert bool(timed) == (peer.key not in ("numpy", "jax")), result.rows
 
 
 def test_numba_and_gpukern_have_kernels_of_the_same_names():
@@ -65,11 +63,11 @@ def test_numba_and_gpukern_have_kernels_of_the_same_names():
             assert names <= {row.variant for row in result.rows if row.contender == library}
 
 
-def test_a_second_size_compiles_again():
-    """What the first left in the caches of torch.compile and Triton is of another shape."""
+def test_many_sizes_are_compiled_each():
+    """More than torch.compile would compile again before it falls back to eager."""
     if not installed("torch"):
         pytest.skip("PyTorch is not installed")
-    sizes = [(16 + i, 30 + i) for i in range(12)]
+    sizes = [(16 + i, 30 + i) for i in range(10)]
     result = gpukern.compare("add", sizes, "float32", ["torch:torch.compile"], seed=SEED, rounds=1)
     assert {row.status for row in result.rows} == {RIGHT}, result.rows
     assert len(result.rows) == len(sizes)

@@ -1,5 +1,6 @@
 """Triton: add and matmul kernels on PyTorch's tensors, as its tutorials build and tune them."""
 
+import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -13,6 +14,9 @@ from gpukern.bench.contenders.torch_ import fetch, load, wrap
 from gpukern.bench.model.contender import Absent, Contender, DeviceSide
 
 Array = npt.NDArray[Any]
+
+# Products are joined to sums, as by nvcc; Triton 3.9 warns where nobody says so.
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 _SUPPORTED = {
     "add": ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8"),
     "matmul": ("float32", "float16", "bfloat16"),

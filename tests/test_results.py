@@ -301,7 +301,7 @@ class TestTables:
             gpukern.compare("add", [8], protocol="none")
 
     def test_mode_decides_what_is_timed(self):
-        names = ["numpy", "gpukern:f32"]
+        names = ["numpy:np.add", "gpukern:f32"]
         for mode, has in (("device", (False, True)), ("end-to-end", (True, False))):
             found = gpukern.compare("add", [8], None, names, mode, rounds=1, simulated=True)
             mine = found.rows[1]
@@ -315,7 +315,7 @@ class TestTables:
         assert base == ["f32"]
 
     def test_protocols_stand_beside(self):
-        names = ["numpy", "gpukern:f32"]
+        names = ["numpy:np.add", "gpukern:f32"]
         for protocol in ("leetcuda", "notes"):
             more = {"rounds": 1, "simulated": True, "protocol": protocol}
             found = gpukern.compare("add", [4], None, names, **more)

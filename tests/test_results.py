@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import types
 from dataclasses import replace
 from pathlib import Path
@@ -212,46 +211,6 @@ class TestTables:
             found = gpukern.compare("add", [4], None, names, **more)
             assert found.rows[1].protocols[protocol] > 0
             assert protocol in str(found)
-
-
-class TestPlots:
-    pytestmark = pytest.mark.skipif(
-        "__import__('importlib.util').util.find_spec('matplotlib') is None",
-        reason="not installed: pip install matplotlib",
-    )
-
-    @pytest.mark.parametrize("kind", [None, "time", "ratio", "split", "roofline"])
-    def test_each_kind(self, kind, tmp_path):
-        figure = made_up().plot(kind)
-        figure.savefig(tmp_path / "figure.png", dpi=40)
-        panels = [panel for panel in figure.axes if panel.axison]
-        assert len(panels) == (4 if kind is None else 1)
-
-    def test_nothing_to_draw_is_said(self):
-        result = made_up()
-        result.rows = [replace(one, on_device=None, end_to_end=None) for one in result.rows]
-        bare = {"device_ratio": None, "end_to_end_ratio": None, "split": {}}
-        result.rows = [replace(one, **bare) for one in result.rows]
-        figure = result.plot()
-        assert not any(panel.axison for panel in figure.axes)
-        gpukern.Comparison(1, result.machine).plot()
-
-    def test_unknown_kind(self):
-        with pytest.raises(ValueError, match="there are time, ratio, split, roofline"):
-            made_up().plot("pie")
-
-    def test_without_matplotlib(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        with pytest.raises(ImportError, match="pip install matplotlib"):
-            made_up().plot()
-
-    def test_on_the_command_line(self, tmp_path):
-        target = tmp_path / "picture.png"
-        arguments = ["compare", "add", "sum", "--sizes", "16", "--rounds", "1", "--plot"]
-        names = ["--contenders", "numpy"]
-        assert CliRunner().invoke(main, [*arguments, str(target), *names]).exit_code == 0
-        found = sorted(path.name for path in tmp_path.iterdir())
-        assert found == ["picture-add-float32.png", "picture-sum-float32.png"]
 
 
 class TestCaseLists:

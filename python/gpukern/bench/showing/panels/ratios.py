@@ -49,7 +49,7 @@ def panel(_: Results, rows: Sequence[Row]) -> Panel:
 
 def _column(axes: "Axes", rows: Sequence[Row], name: str, time: str, where: str) -> None:
     figures = [_ratio(row, name, time) for row in rows]
-    base = next((r.label for r in rows if _ratio(r, name, time) is _BASE), "")
+    base = next((r.label for r in rows if _ratio(r, name, time) is _BASE), "the baseline")
     looks.title(axes, f"{where}, {rows[0].size}")
     axes.set_xlabel(f"times as fast as {base}", fontsize=looks.SMALL)
     axes.set_xscale("log")

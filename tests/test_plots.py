@@ -96,6 +96,16 @@ class TestKinds:
         result.machine = {**result.machine, "backend": "sim"}
         assert any("simulator" in text for text, _ in words(result.plot("rate")))
 
+    def test_a_disturbed_run_says_so(self):
+        result = made_up()
+        seen = {"watched": True, "slowed_by": ["power cap"], "other_processes": 2}
+        result.machine = {**result.machine, "conditions": seen}
+        title = next(text for text, _ in words(result.plot()) if "GPU A" in text)
+        assert title.splitlines()[1:] == [
+            "the device was slowed down: power cap",
+            "2 other processes were on the GPU",
+        ]
+
 
 class TestRates:
     def test_bandwidth_with_its_limit(self):
@@ -140,6 +150,8 @@ class TestRatios:
         for panel in (device, whole):
             assert any(list(line.get_xdata()) == [1, 1] for line in panel.get_lines())
             assert panel.get_xscale() == "log"
+        # Also where all are nearly the same.
+        assert len(whole.get_xticks()) > 2
         assert "1.70x" in [text.get_text() for text in device.texts]
 
     def test_the_baseline_is_named(self):
@@ -176,6 +188,11 @@ class TestSplits:
         assert self.lengths(result) == pytest.approx([10000, 8000, 1000, 3000])
         found = [text for text, _ in words(result.plot("split"))]
         assert "10.0 s; apart 12.0 s" in found
+
+    def test_a_wide_interval_makes_no_room_for_them(self):
+        wide = Figure(10.0, 5.0, 20.0, 9)
+        result = self.call(split={"host to device": 8.0, "device to host": 3.0}, end_to_end=wide)
+        assert not splits.fits(result.rows[0])
 
     def test_of_many_the_best_of_each_library(self):
         result = made_up()

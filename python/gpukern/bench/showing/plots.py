@@ -13,6 +13,7 @@ from gpukern.bench.model.results import Results
 from gpukern.bench.model.row import RIGHT, Row
 from gpukern.bench.showing.panels import against_size, ratios, splits
 from gpukern.bench.showing.panels.panel import Panel
+from gpukern.machine.conditions import remarks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -26,7 +27,7 @@ _PANELS = {
 }
 KINDS = tuple(_PANELS)
 _WIDTH = 8.4
-_TITLE_HEIGHT = 0.35
+_TITLE_HEIGHT, _TITLE_LINE = 0.35, 0.2
 _DPI = 100
 
 
@@ -41,11 +42,14 @@ def draw(comparison: Results, kind: str | None = None) -> "Figure":
     pages = [(title, _panels(comparison, rows, kind)) for title, rows in _groups(comparison)]
     if not pages:
         pages = [("", [Panel("nothing to draw: no contender was right")])]
-    heights = [_TITLE_HEIGHT + sum(panel.height for panel in panels) for _, panels in pages]
+    disturbed = remarks(comparison.machine.get("conditions", {}))
+    above = _TITLE_HEIGHT + _TITLE_LINE * len(disturbed)
+    heights = [above + sum(panel.height for panel in panels) for _, panels in pages]
     figure = Figure(figsize=(_WIDTH, sum(heights)), dpi=_DPI, layout="constrained")
     parts = figure.subfigures(len(pages), 1, squeeze=False, height_ratios=heights)[:, 0]
     for part, (title, panels) in zip(parts, pages, strict=True):
-        _page(part, f"{title} on {_where(comparison)}".strip(), panels)
+        head = f"{title} on {_where(comparison)}".strip()
+        _page(part, "\n".join([head, *disturbed]), panels)
     return figure
 
 

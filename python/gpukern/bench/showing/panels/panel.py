@@ -146,25 +146,27 @@ def beside(panel: "Axes", line: int, text: str) -> None:
 
 def plain_numbers(axis: "Axis", words: Callable[[float], str] = "{:,g}".format) -> None:
     """Words for the numbers on a logarithmic axis, as many as there is room for."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     low, high = axis.get_view_interval()
     axis.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
     axis.set_minor_formatter(NullFormatter())
-    if high < 4 * low:
-        axis.set_major_locator(LogLocator(subs=(1, 1.2, 1.5, 2, 3, 5, 7)))
+    if high < 2.5 * low:
+        axis.set_major_locator(MaxNLocator(5))
+    elif high < 4 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
     elif high < 300 * low:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
 
 
 def size_axis(panel: "Axes", rows: Sequence[Row], inches: float) -> None:
     """A logarithmic axis of sizes, named as far as the names have room, the largest first."""
-    named = {count_of(row): row.size for row in rows}
+    named = {count_of(row): row.size for row in reversed(rows)}
     low, high = min(named), max(named)
     shown: list[int] = []
     for count in sorted(named, reverse=True):
         room = inches * log10(shown[-1] / count) / log10(high / low) if shown else inches
-        if room > 0.08 * max(len(named[count]), len(named[shown[-1]]) if shown else 0):
+        if room > 0.1 * max(len(named[count]), len(named[shown[-1]]) if shown else 0):
             shown.append(count)
     panel.set_xscale("log")
     panel.set_xticks(shown, [named[count] for count in shown], fontsize=SMALL)

@@ -6,7 +6,7 @@
 #
 #     GPUKERN_ARCHS=90a benchmarks/compare_gpu.sh results-folder
 #
-# No step takes longer than its limit. The notebooks need nbclient and ipykernel. GPUKERN_COMMIT: the
+# No step takes longer than its limit. The plots and notebooks need matplotlib. GPUKERN_COMMIT: the
 # commit to record where this is no checkout. BUILD=no leaves out the build. EXTRA: what pip has to
 # install beforehand without a network (wheels or an sdist), if anything.
 set -uo pipefail
@@ -55,8 +55,7 @@ step 215 compare gpukern compare all --seed 1 --json "$results/compare.json" \
 step 60 ncu python benchmarks/against_ncu.py "$results/ncu.json"
 step 60 cheaters python -m pytest -q -p no:cacheprovider \
     tests/test_compare.py tests/test_cheaters.py tests/test_results.py
-mkdir "$results/notebooks" && cp notebooks/*.ipynb "$results/notebooks"
-step 120 notebooks jupyter execute --inplace "$results"/notebooks/*.ipynb
+step 180 notebooks python notebooks/execute.py --record --into "$results/notebooks" notebooks/*.ipynb
 step 215 again gpukern compare all --seed 1 --save "$results/again.json" \
     --against "$results/compare.json"
 step 30 agree python benchmarks/agree.py "$results/compare.json" "$results/again.json"

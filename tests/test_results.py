@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import types
 from dataclasses import replace
 from pathlib import Path
@@ -309,7 +308,7 @@ class TestTables:
             gpukern.compare("add", [8], protocol="none")
 
     def test_mode_decides_what_is_timed(self):
-        names = ["numpy", "gpukern:f32"]
+        names = ["numpy:np.add", "gpukern:f32"]
         for mode, has in (("device", (False, True)), ("end-to-end", (True, False))):
             found = gpukern.compare("add", [8], None, names, mode, rounds=1, simulated=True)
             mine = found.rows[1]
@@ -323,91 +322,12 @@ class TestTables:
         assert base == ["f32"]
 
     def test_protocols_stand_beside(self):
-        names = ["numpy", "gpukern:f32"]
+        names = ["numpy:np.add", "gpukern:f32"]
         for protocol in ("leetcuda", "notes"):
             more = {"rounds": 1, "simulated": True, "protocol": protocol}
             found = gpukern.compare("add", [4], None, names, **more)
             assert found.rows[1].protocols[protocol] > 0
             assert protocol in str(found)
-
-
-class TestPlots:
-    pytestmark = pytest.mark.skipif(
-        "__import__('importlib.util').util.find_spec('matplotlib') is None",
-        reason="not installed: pip install matplotlib",
-    )
-
-    @pytest.mark.parametrize("kind", [None, "time", "ratio", "split", "roofline"])
-    def test_each_kind(self, kind, tmp_path):
-        figure = made_up().plot(kind)
-        figure.savefig(tmp_path / "figure.png", dpi=40)
-        panels = [panel for panel in figure.axes if panel.axison]
-        assert len(panels) == (4 if kind is None else 1)
-
-    def test_times_are_drawn_in_seconds_over_elements(self):
-        (panel,) = made_up().plot("time").axes
-        assert panel.get_ylabel() == "seconds"
-        drawn = {line.get_label(): line for line in panel.lines}
-        line = drawn["gpukern f32"]
-        assert list(line.get_xdata()) == [1024**2, 4096**2]
-        times = [one.on_device.value for one in made_up().rows if one.variant == "f32"]
-        assert list(line.get_ydata()) == times
-
-    def test_bars_of_ratios_are_those_of_their_names_at_the_largest_size(self):
-        result = made_up()
-        for index, one in enumerate(result.rows):
-            result.rows[index] = replace(one, device_ratio=exactly(1.0 + index))
-        (panel,) = result.plot("ratio").axes
-        names = [label.get_text() for label in panel.get_yticklabels()]
-        largest = {one.label: one.device_ratio for one in result.rows if one.size == "4096x4096"}
-        assert set(names) == set(largest)
-        assert [bar.get_width() for bar in panel.patches] == [largest[n].value for n in names]
-        ((_, _, (errors,)),) = [one.lines for one in panel.containers if hasattr(one, "has_xerr")]
-        ends = [tuple(segment[:, 0]) for segment in errors.get_segments()]
-        assert np.allclose(ends, [(largest[name].low, largest[name].high) for name in names])
-
-    def test_parts_of_a_call_are_drawn_in_milliseconds(self):
-        result = made_up()
-        (panel,) = result.plot("split").axes
-        assert panel.get_xlabel() == "milliseconds, size 4096x4096"
-        whole = sum(bar.get_width() for bar in panel.patches)
-        largest = [one for one in result.rows if one.size == "4096x4096"]
-        assert whole == pytest.approx(1e3 * sum(one.end_to_end.value for one in largest))
-
-    def test_the_roof_is_the_bandwidth_and_then_the_peak(self):
-        (panel,) = made_up().plot("roofline").axes
-        roof = next(line for line in panel.lines if line.get_label().startswith("copy"))
-        assert roof.get_label() == "copy 4000 GB/s, peak 60 TFLOP/s"
-        low, ridge, high = zip(roof.get_xdata(), roof.get_ydata(), strict=True)
-        assert low[1] == pytest.approx(low[0] * 4e12)
-        assert ridge == pytest.approx((15, 60e12))
-        assert high[0] > ridge[0] and high[1] == pytest.approx(60e12)
-
-    def test_nothing_to_draw_is_said(self):
-        result = made_up()
-        result.rows = [replace(one, on_device=None, end_to_end=None) for one in result.rows]
-        bare = {"device_ratio": None, "end_to_end_ratio": None, "split": {}}
-        result.rows = [replace(one, **bare) for one in result.rows]
-        figure = result.plot()
-        assert not any(panel.axison for panel in figure.axes)
-        gpukern.Comparison(1, result.machine).plot()
-
-    def test_unknown_kind(self):
-        with pytest.raises(ValueError, match="there are time, ratio, split, roofline"):
-            made_up().plot("pie")
-
-    def test_without_matplotlib(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        with pytest.raises(ImportError, match="pip install matplotlib"):
-            made_up().plot()
-
-    def test_on_the_command_line(self, tmp_path):
-        target = tmp_path / "picture.png"
-        arguments = ["compare", "add", "sum", "--sizes", "16", "--rounds", "1", "--plot"]
-        names = ["--contenders", "numpy"]
-        assert CliRunner().invoke(main, [*arguments, str(target), *names]).exit_code == 0
-        found = sorted(path.name for path in tmp_path.iterdir())
-        assert found == ["picture-add-float32.png", "picture-sum-float32.png"]
 
 
 class TestCaseLists:

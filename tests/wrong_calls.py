@@ -272,6 +272,7 @@ WRONG: dict[str, tuple[str, ...]] = {
         "gk.contender('add', device='yes')",
         "gk.contender('add', wrap='cupy')",
         "gk.contender('add')(3)",
+        "gk.contender('add', 'NumPy')(len)",
     ),
     "compare": (
         "gk.compare('nonsense')",

@@ -42,11 +42,14 @@ class Comparison(Results):
         return formats.html(self)
 
     def plot(self, kind: str | None = None) -> "Plot":
-        """Draw it with matplotlib: a row of panels for each operation and dtype.
+        """Draw it with matplotlib: panels one below the other, for each operation and dtype.
 
-        ``kind`` is "time" (against the size), "ratio" (bars), "split" (of a call into transfers and
-        compute) or "roofline"; all of them where it is left out. Raises ValueError for another
-        kind, and ImportError with a sentence where matplotlib is not installed.
+        ``kind`` is "rate" (bandwidth or arithmetic on the device against the size, with the
+        device's limit), "time" (from NumPy arrays to a NumPy array against the size), "ratio" (to
+        the baseline) or "split" (of a call into transfers and compute); all that have something to
+        show where it is left out. The picture takes its background and the colour of its text from
+        matplotlib's style. Raises ValueError for another kind, and ImportError with a sentence
+        where matplotlib is not installed.
         """
         return plots.draw(self, kind)
 

@@ -14,6 +14,7 @@ from gpukern.bench.clock import protocols, wall
 from gpukern.bench.clock.device import DeviceTimer, Pace
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.clock import Clock
+from gpukern.bench.model.contender import Contender
 from gpukern.bench.model.row import BROKEN, WRONG
 from gpukern.bench.model.settings import Settings
 from gpukern.text.errors import one_line
@@ -34,7 +35,8 @@ class Round:
         self._fresh = 0
 
     def prepare(self, entry: Entry) -> None:
-        """Find out how a contender is best timed, and where the time of its call goes."""
+        """Find out how a contender is best timed, and which figures it has none of."""
+        entry.flags += _untimed(entry.contender, self.settings)
         side = entry.contender.device
         if side is None or not self.settings.device:
             return
@@ -47,7 +49,7 @@ class Round:
     def split(self, entry: Entry) -> None:
         """The transfers of a call one by one, as the library's own functions do them."""
         side = entry.contender.device
-        if side is None or not self.settings.end_to_end:
+        if side is None or not self._has_end_to_end(entry):
             return
         host = self.stage.host
         clock = self.clock
@@ -73,10 +75,13 @@ class Round:
         if side is not None and pace is not None:
             lend(entry, side, self.stage)
             self._on_device(entry, pace)
-        if self.settings.end_to_end:
+        if self._has_end_to_end(entry):
             call, host = entry.contender.end_to_end, self.stage.host
             spent = wall.end_to_end(self.clock, lambda: call(*host), self._freshen)
             entry.add("end_to_end", self.turn, spent)
+
+    def _has_end_to_end(self, entry: Entry) -> bool:
+        return self.settings.end_to_end and not entry.contender.transfers
 
     def _on_device(self, entry: Entry, pace: Pace) -> None:
         blocked = pace.blocked
@@ -100,9 +105,17 @@ class Round:
         """Figures as others take them, to be seen next to the default ones."""
         if self.settings.protocol == "leetcuda" and entry.contender.device is not None:
             entry.protocols["leetcuda"] = protocols.leetcuda(self.clock, entry.work)
-        if self.settings.protocol == "notes":
+        if self.settings.protocol == "notes" and not entry.contender.transfers:
             host, call = self.stage.host, entry.contender.end_to_end
             entry.protocols["notes"] = protocols.notes(self.clock, lambda: call(*host))
+
+
+def _untimed(one: Contender, settings: Settings) -> Iterator[str]:
+    """Why figures that are asked for are not there."""
+    if settings.end_to_end and one.transfers:
+        yield f"no time from end to end, since its transfers are {one.transfers}'s"
+    if settings.device and one.off_device:
+        yield f"no time on the device: {one.off_device}"
 
 
 @contextmanager

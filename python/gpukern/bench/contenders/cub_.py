@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any
 
 from gpukern import _core
+from gpukern.bench.contenders.kept import Prepared
 from gpukern.bench.model.contender import Absent, Contender, DeviceSide
 
 _SOURCE = Path(__file__).with_name("cub.cu")
@@ -113,26 +114,27 @@ def _worked(status: int) -> None:
         raise RuntimeError(f"CUB: {library().gk_cub_error(status).decode()}")
 
 
+@cache
+def _function(op: str, dtype: str) -> Any:
+    function = library()[f"gk_cub_{op}_{dtype}"]
+    size, pointer = ctypes.POINTER(ctypes.c_size_t), ctypes.c_void_p
+    function.argtypes = [pointer, size, pointer, pointer, ctypes.c_int64]
+    return function
+
+
 class _Reduction:
-    """One function of the library, with its temporary storage for each count."""
+    """One function of the library on one set of arrays, and the temporary storage that it wants."""
 
-    def __init__(self, op: str, dtype: str) -> None:
-        self.function = library()[f"gk_cub_{op}_{dtype}"]
-        size, pointer = ctypes.POINTER(ctypes.c_size_t), ctypes.c_void_p
-        self.function.argtypes = [pointer, size, pointer, pointer, ctypes.c_int64]
-        self.storage: dict[int, tuple[Any, ctypes.c_size_t]] = {}
+    def __init__(self, op: str, dtype: str, a: Any, out: Any) -> None:
+        self.function, count = _function(op, dtype), prod(a.shape)
+        size = ctypes.c_size_t(0)
+        _worked(self.function(None, size, None, None, count))
+        storage = _core.empty((max(size.value, 1),), "uint8")
+        self.arrays = a, out, storage  # the arguments are no more than pointers
+        self.arguments = _pointer(storage), size, _pointer(a), _pointer(out), count
 
-    def _room(self, count: int) -> tuple[Any, ctypes.c_size_t]:
-        if count not in self.storage:
-            size = ctypes.c_size_t(0)
-            _worked(self.function(None, size, None, None, count))
-            self.storage[count] = _core.empty((max(size.value, 1),), "uint8"), size
-        return self.storage[count]
-
-    def __call__(self, a: Any, out: Any) -> None:
-        count = prod(a.shape)
-        temporary, size = self._room(count)
-        _worked(self.function(_pointer(temporary), size, _pointer(a), _pointer(out), count))
+    def __call__(self) -> None:
+        _worked(self.function(*self.arguments))
 
 
 def _wrap(memory: Any) -> Any:
@@ -141,15 +143,13 @@ def _wrap(memory: Any) -> Any:
 
 
 def _contender(op: str, dtype: str) -> Contender:
-    reduce = _Reduction(op, dtype)
-
-    def run(inputs: Sequence[Any], out: Any) -> None:
-        reduce(inputs[0], out)
+    def prepare(inputs: Sequence[Any], out: Any) -> _Reduction:
+        return _Reduction(op, dtype, inputs[0], out)
 
     def end_to_end(array: Any) -> Any:
         out = _core.empty((), _RESULTS.get((op, dtype), dtype))
-        reduce(_core.to_device(array), out)
+        prepare([_core.to_device(array)], out)()
         return out.to_host()
 
-    side = DeviceSide(_core.to_device, run, _core.DeviceArray.to_host, _wrap)
-    return Contender("CUB", _NAMES[op], end_to_end, side)
+    side = DeviceSide(_core.to_device, Prepared(prepare), _core.DeviceArray.to_host, _wrap)
+    return Contender("CUB", _NAMES[op], end_to_end, side, transfers="gpukern")

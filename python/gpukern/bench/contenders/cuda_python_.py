@@ -6,8 +6,8 @@ streams that come from the bindings.
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ try:
 except ImportError:
     from cuda.core.experimental import Device, LaunchConfig, Program, ProgramOptions, launch
 
+from gpukern.bench.contenders.kept import Kept, Prepared
 from gpukern.bench.model.contender import Absent, Contender, DeviceSide
 
 Array = npt.NDArray[Any]
@@ -73,7 +74,10 @@ def _right(answer: Any) -> Any:
 
 def load(array: Array) -> Owned:
     """A NumPy array on the GPU."""
-    owned = Owned(array.shape, array.dtype)
+    return _put(array, Owned(array.shape, array.dtype))
+
+
+def _put(array: Array, owned: Owned) -> Owned:
     kind = runtime.cudaMemcpyKind.cudaMemcpyHostToDevice
     source = np.ascontiguousarray(array)
     _right(runtime.cudaMemcpy(owned.pointer, source.ctypes.data, owned.nbytes, kind))
@@ -93,19 +97,24 @@ def _wrap(memory: Any) -> Any:
     return memory
 
 
-def _contender(
-    variant: str, into: Callable[..., object], shape: Callable[..., tuple[int, ...]]
-) -> Contender:
-    def run(inputs: Any, out: Any) -> None:
-        into(out, *inputs)
+# Makes what starts the work on some inputs and an output.
+Prepare = Callable[[Sequence[Any], Any], Callable[[], object]]
+
+
+def _contender(variant: str, prepare: Prepare, shape: Callable[..., tuple[int, ...]]) -> Contender:
+    buffers = Kept(Owned)
 
     def end_to_end(*arrays: Array) -> Array:
-        inputs = [load(array) for array in arrays]
-        out = Owned(shape(*(array.shape for array in arrays)), arrays[0].dtype)
-        into(out, *inputs)
+        inputs = [
+            _put(array, buffers(place, array.shape, array.dtype))
+            for place, array in enumerate(arrays)
+        ]
+        out = buffers("out", shape(*(array.shape for array in arrays)), arrays[0].dtype)
+        prepare(inputs, out)()
         return fetch(out)
 
-    return Contender("CUDA Python", variant, end_to_end, DeviceSide(load, run, fetch, _wrap))
+    side = DeviceSide(load, Prepared(prepare), fetch, _wrap)
+    return Contender("CUDA Python", variant, end_to_end, side)
 
 
 @cache
@@ -123,15 +132,15 @@ def _add_kernel(dtype: str) -> Any:
     return program.compile("cubin").get_kernel("add")
 
 
-def _adder(dtype: str) -> Callable[..., None]:
-    def into(out: Any, a: Any, b: Any) -> None:
+def _adder(dtype: str) -> Prepare:
+    def prepare(inputs: Sequence[Any], out: Any) -> Callable[[], object]:
         count = math.prod(out.shape)
         config = LaunchConfig(grid=(count + _THREADS - 1) // _THREADS, block=_THREADS)
-        stream = _device().default_stream
-        pointers = out.pointer, a.pointer, b.pointer
-        launch(stream, config, _add_kernel(dtype), *pointers, np.uint64(count))
+        pointers = [array.pointer for array in (out, *inputs)]
+        kernel, stream = _add_kernel(dtype), _device().default_stream
+        return partial(launch, stream, config, kernel, *pointers, np.uint64(count))
 
-    return into
+    return prepare
 
 
 @cache
@@ -149,18 +158,19 @@ def _worked(status: int) -> None:
         raise RuntimeError(f"cuBLAS says {status}")
 
 
-def _gemm(dtype: str) -> Callable[..., None]:
+def _gemm(dtype: str) -> Prepare:
     name, number = _GEMM[dtype]
-    one, zero = number(1), number(0)
 
-    def into(out: Any, a: Any, b: Any) -> None:
+    def prepare(inputs: Sequence[Any], out: Any) -> Callable[[], object]:
         library, handle = _cublas()
+        a, b = inputs
         (m, k), n = a.shape, b.shape[1]
+        function, one, zero = getattr(library, name), number(1), number(0)
         # cuBLAS counts by columns: the transposed product is that of the operands in reverse.
         sizes = [ctypes.c_int(value) for value in (0, 0, n, m, k)]
-        left, right = ctypes.c_void_p(b.pointer), ctypes.c_void_p(a.pointer)
-        result = ctypes.c_void_p(out.pointer)
-        arguments = (ctypes.byref(one), left, n, right, k, ctypes.byref(zero), result, n)
-        _worked(getattr(library, name)(handle, *sizes, *arguments))
+        left, right, result = (ctypes.c_void_p(array.pointer) for array in (b, a, out))
+        factors = [ctypes.byref(one), ctypes.byref(zero)]
+        arguments = [handle, *sizes, factors[0], left, n, right, k, factors[1], result, n]
+        return lambda: _worked(function(*arguments))
 
-    return into
+    return prepare

@@ -5,8 +5,11 @@ from functools import cache, partial
 from typing import Any
 
 import cupy
+import numpy as np
 import numpy.typing as npt
+from cupyx import empty_pinned
 
+from gpukern.bench.contenders.kept import WITH_ARRAYS, Kept
 from gpukern.bench.model.case import AXES, ELEMENTWISE, KINDS
 from gpukern.bench.model.contender import Absent, Contender, DeviceSide
 
@@ -30,6 +33,10 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
     yield _contender(f"cupy.{op}", calculate, into, carried)
     if op == "add":
         yield _contender("ElementwiseKernel", _elementwise(), _elementwise_into)
+    yield Contender("CuPy", "pinned", _staged(calculate, False), carried=carried)
+    if op in WITH_ARRAYS:
+        kept = _staged(calculate, True)
+        yield Contender("CuPy", "out=", kept, carried=carried, reuses=True)
 
 
 def _contender(
@@ -44,6 +51,27 @@ def _contender(
     # asarray copies from the host, and takes device memory as it is.
     side = DeviceSide(cupy.asarray, run, fetch, cupy.asarray)
     return Contender("CuPy", variant, end_to_end, side, carried=carried)
+
+
+def _staged(calculate: Callable[..., Any], keep: bool) -> Callable[..., Array]:
+    """From end to end by way of pinned memory, which is kept from call to call.
+
+    CuPy starts a copy from there without a copy of its own. With ``keep`` the result stays there.
+    """
+    pinned: Kept[Array] = Kept(empty_pinned)
+
+    def load_staged(place: int, array: Array) -> Any:
+        stage = pinned(place, array.shape, array.dtype)
+        np.copyto(stage, array)
+        return cupy.asarray(stage)
+
+    def end_to_end(*arrays: Array) -> Array:
+        result = calculate(*(load_staged(place, array) for place, array in enumerate(arrays)))
+        stage = pinned("out", result.shape, result.dtype)
+        cupy.asnumpy(result, out=stage)
+        return stage if keep else stage.copy()
+
+    return end_to_end
 
 
 @cache

@@ -1,7 +1,9 @@
 """PyCUDA: its array class, and CUDA C through SourceModule with In and Out arguments."""
 
 import atexit
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -12,6 +14,7 @@ from pycuda.compiler import SourceModule
 from pycuda.tools import DeviceMemoryPool
 
 from gpukern import _core
+from gpukern.bench.contenders.kept import Prepared
 from gpukern.bench.model.contender import Absent, Contender, DeviceSide
 
 Array = npt.NDArray[Any]
@@ -113,27 +116,37 @@ def _array_contender(function: Callable[..., Any]) -> Contender:
     return Contender("PyCUDA", "gpuarray", end_to_end, DeviceSide(load, run, fetch, wrap))
 
 
+# The arguments of each kernel as PyCUDA has them said: pointers, then sizes.
+_FORMATS = {"add": "PPPq", "matmul": "PPPiii", "transpose": "PPii"}
+
+
 @cache
 def _kernel(op: str, dtype: str) -> Any:
-    return SourceModule(f"typedef {_C_TYPES[dtype]} T;\n{_SOURCE}").get_function(op)
+    source = f"typedef {_C_TYPES[dtype]} T;\n{_SOURCE}"
+    return SourceModule(source).get_function(op).prepare(_FORMATS[op])
 
 
 def _blocks(count: int, each: int) -> int:
     return (count + each - 1) // each
 
 
-def _launch(op: str, dtype: str, pointers: Any, shapes: Any) -> None:
-    """Start a kernel; the first pointer and shape are those of the result."""
-    kernel = _kernel(op, dtype)
-    out = shapes[0]
+@dataclass(frozen=True)
+class _Geometry:
+    """How a kernel is launched, and the sizes that it takes after its pointers."""
+
+    grid: tuple[int, int]
+    block: tuple[int, int, int]
+    sizes: tuple[np.number[Any], ...]
+
+
+def _geometry(op: str, shapes: Sequence[tuple[int, ...]]) -> _Geometry:
+    """For inputs of these shapes."""
     if op == "add":
-        count = int(np.prod(out))
-        kernel(*pointers, np.int64(count), block=(256, 1, 1), grid=(_blocks(count, 256), 1))
-        return
-    sizes = (*shapes[1], shapes[2][1]) if op == "matmul" else shapes[1]
-    rows, columns = (sizes[0], sizes[-1])
-    grid = (_blocks(columns, 16), _blocks(rows, 16))
-    kernel(*pointers, *map(np.int32, sizes), block=(16, 16, 1), grid=grid)
+        count = math.prod(shapes[0])
+        return _Geometry((_blocks(count, 256), 1), (256, 1, 1), (np.int64(count),))
+    sizes = (*shapes[0], shapes[1][1]) if op == "matmul" else shapes[0]
+    grid = _blocks(sizes[-1], 16), _blocks(sizes[0], 16)
+    return _Geometry(grid, (16, 16, 1), tuple(map(np.int32, sizes)))
 
 
 def _result_shape(op: str, arrays: tuple[Array, ...]) -> tuple[int, ...]:
@@ -143,17 +156,18 @@ def _result_shape(op: str, arrays: tuple[Array, ...]) -> tuple[int, ...]:
 
 
 def _source_contender(op: str, dtype: str) -> Contender:
-    launch = partial(_launch, op, dtype)
-
-    def run(inputs: Any, out: Any) -> None:
-        arrays = (out, *inputs)
-        launch([np.uintp(int(one.gpudata)) for one in arrays], [one.shape for one in arrays])
+    def prepare(inputs: Sequence[Any], out: Any) -> Callable[[], object]:
+        how = _geometry(op, [one.shape for one in inputs])
+        pointers = [int(one.gpudata) for one in (out, *inputs)]
+        sizes = map(int, how.sizes)
+        return partial(_kernel(op, dtype).prepared_call, how.grid, how.block, *pointers, *sizes)
 
     def end_to_end(*arrays: Array) -> Array:
         out = np.empty(_result_shape(op, arrays), arrays[0].dtype)
-        arguments = [driver.Out(out), *map(driver.In, arrays)]
-        launch(arguments, [out.shape, *(array.shape for array in arrays)])
+        how = _geometry(op, [array.shape for array in arrays])
+        arguments = [driver.Out(out), *map(driver.In, arrays), *how.sizes]
+        _kernel(op, dtype)(*arguments, block=how.block, grid=how.grid)
         return out
 
-    side = DeviceSide(load, run, fetch, wrap)
+    side = DeviceSide(load, Prepared(prepare), fetch, wrap)
     return Contender("PyCUDA", "SourceModule", end_to_end, side)

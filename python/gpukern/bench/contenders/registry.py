@@ -112,6 +112,16 @@ PEERS = (
 REGISTERED: dict[str, Peer] = {}
 
 
+@dataclass(frozen=True)
+class _Own:
+    """What users have added under one name: a contender for each operation."""
+
+    by_op: dict[str, Contender]
+
+    def __call__(self, op: str, dtype: str) -> Iterable[Contender]:
+        return [self.by_op[op]] if op in self.by_op else []
+
+
 @called_as("contender")
 def contender(
     op: str,
@@ -128,9 +138,11 @@ def contender(
 
     It takes NumPy arrays and returns one. With ``device=True`` it takes the inputs and then ``out``
     as arrays on the device, and writes the result there on the legacy default stream; ``wrap``
-    makes these arrays, for example ``cupy.asarray``, of objects with ``__cuda_array_interface__``.
-    A second function of the same name takes the place of the first. Raises ValueError for an
-    unknown operation, and TypeError for what is no name, no flag or no function.
+    makes these arrays, for example ``cupy.asarray``, of objects with ``__cuda_array_interface__``;
+    it is timed on the device alone. One name may have a function for each of several operations; a
+    second one for the same operation takes the place of the first. Raises ValueError for an
+    unknown operation and for a name that is a built-in contender's ("NumPy", "torch", ...), and
+    TypeError for what is no name, no flag or no function.
     """
     if not isinstance(op, str) or op not in OPERATIONS:
         raise ValueError(f"contender: unknown operation {op!r}; there are {', '.join(OPERATIONS)}")
@@ -144,33 +156,48 @@ def contender(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(function):
             raise TypeError(f"contender: it decorates a function, not {function!r}")
-        title = name or str(getattr(function, "__name__", "contender"))
-        REGISTERED[title] = own_peer(title, function, op, device, wrap)
+        with blamed_on("contender"):
+            title = _free_name(name or _name_of(function))
+        one = _on_device(title, function, op, wrap) if device else Contender(title, "", function)
+        known = REGISTERED[title].offer if title in REGISTERED else None
+        others = known.by_op if isinstance(known, _Own) else {}
+        REGISTERED[title] = Peer(title, title, _Own({**others, op: one}), needs_gpu=False)
         return function
 
     return register
 
 
-def own_peer(
-    title: str,
-    function: Callable[..., Any],
-    op: str | None = None,
-    device: bool = False,
-    wrap: Callable[[Any], Any] | None = None,
-) -> "Peer":
-    """A user's function as a peer with one contender; for every operation where ``op`` is None."""
+def own_peer(function: Callable[..., Any]) -> "Peer":
+    """A user's function, under its own name, as a contender of whatever is compared."""
+    title = _free_name(_name_of(function))
 
-    def offer(wanted: str, dtype: str) -> Iterable[Contender]:
-        if op in (None, wanted):
-            one = _on_device(function, wanted, wrap) if device else (function, None)
-            yield Contender(title, "", *one)
+    def offer(op: str, dtype: str) -> Iterable[Contender]:
+        return [Contender(title, "", function)]
 
     return Peer(title, title, offer, needs_gpu=False)
 
 
+def _name_of(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", "contender"))
+
+
+def _free_name(name: str) -> str:
+    """The name, where it is nobody's. Raises ValueError where it is that of a built-in contender.
+
+    A function under that name would stand in the tables as if it were the library.
+    """
+    for peer in PEERS:
+        if name.lower() in (peer.key, peer.name.lower()):
+            raise ValueError(
+                f"the name of a contender has to be its own, not {name!r}, "
+                f"which is that of the built-in {peer.name}"
+            )
+    return name
+
+
 def _on_device(
-    function: Callable[..., Any], op: str, wrap: Callable[[Any], Any] | None
-) -> tuple[Callable[..., Any], DeviceSide]:
+    title: str, function: Callable[..., Any], op: str, wrap: Callable[[Any], Any] | None
+) -> Contender:
     def prepared(array: Any) -> Any:
         return wrap(array) if wrap else array
 
@@ -184,7 +211,8 @@ def _on_device(
         function(*map(prepared, inputs), prepared(out))
         return out.to_host()
 
-    return end_to_end, DeviceSide(_core.to_device, run, _core.DeviceArray.to_host, prepared)
+    side = DeviceSide(_core.to_device, run, _core.DeviceArray.to_host, prepared)
+    return Contender(title, "", end_to_end, side, transfers="gpukern")
 
 
 Wanted = str | Peer | Callable[..., Any]
@@ -194,7 +222,7 @@ def select(wanted: Sequence[Wanted] | None) -> list[tuple[Peer, str | None]]:
     """Peers and, where only one variant was asked for as "peer:variant", that variant.
 
     A function takes part under its own name. Raises ValueError for an unknown name, listing the
-    known.
+    known, and for a function that has the name of a built-in contender.
     """
     if isinstance(wanted, str) or not (wanted is None or hasattr(wanted, "__iter__")):
         raise TypeError(f"contenders has to be a list of names or functions, not {wanted!r}")
@@ -212,7 +240,7 @@ def _chosen(entry: Wanted) -> tuple[Peer, str | None]:
         return entry, None
     if not callable(entry):
         raise TypeError(f"contenders has to hold names or functions of arrays, not {entry!r}")
-    return own_peer(getattr(entry, "__name__", "contender"), entry), None
+    return own_peer(entry), None
 
 
 def _named(entry: str) -> tuple[Peer, str | None]:

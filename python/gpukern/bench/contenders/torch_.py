@@ -2,15 +2,15 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from gpukern.bench.model.case import AXES
+from gpukern.bench.contenders.kept import WITH_ARRAYS, Kept
+from gpukern.bench.model.case import AXES, Case
 from gpukern.bench.model.contender import Absent, Contender, DeviceSide
 from gpukern.bench.model.dtypes import numpy_dtype
 
@@ -20,6 +20,8 @@ Array = npt.NDArray[Any]
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 # It has storage for these and hardly any arithmetic.
 _BARE = ("uint16", "uint32", "uint64")
+# Inductor leaves these to a library, and would copy their result to an ``out`` by another kernel.
+_BY_LIBRARY = ("dot", "matmul")
 
 # It advises to use the lower precision that is ruled out here.
 warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
@@ -38,31 +40,91 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
         yield Absent("PyTorch", "", f"no {op} for {dtype} here")
         return
     calculate, into = _OPERATIONS[op]
+    yield _eager(op, calculate, into)
+    yield _compiled(op, dtype)
+    yield Contender("PyTorch", "pinned", _staged(calculate, False))
+    if op in WITH_ARRAYS:
+        yield Contender("PyTorch", "out=", _staged(calculate, True), reuses=True)
 
+
+def _eager(op: str, calculate: Callable[..., Any], into: Callable[..., Any]) -> Contender:
     def end_to_end(*arrays: Array) -> Array:
         return fetch(calculate(*map(load, arrays)))
 
     def run(inputs: Any, out: Any) -> None:
         into(*inputs, out=out)
 
-    yield Contender("PyTorch", f"torch.{op}", end_to_end, DeviceSide(load, run, fetch, wrap))
-    yield _compiled(calculate)
+    return Contender("PyTorch", f"torch.{op}", end_to_end, DeviceSide(load, run, fetch, wrap))
 
 
-def _compiled(calculate: Callable[..., Any]) -> Contender:
-    @cache
-    def compiled() -> Callable[..., Any]:
-        # Only when it takes part: it imports a compiler, which takes seconds.
-        made: Callable[..., Any] = torch.compile(calculate)
-        return made
+def _compiled(op: str, dtype: str) -> Contender:
+    compiled = _Compiled(_OPERATIONS[op][0], op not in _BY_LIBRARY)
 
     def end_to_end(*arrays: Array) -> Array:
-        return fetch(compiled()(*map(load, arrays)))
+        case = Case(op, tuple(array.shape for array in arrays), dtype)
+        kind = getattr(torch, case.result_dtype)
+        out = torch.empty(case.result_shape, dtype=kind, device="cuda")
+        result = compiled([load(array) for array in arrays], out)
+        return fetch(out if result is None else result)
 
-    def run(inputs: Any, out: Any) -> Any:
-        return compiled()(*inputs)
+    return Contender(
+        "PyTorch", "torch.compile", end_to_end, DeviceSide(load, compiled, fetch, wrap)
+    )
 
-    return Contender("PyTorch", "torch.compile", end_to_end, DeviceSide(load, run, fetch, wrap))
+
+class _Compiled:
+    """An operation by ``torch.compile``, for the shapes that it is called with and no others.
+
+    With ``writes`` it writes to ``out``: Inductor makes the copy part of its kernel. Otherwise it
+    returns its result. What cannot be compiled whole is an error: nothing falls back to eager.
+    """
+
+    def __init__(self, calculate: Callable[..., Any], writes: bool) -> None:
+        def write(*inputs: Any, out: Any) -> None:
+            out.copy_(calculate(*inputs))
+
+        def give(*inputs: Any, out: Any) -> Any:
+            return calculate(*inputs)
+
+        self._function: Callable[..., Any] = write if writes else give
+        self._shapes: object = None
+        self._made = self._function
+
+    def __call__(self, inputs: Sequence[Any], out: Any) -> Any:
+        """Only the first call with some shapes compiles."""
+        shapes = [one.shape for one in inputs]
+        if shapes != self._shapes:
+            # What other cases have left in the caches counts against the limit of recompilations.
+            torch.compiler.reset()
+            self._made = torch.compile(self._function, dynamic=False, fullgraph=True)
+            self._shapes = shapes
+        return self._made(*inputs, out=out)
+
+
+def _staged(calculate: Callable[..., Any], keep: bool) -> Callable[..., Array]:
+    """From end to end by way of pinned memory, which is kept from call to call.
+
+    With ``keep`` the result stays there.
+    """
+
+    def make(shape: tuple[int, ...], dtype: Any) -> Any:
+        return torch.empty(shape, dtype=dtype, pin_memory=True)
+
+    pinned = Kept(make)
+
+    def load_staged(place: int, array: Array) -> Any:
+        tensor = _on_host(array)
+        stage = pinned(place, tensor.shape, tensor.dtype)
+        stage.copy_(tensor)
+        return stage.to("cuda", non_blocking=True)
+
+    def end_to_end(*arrays: Array) -> Array:
+        result = calculate(*(load_staged(place, array) for place, array in enumerate(arrays)))
+        stage = pinned("out", result.shape, result.dtype)
+        stage.copy_(result)
+        return _as_array(stage if keep else stage.clone())
+
+    return end_to_end
 
 
 def wrap(memory: Any) -> Any:
@@ -73,18 +135,28 @@ def wrap(memory: Any) -> Any:
 
 
 def load(array: Array) -> Any:
-    """A NumPy array on the GPU; bfloat16, which PyTorch does not take from NumPy, by its bits."""
-    if array.dtype == "bfloat16":
-        return torch.from_numpy(array.view(np.int16)).cuda().view(torch.bfloat16)
-    return torch.from_numpy(array).cuda()
+    """A NumPy array on the GPU."""
+    return _on_host(array).cuda()
 
 
 def fetch(tensor: Any) -> Array:
     """A NumPy array of a tensor on the GPU."""
+    return _as_array(tensor.cpu())
+
+
+def _on_host(array: Array) -> Any:
+    """A tensor over a NumPy array; bfloat16, which is not NumPy's own, by its bits."""
+    if array.dtype == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _as_array(tensor: Any) -> Array:
+    """A NumPy array over a tensor on the host."""
     if tensor.dtype == torch.bfloat16:
-        bits: Array = tensor.view(torch.int16).cpu().numpy()
+        bits: Array = tensor.view(torch.int16).numpy()
         return bits.view(numpy_dtype("bfloat16"))
-    found: Array = tensor.cpu().numpy()
+    found: Array = tensor.numpy()
     return found
 
 

@@ -35,6 +35,10 @@ class Contender:
     ``end_to_end`` takes NumPy arrays and returns one. ``serial`` tells that its sums are added one
     element after another, for which a wider error bound holds; ``carried`` names the dtype in which
     its sums are carried, where that is not float32 for the half types and their own for the others.
+    ``reuses`` tells that the array which it returns is its own, and overwritten by the next call,
+    as that of a user who passes ``out=``. ``transfers`` names the library whose transfers
+    ``end_to_end`` makes, where they are not its own: it is checked so then, and not timed.
+    ``off_device`` says why there is no time on the device, where a reader would look for one.
     """
 
     name: str
@@ -43,6 +47,9 @@ class Contender:
     device: DeviceSide | None = None
     serial: bool = False
     carried: str = ""
+    reuses: bool = False
+    transfers: str = ""
+    off_device: str = ""
 
 
 @dataclass(frozen=True)

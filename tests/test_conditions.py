@@ -79,14 +79,14 @@ def test_a_quiet_gpu_has_nothing_to_remark(watched):
     seen = watched(look(), look())
     assert seen["slowed_by"] == []
     assert seen["other_processes"] == 0
-    assert conditions.remarks(seen) == []
+    assert conditions.disturbances({"conditions": seen}) == []
 
 
 def test_what_any_look_saw_is_remarked(watched):
     seen = watched(look(slowed=POWER_CAP, processes=3), look(slowed=THERMAL | IDLE), look())
     assert seen["slowed_by"] == ["power cap", "hardware thermal slowdown"]
     assert seen["other_processes"] == 2
-    assert conditions.remarks(seen) == [
+    assert conditions.disturbances({"conditions": seen}) == [
         "the device was slowed down: power cap, hardware thermal slowdown",
         "2 other processes were on the GPU",
     ]
@@ -96,4 +96,4 @@ def test_nothing_that_could_be_seen_is_said(watched, monkeypatch):
     assert watched() == {"watched": False}
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert conditions.Watch().summary() == {"watched": False}
-    assert conditions.remarks({"watched": False}) == []
+    assert conditions.disturbances({"conditions": {"watched": False}}) == []

@@ -13,7 +13,7 @@ from gpukern.bench.model.results import Results
 from gpukern.bench.model.row import RIGHT, Row
 from gpukern.bench.showing.panels import against_size, ratios, splits
 from gpukern.bench.showing.panels.panel import Panel
-from gpukern.machine.conditions import remarks
+from gpukern.machine.conditions import disturbances
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -42,7 +42,7 @@ def draw(comparison: Results, kind: str | None = None) -> "Figure":
     pages = [(title, _panels(comparison, rows, kind)) for title, rows in _groups(comparison)]
     if not pages:
         pages = [("", [Panel("nothing to draw: no contender was right")])]
-    disturbed = remarks(comparison.machine.get("conditions", {}))
+    disturbed = disturbances(comparison.machine)
     above = _TITLE_HEIGHT + _TITLE_LINE * len(disturbed)
     heights = [above + sum(panel.height for panel in panels) for _, panels in pages]
     figure = Figure(figsize=(_WIDTH, sum(heights)), dpi=_DPI, layout="constrained")

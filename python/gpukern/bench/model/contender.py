@@ -35,6 +35,7 @@ class Contender:
     ``end_to_end`` takes NumPy arrays and returns one. ``serial`` tells that its sums are added one
     element after another, for which a wider error bound holds; ``carried`` names the dtype in which
     its sums are carried, where that is not float32 for the half types and their own for the others.
+    ``reuses`` tells that its results lie where those of the call before were.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Contender:
     device: DeviceSide | None = None
     serial: bool = False
     carried: str = ""
+    reuses: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,22 @@ class Absent:
     broken: bool = False
 
 
+def _nothing(*known: Any) -> None:
+    """What is done round a call that nobody looks at."""
+
+
 @dataclass(frozen=True)
 class Work:
     """What is timed on the device: ``start`` hands the work over; ``wait`` waits for its result.
 
-    Only libraries that hand work over from threads of their own have a ``wait``.
+    Only libraries that hand work over from threads of their own have a ``wait``. Round the calls,
+    and outside of what is timed: ``begin`` is told how many of them are next, or a few more;
+    ``freshen`` changes the inputs before each; ``keep`` may put its result aside after it, and
+    tells whether that has taken the cache.
     """
 
     start: Callable[[], object]
     wait: Callable[[Any], object] | None = None
+    begin: Callable[[int], object] = _nothing
+    freshen: Callable[[], object] = _nothing
+    keep: Callable[[Any], object] = _nothing

@@ -17,7 +17,8 @@ FIGURES = ("end_to_end", "on_device", "warm", "overhead", "end_to_end_ratio", "d
 
 @dataclass(frozen=True)
 class Row:
-    """One contender on one case. Times are seconds; ``error`` is the largest absolute error.
+    """One contender on one case. Times are seconds; ``error`` is the largest absolute error, and
+    ``bound_share`` how much of its bound an error uses up at most.
 
     ``status`` is "right", "WRONG", "broken" (it raised) or "absent"; then ``detail`` says why, and
     there are no times. ``end_to_end`` is from NumPy arrays to a NumPy array; ``on_device`` has the
@@ -39,6 +40,7 @@ class Row:
     detail: str = ""
     error: float | None = None
     ulps: float | None = None
+    bound_share: float | None = None
     first_call: float | None = None
     end_to_end: Figure | None = None
     on_device: Figure | None = None

@@ -88,7 +88,7 @@ class TestCachedOutput:
             calls.append(a + b)
             return calls[-1] if len(calls) <= 2 else calls[2]
 
-        assert_named(compared("add", 50, cached), "after the timing")
+        assert_named(compared("add", 50, cached), "timed")
 
     def test_on_the_device_by_not_working_at_all(self):
         calls: list[int] = []
@@ -99,7 +99,7 @@ class TestCachedOutput:
                 _core.add(*inputs, out=out)
 
         row = on_device("add", 50, run, lambda memory: memory)
-        assert_named(row, "after the timing", "on the device", "never writes its output")
+        assert_named(row, "timed", "on the device", "never writes its output")
 
 
 class TestSkippedTail:

@@ -177,10 +177,36 @@ class TestOnTheDevice:
         clock, timer = clocked()
         work, _ = self.work(clock, 5 * US, 6 * US)
         pace = timer.pace(work)
-        clock.occupying = timer._blocking(pace, pace.colds + 2)
+        clock.occupying = timer._blocking(pace, pace.calls + pace.colds + 1)
         seen = len(clock.occupied)
         assert timer.sample(work, pace).warm == pytest.approx(5 * US)
         assert len(clock.occupied) - seen > 1, "the first is taken again"
+
+    def test_what_is_done_round_the_calls_is_not_in_their_time(self):
+        """Inputs change before each call, and one result is put aside, which takes the cache."""
+        clock, timer = clocked()
+        told: list[str] = []
+        calls = itertools.count()
+
+        def keep(result: object) -> bool:
+            told.append("keep")
+            clock.launch(40 * US)
+            return next(calls) % 5 == 0
+
+        work = Work(
+            lambda: (told.append("start"), clock.launch(50 * US, 70 * US)),
+            begin=lambda count: told.append(f"begin {count}"),
+            freshen=lambda: (told.append("freshen"), clock.launch(30 * US)),
+            keep=keep,
+        )
+        pace = timer.pace(work)
+        told.clear()
+        sample = timer.sample(work, pace)
+        assert (sample.warm, sample.cold) == (pytest.approx(50 * US), pytest.approx(70 * US))
+        assert told[0] == f"begin {1 + pace.calls + pace.colds}"
+        assert told[1::3] == ["freshen"] * (len(told) // 3)
+        assert told[2::3] == ["start"] * (len(told) // 3)
+        assert told[3::3] == ["keep"] * (len(told) // 3)
 
     def test_one_that_waits_in_its_call_is_noted_and_timed(self):
         clock, timer = clocked()
@@ -290,20 +316,6 @@ class TestByTheWallClock:
 
         assert wall.end_to_end(clock, call, freshen) == pytest.approx(100 * US)
         assert seen == [0, 1, 2, 3, 4]
-
-    def test_a_result_kept_by_the_first_element_of_its_inputs_saves_nothing(self):
-        clock, kept = MadeUpClock(), {}
-
-        @dataclass
-        class Keeping(Player):
-            def end_to_end(self, *arrays: np.ndarray) -> np.ndarray:
-                key = arrays[0].ctypes.data, float(arrays[0].flat[0])
-                if key not in kept:
-                    kept[key] = super().end_to_end(*arrays)
-                return kept[key]
-
-        (row,) = timed(clock, Keeping(clock, "keeps", host=(300 * US,)))
-        assert row.end_to_end.value == pytest.approx(300 * US)
 
     def test_the_device_is_waited_for_before_and_after(self):
         clock = MadeUpClock()

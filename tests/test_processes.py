@@ -68,9 +68,10 @@ def test_who_hangs_is_broken_in_time():
 
 def test_who_patches_the_check_is_wrong():
     def patches(a, b):
-        from gpukern.bench.checking import verdict
+        from gpukern.bench import measuring
+        from gpukern.bench.checking.verdict import Verdict
 
-        verdict._equal = lambda *arrays: True
+        measuring.HostCalls.look = lambda *named, **more: Verdict(0.0)
         return a + b + 1
 
     rows = compared(patches)

@@ -58,19 +58,26 @@ class Measurer:
         return len(mine)
 
     def measure(
-        self, case: Case, index: int, settings: Settings, tick: Tick, without: Collection[str] = ()
+        self,
+        block: int,
+        case: Case,
+        index: int,
+        settings: Settings,
+        tick: Tick,
+        without: Collection[str] = (),
     ) -> list[Finding]:
-        """One block of rounds of the case, which is the ``index``-th, by all contenders but some.
+        """A block of rounds of the case, which is the ``index``-th, by all contenders but some.
 
-        ``without`` holds their labels.
+        ``without`` holds their labels. The first block examines everybody on all inputs, those
+        after it on what is timed.
         """
         self.load(case.op, case.dtype, tick)
         tick("inputs")
-        trials = make_trials(case, self.seed)
+        trials = make_trials(case, self.seed, only_proof=block > 0)
         mine = self._found[case.op, case.dtype]
         found = [(peer, self._entry(one)) for peer, one in mine if _label(one) not in without]
         entries = [entry for _, entry in found if isinstance(entry, Entry)]
-        rng = np.random.default_rng([self.seed, index])
+        rng = np.random.default_rng([self.seed, index, block])
         try:
             measure(case, trials, entries, self.timer, settings, rng, tick)
         finally:

@@ -56,7 +56,7 @@ class Here:
         self, block: int, case: Case, index: int, settings: Settings, tick: Tick
     ) -> list[Finding]:
         """One block of a case, which is the ``index``-th."""
-        return self.measurer.measure(case, index, settings, tick)
+        return self.measurer.measure(block, case, index, settings, tick)
 
 
 class _Counter:

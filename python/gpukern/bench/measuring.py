@@ -1,24 +1,29 @@
-"""A case from beginning to end: examine everybody, time the right ones, examine them again."""
+"""A case from beginning to end: examine everybody, and time the right ones call by checked call."""
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from gpukern.bench.cases.expected import Trial
+from gpukern.bench.cases.trials import Trial
 from gpukern.bench.checking.entry import Entry
-from gpukern.bench.checking.examine import examine, lend
+from gpukern.bench.checking.examine import DeviceCalls, HostCalls, lend
 from gpukern.bench.checking.stage import Stage
+from gpukern.bench.checking.verdict import WrongResult
 from gpukern.bench.clock import protocols, wall
 from gpukern.bench.clock.device import DeviceTimer, Pace
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.clock import Clock
-from gpukern.bench.model.contender import Contender
-from gpukern.bench.model.row import BROKEN, WRONG
+from gpukern.bench.model.contender import Contender, DeviceSide, Work
+from gpukern.bench.model.row import BROKEN
 from gpukern.bench.model.settings import Settings
 from gpukern.text.errors import one_line
 
+Array = npt.NDArray[Any]
 Tick = Callable[[str], None]
 
 
@@ -32,7 +37,7 @@ class Round:
         self.clock = timer.clock
         self.paces: dict[int, Pace] = {}
         self.turn = 0
-        self._fresh = 0
+        self.host_calls = HostCalls(stage)
 
     def prepare(self, entry: Entry) -> None:
         """Find out how a contender is best timed, and which figures it has none of."""
@@ -41,7 +46,8 @@ class Round:
         if side is None or not self.settings.device:
             return
         lend(entry, side, self.stage)
-        pace = self.timer.pace(entry.work, self.settings.effort.rounds)
+        with DeviceCalls(entry, self.stage, timed=True) as calls:
+            pace = self.timer.pace(calls.work, self.settings.effort.rounds)
         self.paces[id(entry)] = pace
         if pace.note:
             entry.flags.append(pace.note)
@@ -67,25 +73,28 @@ class Round:
     def begin(self) -> None:
         """The next round: new places in memory for everything that its contenders share."""
         self.turn += 1
-        self.stage.renew(self.settings.end_to_end, bool(self.paces), self.rng)
+        self.stage.renew(self.settings.end_to_end, bool(self.paces))
 
     def take(self, entry: Entry) -> None:
         """One sample of every figure that is asked for."""
         side, pace = entry.contender.device, self.paces.get(id(entry))
         if side is not None and pace is not None:
-            lend(entry, side, self.stage)
-            self._on_device(entry, pace)
+            self._on_device(entry, side, pace)
         if self._has_end_to_end(entry):
             call, host = entry.contender.end_to_end, self.stage.host
-            spent = wall.end_to_end(self.clock, lambda: call(*host), self._freshen)
+            look = partial(self.host_calls.look, entry, timed=True, hold=False)
+            spent = wall.end_to_end(self.clock, lambda: call(*host), self.stage.freshen_host, look)
             entry.add("end_to_end", self.turn, spent)
 
     def _has_end_to_end(self, entry: Entry) -> bool:
         return self.settings.end_to_end and not entry.contender.transfers
 
-    def _on_device(self, entry: Entry, pace: Pace) -> None:
+    def _on_device(self, entry: Entry, side: DeviceSide, pace: Pace) -> None:
+        lend(entry, side, self.stage)
         blocked = pace.blocked
-        sample = self.timer.sample(entry.work, pace)
+        with DeviceCalls(entry, self.stage, timed=True) as calls:
+            sample = self.timer.sample(calls.work, pace)
+            calls.look()
         if blocked and not pace.blocked:
             # What was taken until now lacks the gaps between launches that are in it from here on.
             entry.forget("warm", "cold", "overhead")
@@ -94,17 +103,16 @@ class Round:
         entry.add("cold", self.turn, sample.cold)
         entry.add("overhead", self.turn, sample.overhead)
 
-    def _freshen(self) -> None:
-        """Change two elements of each input, so that a result kept by its inputs is of no use."""
-        self._fresh += 1
-        for array in self.stage.host:
-            flat = array.reshape(-1)
-            flat[:1], flat[1:2] = self._fresh % 100, self._fresh // 100 % 100
+    def end(self) -> None:
+        """The end of a round: what has been returned in it has to be as it was."""
+        self.host_calls.look_again()
 
     def protocols(self, entry: Entry) -> None:
         """Figures as others take them, to be seen next to the default ones."""
         if self.settings.protocol == "leetcuda" and entry.contender.device is not None:
-            entry.protocols["leetcuda"] = protocols.leetcuda(self.clock, entry.work)
+            entry.protocols["leetcuda"] = protocols.leetcuda(
+                self.clock, Work(entry.start, entry.contender.device.wait)
+            )
         if self.settings.protocol == "notes" and not entry.contender.transfers:
             host, call = self.stage.host, entry.contender.end_to_end
             entry.protocols["notes"] = protocols.notes(self.clock, lambda: call(*host))
@@ -119,12 +127,17 @@ def _untimed(one: Contender, settings: Settings) -> Iterator[str]:
 
 
 @contextmanager
-def _caught(entry: Entry) -> Iterator[None]:
+def _caught(entry: Entry, stage: Stage) -> Iterator[None]:
     """What a contender raises is its own fault, and nobody else's."""
     try:
         yield
+    except WrongResult as wrong:
+        entry.learn(wrong.verdict)
     except Exception as error:
         entry.status, entry.detail = BROKEN, one_line(error)
+    if not entry.right:
+        # It may have left anything in the buffers.
+        stage.show(stage.shown)
 
 
 def _needs_host(entry: Entry) -> bool:
@@ -132,21 +145,52 @@ def _needs_host(entry: Entry) -> bool:
     return side is None or side.wrap is None
 
 
-def _examine(
-    entry: Entry, stage: Stage, clock: Clock, indices: Sequence[int], when: str = ""
-) -> None:
-    for index in indices:
-        stage.show(index)
-        with _caught(entry):
-            verdict = examine(entry, stage, clock, when)
-            if not verdict.right:
-                entry.status, entry.detail = WRONG, verdict.detail
-                entry.error = verdict.error
-            elif not when:
-                entry.error = max(entry.error or 0.0, verdict.error)
-                entry.ulps = max(entry.ulps or 0.0, verdict.ulps)
-        if not entry.right:
-            return
+class Examination:
+    """Has every contender of a case do what it does, once or twice, and looks at it closely."""
+
+    def __init__(self, stage: Stage, clock: Clock) -> None:
+        self.stage, self.clock = stage, clock
+        self.host_calls = HostCalls(stage)
+
+    def examine(self, entry: Entry) -> None:
+        """All ways to call a contender, on the inputs that are on stage."""
+        with _caught(entry, self.stage):
+            if self.stage.on_host or entry.contender.device is None:
+                # Twice at first: the second may spoil what the first has returned.
+                for _ in range(2 if self.stage.shown == 0 else 1):
+                    self._on_host(entry)
+                self.host_calls.look_again()
+            if entry.right and entry.contender.device is not None:
+                self._on_device(entry, entry.contender.device)
+
+    def _on_host(self, entry: Entry) -> None:
+        call, host = entry.contender.end_to_end, self.stage.host
+
+        def look(result: object, array: Array) -> None:
+            hold = self.stage.shown == 0
+            entry.learn(self.host_calls.look(entry, result, array, timed=False, hold=hold))
+
+        self.stage.freshen_host()
+        spent = wall.wall(self.clock, lambda: call(*host), look)
+        if entry.first_call is None:
+            entry.first_call = spent
+
+    def _on_device(self, entry: Entry, side: DeviceSide) -> None:
+        lend(entry, side, self.stage)
+        with DeviceCalls(entry, self.stage, timed=False) as calls:
+            work = calls.work
+            work.begin(1)
+            work.freshen()
+            self.clock.synchronize()
+            begin = self.clock.now()
+            result = work.start()
+            if work.wait is not None:
+                work.wait(result)
+            self.clock.synchronize()
+            if entry.first_call is None:
+                entry.first_call = self.clock.now() - begin
+            work.keep(result)
+            entry.learn(calls.look())
 
 
 def measure(
@@ -159,44 +203,54 @@ def measure(
     tick: Tick,
 ) -> None:
     """Fill in the entries; those that are not ``finished`` at the end were interrupted."""
-    stage = Stage(case, trials, settings.end_to_end or any(map(_needs_host, entries)))
-    order = range(len(trials))[::-1]
+    on_host = settings.end_to_end or any(map(_needs_host, entries))
+    stage = Stage(case, trials, on_host, rng)
+    # No collection anywhere, so that it tells nobody whether a call is timed.
+    with wall.no_collection():
+        _examine_all(stage, entries, timer.clock, tick)
+        stage.show(0)
+        timed = [e for e in entries if e.right and (settings.simulated or not e.simulated)]
+        rounds = Round(stage, timer, settings, rng)
+        for entry in timed:
+            with _caught(entry, stage):
+                rounds.prepare(entry)
+                rounds.split(entry)
+        _take_rounds(rounds, timed, tick)
+        for entry in timed:
+            if entry.right:
+                with _caught(entry, stage):
+                    rounds.protocols(entry)
     for entry in entries:
-        tick(f"checking {entry.contender.name} {entry.contender.variant}")
-        # The exact inputs first: they tell best what is wrong.
-        _examine(entry, stage, timer.clock, order)
-        entry.examined = True
-    stage.show(0)
-    timed = [e for e in entries if e.right and (settings.simulated or not e.simulated)]
-    rounds = Round(stage, timer, settings, rng)
-    for entry in timed:
-        with _caught(entry):
-            rounds.prepare(entry)
-            rounds.split(entry)
-    _take_rounds(rounds, timed, tick)
-    stage.show(0)
-    for entry in timed:
-        if entry.right:
-            with _caught(entry):
-                rounds.protocols(entry)
-    for entry in entries:
-        if entry.right:
-            _examine(entry, stage, timer.clock, order[:1], "after the timing, ")
         entry.finished = True
+
+
+def _examine_all(stage: Stage, entries: Sequence[Entry], clock: Clock, tick: Tick) -> None:
+    """Everybody on the proof first, which tells best what is wrong, and then on the others."""
+    examination = Examination(stage, clock)
+    for index in range(len(stage.trials)):
+        stage.show(index)
+        for entry in entries:
+            if entry.right:
+                if index == 0:
+                    tick(f"checking {entry.contender.name} {entry.contender.variant}")
+                examination.examine(entry)
+            entry.examined = index == len(stage.trials) - 1
+        gc.collect()
 
 
 def _take_rounds(rounds: Round, timed: Sequence[Entry], tick: Tick) -> None:
     """Everybody once a round, in an order that is drawn anew, so that drift hits all alike."""
     clock, effort = rounds.clock, rounds.settings.effort
     begin = clock.now()
-    with wall.no_collection():
-        while any(entry.right for entry in timed) and not effort.enough(
-            rounds.turn, clock.now() - begin
-        ):
-            rounds.begin()
-            for index in rounds.rng.permutation(len(timed)):
-                entry = timed[index]
-                if entry.right:
-                    tick(f"timing {entry.contender.name} {entry.contender.variant}")
-                    with _caught(entry):
-                        rounds.take(entry)
+    while any(entry.right for entry in timed) and not effort.enough(
+        rounds.turn, clock.now() - begin
+    ):
+        gc.collect()
+        rounds.begin()
+        for index in rounds.rng.permutation(len(timed)):
+            entry = timed[index]
+            if entry.right:
+                tick(f"timing {entry.contender.name} {entry.contender.variant}")
+                with _caught(entry, rounds.stage):
+                    rounds.take(entry)
+        rounds.end()

@@ -34,18 +34,15 @@ def in_pieces(function: Callable[..., Result], *arrays: Array) -> list[Result]:
     return list(_pool().map(lambda at: function(*(one[at : at + PIECE] for one in flat)), starts))
 
 
-def draw(
-    count: int,
-    dtype: npt.DTypeLike,
-    rng: np.random.Generator,
-    drawn: Callable[[np.random.Generator, int], Array],
-) -> Array:
-    """``count`` random numbers; each piece comes from a generator of its own."""
-    out = np.empty(count, dtype)
-    pieces = [out[at : at + PIECE] for at in range(0, count, PIECE)]
+def fill(rng: np.random.Generator, function: Callable[..., object], *arrays: Array) -> None:
+    """Have ``function(generator, *pieces)`` fill arrays of one size, flattened, piece by piece.
 
-    def fill(piece: Array, mine: np.random.Generator) -> None:
-        piece[...] = drawn(mine, piece.size)
+    Each piece has a generator of its own, so that the numbers do not depend on the cores.
+    """
+    flat = [array.reshape(-1) for array in arrays]
+    starts = range(0, flat[0].size, PIECE)
 
-    list(_pool().map(fill, pieces, rng.spawn(len(pieces))))
-    return out
+    def one(at: int, mine: np.random.Generator) -> None:
+        function(mine, *(array[at : at + PIECE] for array in flat))
+
+    list(_pool().map(one, starts, rng.spawn(len(starts))))

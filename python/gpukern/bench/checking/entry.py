@@ -1,9 +1,12 @@
 """A contender in a case: what was found out about it, and its samples."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpukern.bench.model.contender import Contender, Work
+from gpukern.bench.checking.verdict import Verdict
+from gpukern.bench.model.contender import Contender
+from gpukern.bench.model.row import WRONG
 
 
 @dataclass
@@ -20,6 +23,7 @@ class Entry:
     detail: str = ""
     error: float | None = None
     ulps: float | None = None
+    share: float | None = None
     first_call: float | None = None
     lent: int | None = None
     operands: tuple[Any, ...] = ()
@@ -37,12 +41,22 @@ class Entry:
         return not self.status
 
     @property
-    def work(self) -> Work:
-        """Its work on the device, as the clock takes it."""
+    def start(self) -> Callable[[], Any]:
+        """Start its work on the device, on what is lent to it."""
         side = self.contender.device
         assert side is not None
         run, operands, out = side.run, self.operands, self.out
-        return Work(lambda: run(operands, out), side.wait)
+        return lambda: run(operands, out)
+
+    def learn(self, verdict: Verdict) -> None:
+        """Keep the worst of what is said of it."""
+        if not verdict.right:
+            self.status, self.detail, self.error = WRONG, verdict.detail, verdict.error
+            return
+        self.error = max(self.error or 0.0, verdict.error)
+        self.ulps = max(self.ulps or 0.0, verdict.ulps)
+        if verdict.share is not None:
+            self.share = max(self.share or 0.0, verdict.share)
 
     def add(self, name: str, turn: int, value: float | None) -> None:
         """The sample of a figure in a round."""

@@ -1,12 +1,12 @@
 """Device memory that the harness owns and lends to every contender of a case.
 
-Each region lies between guard words. All contenders work on the same inputs and the same output, so
-that nobody has a better place in memory, and the harness can poison the output, change the inputs
-under a contender's feet, and see what was written where nothing should be.
+Each region lies between guards. All contenders work on the same inputs and the same output, so that
+nobody has a better place in memory, and the harness can poison the output, change the inputs under
+a contender's feet, and see what was written where nothing should be. What is compared is compared
+word by word, on the device.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ Array = npt.NDArray[Any]
 # Bytes before and after; a multiple of 256, to which CUDA aligns allocations.
 GUARD = 4096
 _PATTERN = 0xA5
-_WORD = 4
 
 
 class Memory:
@@ -41,23 +40,20 @@ class Memory:
         }
 
 
-@dataclass(frozen=True)
-class Image:
-    """The words of a region, guards included, as they are to be put there."""
-
-    words: "_core.DeviceArray"
-    checksum: int
-
-
 class Region(Memory):
-    """An array of ``shape`` and ``dtype`` between guards."""
+    """An array of ``shape`` and ``dtype`` between guards.
+
+    ``cells`` is all of it, guards included, as integers of an element's width.
+    """
 
     def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
         self.dtype = dtype
-        self.nbytes = math.prod(shape) * itemsize(dtype)
-        padded = -(-self.nbytes // _WORD) * _WORD
-        self._words = _core.empty((2 * GUARD + padded) // _WORD, "int32")
-        pointer: int = self._words.__cuda_array_interface__["data"][0]
+        self._width = itemsize(dtype)
+        self.count = math.prod(shape)
+        self.nbytes = self.count * self._width
+        self._first = GUARD // self._width
+        self.cells = _core.empty(2 * self._first + self.count, f"int{8 * self._width}")
+        pointer: int = self.cells.__cuda_array_interface__["data"][0]
         super().__init__(pointer + GUARD, shape, _typestr(dtype))
 
     def reshaped(self, shape: tuple[int, ...]) -> Memory:
@@ -66,32 +62,58 @@ class Region(Memory):
 
     def as_bits(self) -> Memory:
         """The same memory as integers of that width, for libraries that do not take bfloat16."""
-        return Memory(self.pointer, self.shape, f"<i{itemsize(self.dtype)}")
+        return Memory(self.pointer, self.shape, f"<i{self._width}")
 
-    def image(self, values: Array) -> Image:
+    def image(self, values: Array) -> "_core.DeviceArray":
         """``values`` between guards, on the device, ready to be put into the region."""
-        content = np.empty(self._words.nbytes, np.uint8)
+        content = np.empty(self.cells.nbytes, np.uint8)
         content[:GUARD] = content[GUARD + self.nbytes :] = _PATTERN
         flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         in_pieces(np.copyto, content[GUARD : GUARD + self.nbytes], flat)
-        words = _core.to_device(content.view(np.int32))
-        return Image(words, _checksum(words))
+        return _core.to_device(content.view(self.cells.dtype))
 
-    def put(self, image: Image) -> None:
+    def put(self, image: "_core.DeviceArray") -> None:
         """Overwrite all of the region, guards included."""
-        _core.add(image.words, 0, out=self._words)
+        _core.add(image, 0, out=self.cells)
 
-    def holds(self, image: Image) -> bool:
-        """Whether the region and its guards are as they were put there."""
-        return _checksum(self._words) == image.checksum
+    def copy_of(self, other: "Region") -> None:
+        """Take over all that another region of this size holds, without waiting for it."""
+        _core.add(other.cells, 0, out=self.cells)
 
-    def read(self) -> tuple[Array, str]:
-        """What the region holds, and what is wrong with its guards, if anything is."""
-        content = self._words.to_host().view(np.uint8)
+    def within(self, part: slice) -> slice:
+        """Some elements as cells of the region, or of an image of it."""
+        return slice(part.start + self._first, part.stop + self._first, part.step)
+
+    def holds(self, image: "_core.DeviceArray") -> bool:
+        """Whether each word of the region and of its guards is as in the image."""
+        return same_cells(self.cells, image)
+
+    def guards(self) -> str:
+        """What is wrong with the guards, if anything is."""
+        width, first = self._width, self._first
+        before = self.cells[:first].to_host().view(np.uint8)
+        after = self.cells[first + self.count :].to_host().view(np.uint8)
+        assert before.size == GUARD and after.size == first * width
+        wrong = (int(np.count_nonzero(one != _PATTERN)) for one in (before, after))
+        return _damage(*wrong)
+
+    def read(self) -> Array:
+        """What the region holds."""
+        content = self.cells.to_host().view(np.uint8)
         found = content[GUARD : GUARD + self.nbytes].view(numpy_dtype(self.dtype))
-        before = int(np.count_nonzero(content[:GUARD] != _PATTERN))
-        after = int(np.count_nonzero(content[GUARD + self.nbytes :] != _PATTERN))
-        return found.reshape(self.shape), _damage(before, after)
+        return found.reshape(self.shape)
+
+
+def same_cells(one: "_core.DeviceArray", other: "_core.DeviceArray") -> bool:
+    """Whether two arrays on the device hold the same bits, looked at where that is quickest."""
+    if _core.backend() == "sim":
+        return bool(np.array_equal(one.to_host(), other.to_host()))
+    return same_on_device(one, other)
+
+
+def same_on_device(one: "_core.DeviceArray", other: "_core.DeviceArray") -> bool:
+    """The same by kernels of ours."""
+    return not bool(_core.max(_core.not_equal(one, other)))
 
 
 def poison(case: Case) -> Array:
@@ -104,10 +126,6 @@ def poison(case: Case) -> Array:
 
 def _typestr(dtype: str) -> str:
     return "<V2" if dtype == "bfloat16" else np.dtype(dtype).str
-
-
-def _checksum(words: "_core.DeviceArray") -> int:
-    return int(_core.sum(words).to_host())
 
 
 def _damage(before: int, after: int) -> str:

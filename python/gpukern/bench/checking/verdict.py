@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpukern.bench.cases.expected import Expected, deviation
+from gpukern.bench.cases import pieces
+from gpukern.bench.cases.answers import Answer, deviation
 from gpukern.bench.cases.pieces import in_pieces
 
 Array = npt.NDArray[Any]
@@ -17,12 +18,14 @@ Array = npt.NDArray[Any]
 class Verdict:
     """``error`` is the largest absolute error, ``ulps`` the largest in units in the last place.
 
-    ``detail`` says what is wrong, or is empty.
+    ``share`` is how much of its bound the error uses up, at most; None where there is one right
+    answer. ``detail`` says what is wrong, or is empty.
     """
 
     error: float
     detail: str = ""
     ulps: float = 0.0
+    share: float | None = None
 
     @property
     def right(self) -> bool:
@@ -30,27 +33,49 @@ class Verdict:
         return not self.detail
 
 
-def check(got: Any, expected: Expected, serial: bool = False, carried: str = "") -> Verdict:
+class WrongResult(Exception):
+    """A contender has been caught."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.detail)
+        self.verdict = verdict
+
+
+def mismatch(got: Array, expected: Answer) -> str:
+    """What is wrong with the dtype and the shape of a result, if anything is."""
+    nearest = expected.nearest
+    if got.shape == nearest.shape and got.dtype == nearest.dtype:
+        return ""
+    return f"{_described(got)} in place of {_described(nearest)}"
+
+
+def _described(array: Array) -> str:
+    return f"{array.dtype} of shape {array.shape}"
+
+
+def check(
+    got: Array, expected: Answer, serial: bool = False, carried: str = "", figures: bool = True
+) -> Verdict:
     """Whether a result is right.
 
     ``serial`` allows a sum for any order of its additions, ``carried`` for an accumulator of that
-    dtype.
+    dtype. Without ``figures`` the errors of what is right bit for bit are not worked out.
     """
-    array = np.asarray(got)
-    nearest = expected.nearest
-    if array.shape != nearest.shape or array.dtype != nearest.dtype:
-        wanted = f"{nearest.dtype} of shape {nearest.shape}"
-        return Verdict(math.nan, f"{array.dtype} of shape {array.shape} in place of {wanted}")
-    if _equal(array, nearest):
-        error, ulps = expected.nearest_distance
-        return Verdict(error, ulps=ulps)
-    bound = expected.serial_bound if serial else expected.bound
-    if carried and expected.bound_in:
-        bound = expected.bound_in(carried)
-    return _measured(array, expected, bound)
+    wrong = mismatch(got, expected)
+    if wrong:
+        return Verdict(math.nan, wrong)
+    if not figures and same_values(got, expected.nearest):
+        return Verdict(0.0)
+    bound = expected.bound(serial, carried)
+    found = _measured(got, expected, bound)
+    if not found.count:
+        return Verdict(found.error, "", found.ulps, found.share)
+    return Verdict(found.error, _words(got, expected, bound, found), found.ulps, found.share)
 
 
-def _equal(got: Array, nearest: Array) -> bool:
+def same_values(got: Array, nearest: Array) -> bool:
+    """Whether all numbers are the same, which is nearly always seen by their bits."""
+
     def part(a: Array, b: Array) -> bool:
         # The bits first, since half types compare slowly.
         if np.array_equal(a.view(np.uint8), b.view(np.uint8)):
@@ -61,26 +86,64 @@ def _equal(got: Array, nearest: Array) -> bool:
     return all(in_pieces(part, got, nearest))
 
 
-def is_wrong(got: Array, expected: Expected, bound: Array | None) -> Any:
+def is_wrong(got: Array, expected: Answer, bound: Array | None) -> Any:
     """For each element whether it is out of its bound."""
+    return _wrong(got, expected.exact, expected.nearest, bound)
+
+
+def _wrong(got: Array, exact: Array, nearest: Array, bound: Array | None) -> Any:
+    with np.errstate(invalid="ignore"):
+        if bound is None:
+            return got != nearest
+        return ~((deviation(got, exact) <= bound) | (got == nearest))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The largest errors, how many elements are wrong, and which is the first of them."""
+
+    error: float
+    ulps: float
+    share: float | None
+    count: int
+    first: int
+
+
+def _measured(got: Array, expected: Answer, bound: Array | None) -> _Found:
+    def part(mine: Array, exact: Array, nearest: Array, *allowed: Array) -> tuple[float, ...]:
+        within = allowed[0] if allowed else None
+        difference = deviation(mine, exact)
+        wrong = _wrong(mine, exact, nearest, within)
+        share = 0.0
+        if within is not None:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                share = float(np.nanmax(np.append(difference / within, 0.0)))
+        ulps = float(np.max(expected.ulps(difference, exact, typical)))
+        counted = int(np.count_nonzero(wrong)), int(np.argmax(wrong))
+        return float(np.max(difference)), ulps, share, *counted
+
+    if not got.size:
+        return _Found(0.0, 0.0, None, 0, 0)
+    typical = expected.typical
+    rest = [] if bound is None else [np.broadcast_to(bound, got.shape)]
+    found = np.array(in_pieces(part, got, expected.exact, expected.nearest, *rest))
+    error, ulps, share = (float(np.max(found[:, i])) for i in range(3))
+    at = int(np.argmax(found[:, 3] > 0))
+    known = bound is not None and math.isfinite(share)
+    first = at * pieces.PIECE + int(found[at, 4])
+    return _Found(error, ulps, share if known else None, int(np.sum(found[:, 3])), first)
+
+
+def _words(got: Array, expected: Answer, bound: Array | None, found: _Found) -> str:
+    """What is wrong where, and by how much."""
+    at = np.unravel_index(found.first, got.shape)
+    where = f" at [{', '.join(str(int(i)) for i in at)}]" if got.ndim else ""
+    some = f"{found.count} of {got.size} elements, the first" if got.ndim else "the result"
+    words = f"{some}{where}: {got[at]} in place of {expected.nearest[at]}"
     if bound is None:
-        with np.errstate(invalid="ignore"):
-            return got != expected.nearest
-    return ~(deviation(got, expected.exact) <= bound)
-
-
-def _measured(got: Array, expected: Expected, bound: Array | None) -> Verdict:
-    wrong = np.asarray(is_wrong(got, expected, bound))
-    error, ulps = expected.distance(got)
-    count = int(np.count_nonzero(wrong))
-    if not count:
-        return Verdict(error, ulps=ulps)
-    at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-    where = f" at [{', '.join(str(int(i)) for i in at)}]" if wrong.ndim else ""
-    allowed = (
-        "" if bound is None else f" within {float(np.broadcast_to(bound, wrong.shape)[at]):.2g}"
-    )
-    share = f"{count} of {wrong.size} elements, the first" if wrong.ndim else "the result"
-    return Verdict(
-        error, f"{share}{where}: {got[at]} in place of {expected.nearest[at]}{allowed}", ulps
+        return words
+    allowed = float(np.broadcast_to(bound, got.shape)[at])
+    off = float(deviation(got[at], expected.exact[at]))
+    return (
+        f"{words} within {allowed:.2g}, off by {off / allowed if allowed else math.inf:.2g} of it"
     )

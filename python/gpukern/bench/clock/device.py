@@ -1,9 +1,10 @@
 """Times on the device, taken with events on the legacy default stream.
 
-The work is queued behind a *blocker*, a kernel long enough for the host to hand over everything
-before it ends; so the device never waits for the host between two events, however short the kernels
-are. What two events lie apart with nothing between them is taken off once of what they measure.
-Work that a contender puts on another stream is noticed, and then timed by the wall clock.
+Each call lies between two events of its own, so that its inputs can be changed before it, outside
+of the time. The work is queued behind a *blocker*, a kernel long enough for the host to hand over
+everything before it ends; so the device never waits for the host between two events, however short
+the kernels are. What two events lie apart with nothing between them is taken off once of what they
+measure. Work that a contender puts on another stream is noticed, and then timed by the wall clock.
 """
 
 import statistics
@@ -36,13 +37,15 @@ _LEFTOVER = 30e-6
 class Pace:
     """How a contender is best timed, as found out by ``DeviceTimer.pace``.
 
-    ``issue`` is the host's time to start one call. ``blocked`` tells that the blocker hides it;
+    ``issue`` is the host's time to start one call, ``fresh`` that to change its inputs before.
+    ``blocked`` tells that the blocker hides it;
     not so for a contender that waits for the device itself, or works on a stream of its own.
     """
 
     calls: int
     colds: int
     issue: float
+    fresh: float = 0.0
     blocked: bool = True
     own_stream: bool = False
     late: int = 0
@@ -105,6 +108,7 @@ class DeviceTimer:
             _clamp(_BATCH_SECONDS / one, 1, _LARGEST_BATCH),
             _clamp(_COLD_SECONDS / one, 1, _MOST_COLD),
             self._issue_time(work),
+            self._issue_time(Work(work.freshen)),
             own_stream=work.wait is not None or self._leftover(work, one) > max(_LEFTOVER, one / 4),
         )
         sample = self.sample(work, pace)
@@ -113,13 +117,13 @@ class DeviceTimer:
         elif not pace.own_stream:
             # Known without the gaps between launches now.
             pace.calls = _clamp(_BATCH_SECONDS / sample.warm, 1, _LARGEST_BATCH)
-            pace.calls = _clamp(pace.calls, 1, max(1, int(0.005 / pace.issue)))
+            pace.calls = _clamp(pace.calls, 1, max(1, int(0.005 / (pace.issue + pace.fresh))))
         return pace
 
     def sample(self, work: Work, pace: Pace) -> Sample:
         """One round. Where the host was too late ``pace`` adapts, and it is taken again."""
         if self.clock.simulated:
-            return Sample(between(self.clock, work.start, pace.calls))
+            return self._simulated(work, pace)
         if pace.own_stream:
             return self._by_wall(work, pace)
         sample = None
@@ -127,27 +131,27 @@ class DeviceTimer:
             sample = self._by_events(work, pace)
         return sample
 
+    def _simulated(self, work: Work, pace: Pace) -> Sample:
+        work.begin(pace.calls)
+        marks = self._marks(pace.calls)
+        for mark in marks:
+            self._between(work, mark, cold=True)
+        return Sample(sum(after.seconds_since(before) for before, after in marks) / pace.calls)
+
     def _by_events(self, work: Work, pace: Pace) -> Sample | None:
-        clock, start = self.clock, work.start
-        marks = self._marks(pace.colds + 2)
+        clock = self.clock
+        work.begin(1 + pace.calls + pace.colds)
+        marks = self._marks(pace.calls + pace.colds + 1)
         delay = self._blocking(pace, len(marks))
         clock.synchronize()
         # From before the blocker is handed over: it may end so long after that.
         begin = clock.now()
         if pace.blocked:
             clock.occupy(delay)
-        start()  # brings the operands into the cache, as far as they fit
-        marks[0][0].record()
-        issued = clock.now()
-        for _ in range(pace.calls):
-            start()
-        issued = clock.now() - issued
-        marks[0][1].record()
-        for before, after in marks[1:-1]:
-            clock.flush()
-            before.record()
-            start()
-            after.record()
+        self._warm_up(work)
+        issued = sum(self._between(work, mark, cold=False) for mark in marks[: pace.calls])
+        for mark in marks[pace.calls : -1]:
+            self._between(work, mark, cold=True)
         self._mark_gap(marks[-1])
         spent = clock.now() - begin
         clock.synchronize()
@@ -155,15 +159,37 @@ class DeviceTimer:
             self._adapt(pace, spent)
             return None
         pace.late = 0
-        first, *colds, gap = (after.seconds_since(before) for before, after in marks)
+        *times, gap = (after.seconds_since(before) for before, after in marks)
         self._gaps.append(gap)
         gap = statistics.median(self._gaps)
-        warm, cold = (first - gap) / pace.calls, statistics.median(colds) - gap
+        warm = statistics.median(times[: pace.calls]) - gap
+        cold = statistics.median(times[pace.calls :]) - gap
         return Sample(max(warm, _LEAST), max(cold, _LEAST), issued / pace.calls)
+
+    def _warm_up(self, work: Work) -> None:
+        """A call that brings the operands into the cache, as far as they fit."""
+        work.freshen()
+        work.keep(work.start())
+
+    def _between(self, work: Work, mark: tuple[Event, Event], cold: bool) -> float:
+        """One call between two events, and the host's time to start it."""
+        work.freshen()
+        if cold and not self.clock.simulated:
+            self.clock.flush()
+        mark[0].record()
+        begin = self.clock.now()
+        result = work.start()
+        issued = self.clock.now() - begin
+        mark[1].record()
+        if work.keep(result) and not cold:
+            # Putting it aside has taken the cache.
+            self._warm_up(work)
+        return issued
 
     def _blocking(self, pace: Pace, marks: int) -> float:
         """Seconds that the device has to be busy for everything of a round to be queued behind."""
-        seconds = pace.issue * (pace.calls + pace.colds + 1) + 8e-6 * marks
+        # One more call after a result is put aside.
+        seconds = (pace.issue + pace.fresh) * (pace.calls + pace.colds + 2) + 8e-6 * marks
         return 1.5 * (seconds + self._flush_issue * (pace.colds + 1)) + 100e-6
 
     def _adapt(self, pace: Pace, spent: float) -> None:
@@ -192,24 +218,29 @@ class DeviceTimer:
         mark[1].record()
 
     def _by_wall(self, work: Work, pace: Pace) -> Sample:
-        def batch() -> object:
-            result = None
-            for _ in range(pace.calls):
-                result = work.start()
-            return work.wait(result) if work.wait else None
-
-        def one() -> object:
-            result = work.start()
-            return work.wait(result) if work.wait else None
-
-        one()
         issue = self._issue_time(work)
-        warm = wall_synchronized(self.clock, batch) / pace.calls
-        colds = []
-        for _ in range(pace.colds):
+        work.begin(1 + pace.calls + pace.colds)
+        self._waited_for(work, cold=False)
+        warm = [self._waited_for(work, cold=False) for _ in range(pace.calls)]
+        colds = [self._waited_for(work, cold=True) for _ in range(pace.colds)]
+        return Sample(statistics.median(warm), statistics.median(colds), issue)
+
+    def _waited_for(self, work: Work, cold: bool) -> float:
+        """Seconds of one call by the wall clock."""
+        results = []
+
+        def call() -> None:
+            results.append(work.start())
+            if work.wait:
+                work.wait(results[0])
+
+        work.freshen()
+        if cold:
             self.clock.flush()
-            colds.append(wall_synchronized(self.clock, one))
-        return Sample(warm, statistics.median(colds), issue)
+        spent = wall_synchronized(self.clock, call)
+        if work.keep(results.pop()) and not cold:
+            self._warm_up(work)
+        return spent
 
     def _issue_time(self, work: Work) -> float:
         times = []

@@ -4,6 +4,7 @@ import gc
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -14,36 +15,59 @@ _SHORT_CALL = 1e-3
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """A garbage collection in the middle of a round is not the contender's time."""
+    """A garbage collection in the middle of a round is not the contender's time.
+
+    What is there already is left out of those that are asked for meanwhile, which are quick then.
+    """
     enabled = gc.isenabled()
     gc.disable()
+    gc.collect()
+    gc.freeze()
     try:
         yield
     finally:
+        gc.unfreeze()
         if enabled:
             gc.enable()
 
 
-def wall(clock: Clock, call: Callable[[], object]) -> float:
-    """Seconds of one call that ends with a NumPy array; a lazy result is made real in the time."""
+def _no_look(result: object, array: np.ndarray[Any, Any]) -> None:
+    """What becomes of a result that nobody looks at."""
+
+
+def wall(
+    clock: Clock,
+    call: Callable[[], object],
+    look: Callable[[object, np.ndarray[Any, Any]], object] = _no_look,
+) -> float:
+    """Seconds of one call that ends with a NumPy array; a lazy result is made real in the time.
+
+    ``look`` gets the result, and it as an array, after the clock has stopped.
+    """
     begin = clock.now()
     result = call()
     array = np.asarray(result)
     spent = clock.now() - begin
+    look(result, array)
     # Freed after the clock has stopped: giving memory back is not part of the call.
     del array, result
     return spent
 
 
-def end_to_end(clock: Clock, call: Callable[[], object], freshen: Callable[[], object]) -> float:
+def end_to_end(
+    clock: Clock,
+    call: Callable[[], object],
+    freshen: Callable[[], object],
+    look: Callable[[object, np.ndarray[Any, Any]], object] = _no_look,
+) -> float:
     """One round of a call from NumPy array to NumPy array: of a short one, the median of a few.
 
-    ``freshen`` changes its inputs before each call, outside of the time.
+    ``freshen`` changes its inputs before each call, ``look`` gets its result, outside of the time.
     """
 
     def once() -> float:
         freshen()
-        return wall(clock, call)
+        return wall(clock, call, look)
 
     first = once()
     if first > _SHORT_CALL:

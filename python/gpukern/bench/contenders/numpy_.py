@@ -57,8 +57,9 @@ def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _transpose(a: Array) -> Array:
-    # np.transpose alone is a view: the others write a new array.
-    return np.ascontiguousarray(a.T)
+    # np.transpose alone is a view: the others write a new array. So is what np.ascontiguousarray
+    # makes of a single row.
+    return np.array(a.T, order="C")
 
 
 def _transpose_into(a: Array, out: Array) -> None:

@@ -62,12 +62,22 @@ class Absent:
     broken: bool = False
 
 
+def _nothing(*known: Any) -> None:
+    """What is done round a call that nobody looks at."""
+
+
 @dataclass(frozen=True)
 class Work:
     """What is timed on the device: ``start`` hands the work over; ``wait`` waits for its result.
 
-    Only libraries that hand work over from threads of their own have a ``wait``.
+    Only libraries that hand work over from threads of their own have a ``wait``. Round the calls,
+    and outside of what is timed: ``begin`` is told how many of them are next, or a few more;
+    ``freshen`` changes the inputs before each; ``keep`` may put its result aside after it, and
+    tells whether that has taken the cache.
     """
 
     start: Callable[[], object]
     wait: Callable[[Any], object] | None = None
+    begin: Callable[[int], object] = _nothing
+    freshen: Callable[[], object] = _nothing
+    keep: Callable[[Any], object] = _nothing

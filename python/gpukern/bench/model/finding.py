@@ -22,6 +22,7 @@ class Finding:
     detail: str = ""
     error: float | None = None
     ulps: float | None = None
+    share: float | None = None
     first_call: float | None = None
     examined: bool = False
     finished: bool = False

@@ -22,7 +22,7 @@ FIGURES = ("end_to_end", "on_device", "warm", "overhead", "end_to_end_ratio", "d
 @dataclass(frozen=True)
 class Row:
     """One contender on one case. Times are seconds; ``error`` is the largest absolute error, and
-    ``bound_share`` the largest share of its error bound.
+    ``bound_share`` how much of its bound an error uses up at most.
 
     ``status`` is "right", "WRONG", "broken" (it raised) or "absent"; then ``detail`` says why, and
     there are no times. ``end_to_end`` is from NumPy arrays to a NumPy array; ``on_device`` has the

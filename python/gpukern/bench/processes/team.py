@@ -62,11 +62,13 @@ class Crew:
         self.member.ask(command, *arguments)
         return self.member.answer(tick)
 
-    def measure(self, case: Case, index: int, settings: Settings, tick: Tick) -> list[Finding]:
+    def measure(
+        self, block: int, case: Case, index: int, settings: Settings, tick: Tick
+    ) -> list[Finding]:
         """A block; whoever ends the process, or keeps it from going on, is broken from then on."""
         while True:
             try:
-                found = self._measured(case, index, settings, tick)
+                found = self._measured(block, case, index, settings, tick)
             except LostError as error:
                 # Its first word is what it did, the rest is who.
                 label = error.doing.partition(" ")[2].strip()
@@ -78,9 +80,11 @@ class Crew:
             else:
                 return found + [_broken(label, why) for label, why in self.lost.items()]
 
-    def _measured(self, case: Case, index: int, settings: Settings, tick: Tick) -> list[Finding]:
+    def _measured(
+        self, block: int, case: Case, index: int, settings: Settings, tick: Tick
+    ) -> list[Finding]:
         ask = partial(self.asked, tick)
-        found: list[Finding] = ask("measure", case, index, settings, set(self.lost))
+        found: list[Finding] = ask("measure", block, case, index, settings, set(self.lost))
         if self._trusted:
             return found
         return [confirmed(ask, case, one, self._arguments[1] + index + 1) for one in found]
@@ -141,7 +145,7 @@ class Team:
     ) -> list[Finding]:
         """One block of a case."""
         crews = self.blocks[block]
-        return [one for crew in crews for one in crew.measure(case, index, settings, tick)]
+        return [one for crew in crews for one in crew.measure(block, case, index, settings, tick)]
 
     def end(self) -> None:
         """End all processes."""

@@ -45,10 +45,10 @@ class Worker:
         return self.measurer.limits()
 
     def measure(
-        self, case: Case, index: int, settings: Settings, without: Collection[str]
+        self, block: int, case: Case, index: int, settings: Settings, without: Collection[str]
     ) -> list[Finding]:
-        """One block."""
-        return self.measurer.measure(case, index, settings, self.tick, without)
+        """A block."""
+        return self.measurer.measure(block, case, index, settings, self.tick, without)
 
     def ready(self, case: Case, label: str, seed: int) -> None:
         """Have a contender's call at hand, and inputs of that seed."""

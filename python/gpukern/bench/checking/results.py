@@ -1,0 +1,31 @@
+"""What a result has to be: an array of its own."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def strange(result: Any, array: Array) -> str:
+    """What is wrong with the kind of a result, if anything is.
+
+    ``array`` is what it was read as: an array of NumPy or of a class made from it, a scalar of
+    NumPy, or what ``__array__`` of another object has returned.
+    """
+    if not isinstance(result, np.ndarray | np.generic) and not hasattr(result, "__array__"):
+        return f"returns a {type(result).__name__} in place of an array"
+    if not array.flags.c_contiguous:
+        return "returns an array that is not contiguous, row by row"
+    return ""
+
+
+def borrowed(array: Array, inputs: Iterable[Array], earlier: Iterable[Array]) -> str:
+    """Whose memory a result lies in, if not in its own: ``earlier`` results are held still."""
+    if any(np.may_share_memory(array, one) for one in inputs):
+        return "returns the memory of its input"
+    if any(np.may_share_memory(array, one) for one in earlier):
+        return "returns the memory of a result that is still held"
+    return ""

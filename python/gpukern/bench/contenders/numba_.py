@@ -150,7 +150,7 @@ def _reduction() -> Any:
 
 
 def _sum(dtype: str) -> Iterator[Starter]:
-    kind = getattr(numba, dtype)
+    kind = getattr(numba.types, dtype)
 
     def reduction(out: Any, a: Any) -> Callable[[], object]:
         return partial(_reduction(), a.ravel(), res=out)
@@ -351,7 +351,7 @@ def _matmul_tiled_2x2(kind: Any) -> Any:
 
 
 def _matmul(dtype: str) -> Iterator[Starter]:
-    kind = getattr(numba, dtype)
+    kind = getattr(numba.types, dtype)
 
     def by_tile(make: Callable[..., Any], *options: Any) -> Prepare:
         def prepare(out: Any, a: Any, b: Any) -> Callable[[], object]:
@@ -412,7 +412,7 @@ def _transpose_tiled(kind: Any, pitch: int) -> Any:
 
 
 def _transpose(dtype: str) -> Iterator[Starter]:
-    kind = getattr(numba, dtype)
+    kind = getattr(numba.types, dtype)
 
     def by_tile(make: Callable[..., Any], *options: Any) -> Prepare:
         def prepare(out: Any, a: Any) -> Callable[[], object]:

@@ -348,7 +348,7 @@ def _at_level(rng: np.random.Generator, case: Case, count: int, level: int) -> A
     dtype, largest = numpy_dtype(case.dtype), case.op.endswith("max")
     if bounds.is_float(case.dtype):
         if level == _INNER:
-            return any_value(rng, (count,), case.dtype)
+            return rng.standard_normal(count).astype(dtype)
         far = rng.uniform(8 * level, 16 * level, count).astype(dtype)
         return far if largest else -far
     # Half of all numbers, a quarter and a quarter.

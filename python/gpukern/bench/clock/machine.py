@@ -13,6 +13,8 @@ from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.limits import Limits
 
 _BLOCKER_SIZE = 512
+# As it is now: whoever is timed may replace what it finds in the module.
+_counter = time.perf_counter
 
 
 class MachineClock:
@@ -31,7 +33,7 @@ class MachineClock:
 
     def now(self) -> float:
         """The host's time in seconds, from any beginning."""
-        return time.perf_counter()
+        return _counter()
 
     def synchronize(self) -> None:
         """Wait until the device has done all of its work, on every stream."""

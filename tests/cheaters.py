@@ -254,7 +254,7 @@ CHEATERS: list[tuple[str, str, str, Callable, str]] = [
     # Lower precision.
     ("tf32 inputs", "matmul", F4, of_inputs(tf32), LOWER),
     ("bfloat16 inputs", "matmul", F4, of_inputs(bfloat16), LOWER),
-    ("float16 inputs", "matmul", F4, of_inputs(half), LOWER),
+    ("float16 inputs", "matmul", F4, of_inputs(half), ""),
     ("tf32 in one operand", "matmul", F4, plain(lambda a, b: tf32(a) @ b), ""),
     ("float16 accumulator", "matmul", "float16", plain(halves_in_float16), ""),
     ("tf32 sum", "sum", F4, of_inputs(tf32), LOWER),

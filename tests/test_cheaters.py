@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gpukern
+from cheaters import CHEATERS, HONEST
 from gpukern import _core
 from gpukern.bench.clock import device as clock
 from gpukern.bench.contenders.registry import REGISTERED, Peer
@@ -335,3 +336,34 @@ def test_a_decorated_function_takes_part():
     with pytest.raises(ValueError, match="unknown operation"):
         gpukern.contender("divide")
     assert installed("numpy")
+
+
+SIZES = {
+    "small": {"matmul": 48, "add": (33, 65), "multiply": (33, 65), "transpose": (33, 65)},
+    "large": {"matmul": 256, "add": 1024, "multiply": 1024, "transpose": 1024},
+}
+
+
+def size_of(op: str, size: str) -> object:
+    return SIZES[size].get(op, 2000 if size == "small" else 2**20)
+
+
+def named(cases: list) -> list:
+    return [pytest.param(*case[1:], id=f"{case[0]}, {case[1]} {case[2]}") for case in cases]
+
+
+@pytest.mark.parametrize("size", SIZES)
+class TestManyKinds:
+    @pytest.mark.parametrize(("op", "dtype", "maker", "words"), named(CHEATERS))
+    def test_a_cheater_is_caught(self, size, op, dtype, maker, words):
+        counter = time.perf_counter
+        row = compared(op, size_of(op, size), maker(op), dtype, mode="end-to-end")
+        assert_named(row, words)
+        assert time.perf_counter is counter
+
+    @pytest.mark.parametrize(("op", "dtype", "maker"), named(HONEST))
+    def test_an_honest_one_is_not_accused(self, size, op, dtype, maker):
+        row = compared(op, size_of(op, size), maker(op), dtype, mode="end-to-end")
+        assert row.status == rows.RIGHT, row.detail
+        if op in ("sum", "dot", "norm", "matmul"):
+            assert row.bound_share < 1

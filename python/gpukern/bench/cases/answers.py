@@ -146,7 +146,7 @@ class Selected(Answer):
         self, case: Case, inputs: tuple[Array, ...], proof: bool, candidates: Array
     ) -> None:
         super().__init__(case, inputs, proof)
-        self._candidates = np.unique(candidates)
+        self._candidates = candidates
         self.exact = self.nearest = np.asarray(self._look()).copy()
 
     def _look(self) -> Any:

@@ -44,7 +44,8 @@ Redraw = Callable[[np.random.Generator, int, int], Any]
 class Drawn:
     """Inputs, and how to draw another value for a place in one of them.
 
-    Among ``candidates`` are the places on which the result depends, where it does on few.
+    ``candidates`` are the places on which the result depends, where it does on few; the last of
+    them counts for most.
     """
 
     inputs: tuple[Array, ...]
@@ -292,7 +293,9 @@ def _factors(case: Case, rng: np.random.Generator) -> Drawn:
 def _widen(rng: np.random.Generator, whole: Array, able: Array, bits: int, share: float) -> None:
     hits = int(rng.binomial(whole.size, share))
     places = rng.integers(0, whole.size, hits)
-    places = places[np.broadcast_to(able, whole.shape).reshape(-1)[places]]
+    where = np.broadcast_to(able, whole.shape).reshape(-1)
+    # One of them in any case.
+    places = np.append(places[where[places]], np.argmax(where))
     whole.reshape(-1)[places] = wide_ones(rng, bits, places.size, whole.dtype)
 
 
@@ -339,8 +342,7 @@ def _selection(case: Case, rng: np.random.Generator) -> Drawn:
             level = int(mine.choice((_INNER, _OUTERMOST)))
         return _at_level(mine, case, 1, level)[0]
 
-    # The last one as often as all others together.
-    return Drawn((values,), redraw, np.append(places, np.full(places.size, last)))
+    return Drawn((values,), redraw, places)
 
 
 def _at_level(rng: np.random.Generator, case: Case, count: int, level: int) -> Array:
@@ -348,7 +350,7 @@ def _at_level(rng: np.random.Generator, case: Case, count: int, level: int) -> A
     dtype, largest = numpy_dtype(case.dtype), case.op.endswith("max")
     if bounds.is_float(case.dtype):
         if level == _INNER:
-            return any_value(rng, (count,), case.dtype)
+            return rng.standard_normal(count).astype(dtype)
         far = rng.uniform(8 * level, 16 * level, count).astype(dtype)
         return far if largest else -far
     # Half of all numbers, a quarter and a quarter.

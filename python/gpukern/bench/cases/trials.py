@@ -54,11 +54,17 @@ class Trial:
         changes = []
         for turn in range(2):
             which = turn % len(self.inputs)
-            place = int(rng.integers(self._counts[which]))
-            if turn and self.drawn.candidates is not None:
-                place = int(rng.choice(self.drawn.candidates))
+            place = self._place(rng, which, turn)
             changes.append(Change(which, place, self.drawn.redraw(rng, which, place)))
         return changes
+
+    def _place(self, rng: np.random.Generator, which: int, turn: int) -> int:
+        candidates = self.drawn.candidates
+        if candidates is not None and turn:
+            return int(candidates[-1])
+        if candidates is not None and rng.integers(2):
+            return int(rng.choice(candidates))
+        return int(rng.integers(self._counts[which]))
 
     def apply(self, change: Change) -> None:
         """Change the inputs, and bring the answer up to date."""

@@ -15,6 +15,7 @@ from gpukern.bench.checking.faults import name_fault
 from gpukern.bench.checking.regions import poison
 from gpukern.bench.checking.results import borrowed, strange
 from gpukern.bench.checking.stage import Stage, same_bits
+from gpukern.bench.checking.tampering import replaced
 from gpukern.bench.checking.verdict import Verdict, WrongResult, check, mismatch
 from gpukern.bench.model.contender import DeviceSide, Work
 
@@ -35,7 +36,7 @@ class HostCalls:
     def look(self, entry: Entry, result: Any, array: Array, timed: bool, hold: bool) -> Verdict:
         """Raise WrongResult where something is wrong with a result, now that it is there."""
         where = f"{'timed, ' if timed else ''}end to end"
-        wrong = strange(result, array)
+        wrong = replaced() or strange(result, array, self.stage.case.op == "transpose")
         if wrong:
             raise WrongResult(Verdict(np.nan, f"{where}: {wrong}"))
         # What a thread of its own still writes comes too late for the copy.
@@ -131,6 +132,9 @@ class DeviceCalls:
         """Raise WrongResult where something is wrong, now that the device is done."""
         where = f"{'timed, ' if self.timed else ''}on the device"
         assert self._done > self._chosen, "no call was kept"
+        wrong = replaced()
+        if wrong:
+            raise WrongResult(Verdict(np.nan, f"{where}: {wrong}"))
         self._settle(self._chosen + 1)
         verdict = self._judged_result(where)
         self._settle(len(self._plan))

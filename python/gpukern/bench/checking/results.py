@@ -9,16 +9,17 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
-def strange(result: Any, array: Array) -> str:
+def strange(result: Any, array: Array, rows_first: bool) -> str:
     """What is wrong with the kind of a result, if anything is.
 
     ``array`` is what it was read as: an array of NumPy or of a class made from it, a scalar of
-    NumPy, or what ``__array__`` of another object has returned.
+    NumPy, or what ``__array__`` of another object has returned. Where the order in memory is the
+    work itself, it has to be ``rows_first``.
     """
     if not isinstance(result, np.ndarray | np.generic) and not hasattr(result, "__array__"):
         return f"returns a {type(result).__name__} in place of an array"
-    if not array.flags.c_contiguous:
-        return "returns an array that is not contiguous, row by row"
+    if not array.flags.c_contiguous and (rows_first or not array.flags.f_contiguous):
+        return f"returns an array that is not contiguous{', row by row' if rows_first else ''}"
     return ""
 
 

@@ -1,6 +1,7 @@
 """The real clock: the host's performance counter, and the device's own events."""
 
 import math
+import time
 from functools import cached_property
 
 import numpy as np

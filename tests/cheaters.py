@@ -243,7 +243,6 @@ CHEATERS: list[tuple[str, str, str, Callable, str]] = [
     ("kept by a sample", "add", F4, kept_by(lambda *x: x[0].reshape(-1)[::97].tobytes()), CACHED),
     ("kept by the ends", "sum", F4, kept_by(lambda a: (a[0], a[-1])), CACHED),
     ("kept by half", "dot", F4, kept_by(lambda a, b: a[: a.size // 2].tobytes()), ""),
-    ("kept by one input", "matmul", F4, kept_by(lambda a, b: a.tobytes()), ""),
     ("kept by a rough sum", "transpose", F4, kept_by(lambda a: round(float(a.sum()), -4)), CACHED),
     ("kept place of the largest", "argmax", F4, kept_by(lambda a: a.shape), ""),
     ("first call alone", "sum", "float64", works_when(lambda n: n == 1), CACHED),

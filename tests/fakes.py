@@ -92,3 +92,10 @@ def answers(run: Any) -> Any:
     assert run.returncode == 0, run.stderr
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     return lines[0] if len(lines) == 1 else lines
+
+
+def scarce(folder: Path) -> Path:
+    """The C library that runs out, to be preloaded."""
+    path = folder / "libscarce.so"
+    _library(path, [ROOT / "tests/fake/scarce.c"])
+    return path

@@ -406,6 +406,9 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
     PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
     if (type && PyModule_AddType(module, (PyTypeObject *)type) < 0)
         Py_CLEAR(type);
+    if (!type &&
+        !PyErr_Occurred()) /* Python 3.11 had no memory for its name, and does not say so */
+        PyErr_NoMemory();
     return (PyTypeObject *)type;
 }
 

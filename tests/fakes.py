@@ -31,9 +31,9 @@ def compiled(folder: Path, *flags: str) -> Path:
     return folder
 
 
-def with_cublas(folder: Path) -> Path:
+def with_cublas(folder: Path, *flags: str) -> Path:
     """The folder, with a libcublas.so.13 in it."""
-    _library(folder / "libcublas.so.13", [ROOT / "tests/fake/cublas.c"])
+    _library(folder / "libcublas.so.13", [ROOT / "tests/fake/cublas.c"], *flags)
     return folder
 
 

@@ -225,7 +225,7 @@ static PyObject *make_current(PyObject *module, PyObject *unused) {
     (void)unused;
     if (gk_begin(state, &call, "make_current") < 0)
         return NULL;
-    if (call.backend->make_current(call.backend, &call.error) != GK_OK)
+    if (gk_call_blame(&call, call.backend->make_current(call.backend, &call.error)) != GK_OK)
         return gk_raise(state, &call.error);
     return PyLong_FromLong(call.backend->ordinal);
 }

@@ -226,6 +226,10 @@ print(json.dumps([_core.cublas_report()["problem"] is not None, works]))
     assert "no folder to look at" in done.stderr
 
 
+FIND_CUBLAS = """
+from gpukern.machine import libraries
+libraries._pathfinder = lambda name: None  # whichever is installed here
+"""
 EACH_FAULT = """
 x, y = gk.to_device(np.ones((256, 128), dtype)), gk.to_device(np.ones((128, 256), dtype))
 def product():
@@ -245,10 +249,19 @@ print(json.dumps([raised, failure(product)[0]]))
 """
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_every_step_of_a_product_by_cublas_may_fail(dtype, failures, tmp_path):
+    folder = with_cublas(tmp_path)
+    code = f"dtype, variant = {dtype!r}, 'cublas'\n{EACH_FAULT}"
+    named = {"FAKE_CUBLAS": folder / "libcublas.so.13"}
+    raised, after = failures(FIND_CUBLAS + code, beside=(folder,), **named)
+    assert raised >= 2, "memory and the product"
+    assert after == "none"
+
+
 @HOPPER
-@pytest.mark.parametrize("dtype", ["float32"])
-def test_every_step_of_a_product_by_the_copy_engine_may_fail(dtype, failures):
-    code = f"dtype, variant = {dtype!r}, 'tma'\n{EACH_FAULT}"
+def test_every_step_of_a_product_by_the_copy_engine_may_fail(failures):
+    code = f"dtype, variant = 'float32', 'tma'\n{EACH_FAULT}"
     raised, after = failures(code, FAKE_CAPABILITY=90)
     assert raised >= 4, "memory, the workspace, two matrices that are described, the launch"
     assert after == "none"

@@ -31,9 +31,9 @@ def compiled(folder: Path, *flags: str) -> Path:
     return folder
 
 
-def with_cublas(folder: Path) -> Path:
+def with_cublas(folder: Path, *flags: str) -> Path:
     """The folder, with a libcublas.so.13 in it."""
-    _library(folder / "libcublas.so.13", [ROOT / "tests/fake/cublas.c"])
+    _library(folder / "libcublas.so.13", [ROOT / "tests/fake/cublas.c"], *flags)
     return folder
 
 
@@ -92,3 +92,10 @@ def answers(run: Any) -> Any:
     assert run.returncode == 0, run.stderr
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     return lines[0] if len(lines) == 1 else lines
+
+
+def scarce(folder: Path) -> Path:
+    """The C library that runs out, to be preloaded."""
+    path = folder / "libscarce.so"
+    _library(path, [ROOT / "tests/fake/scarce.c"])
+    return path

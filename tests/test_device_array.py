@@ -435,3 +435,37 @@ def test_an_event_that_was_not_recorded_is_an_error():
         recorded.seconds_since(gk.Event())
     with pytest.raises(TypeError):
         recorded.seconds_since(3)
+
+
+def test_more_axes_than_an_array_has():
+    there = gk.to_device(np.ones((2, 3), np.float32))
+    assert there[(None,) * 62].ndim == 64
+    for index in ((None,) * 63, (None,) * 100):
+        with pytest.raises(IndexError, match=r"number of dimensions must be within \[0, 64\]"):
+            there[index]
+    with pytest.raises(ValueError, match="reshape: shape has 65 dimensions, and the most are 64"):
+        there.reshape((1,) * 63 + (2, 3))
+
+
+def test_whether_a_value_is_in_an_array():
+    class Everywhere:
+        def __eq__(self, other):
+            return True
+
+        __hash__ = None
+
+    class Undecided(Everywhere):
+        def __eq__(self, other):
+            raise RuntimeError("who knows")
+
+        __hash__ = None
+
+    there = gk.to_device(np.float32([1, 2, 3]))
+    assert 2 in there
+    assert 5 not in there
+    assert 2 not in there[:0]
+    assert Everywhere() in there
+    with pytest.raises(TypeError, match="equal: a DeviceArray is compared with"):
+        assert "2" not in there
+    with pytest.raises(RuntimeError, match="who knows"):
+        assert Undecided() in there

@@ -256,6 +256,49 @@ def test_the_simulator_has_one_stream(call):
     assert (gk.add(a, a, stream=1) == 2).all(), "1 names the legacy default stream"
 
 
+@pytest.mark.parametrize("needed", [True, False, None])
+def test_an_array_that_requires_gradients_is_refused(needed):
+    """As PyTorch's own interface does it; what cannot be asked is refused with what was raised."""
+
+    class Tensor(DeviceView):
+        @property
+        def requires_grad(self):
+            if needed is None:
+                raise AttributeError("nobody knows")
+            return needed
+
+    holder = there()
+    tensor = Tensor(holder.parent, holder.place)
+    if needed is False:
+        values = random(SHAPE, DTYPES["float32"], 1)
+        assert (gk.add(tensor, tensor).to_host() == values + values).all()
+        return
+    exception, words = (
+        (AttributeError, "nobody knows") if needed is None else (RuntimeError, "grad")
+    )
+    with pytest.raises(exception, match=words):
+        gk.add(tensor, 1.0)
+
+
+@pytest.mark.parametrize(("offset", "stride"), [(1, 4), (0, 7), (3, 9), (2, 5)])
+def test_elements_at_any_address(offset, stride):
+    """They are copied byte by byte, to and fro."""
+    block = np.frombuffer(np.random.default_rng(1).bytes(100), np.uint8)
+    parent = gk.to_device(block)
+    interface = dict(
+        parent.__cuda_array_interface__, shape=(2, 5), typestr="<f4", strides=(45, stride)
+    )
+    first = interface["data"][0] + offset
+    view = Only({**interface, "data": (first, False)})
+    want = np.ndarray((2, 5), "<f4", block.tobytes(), offset, (45, stride))
+    got = gk.transpose(view).to_host()
+    assert got.tobytes() == np.ascontiguousarray(want.T).tobytes()
+    values = np.arange(10, dtype=np.float32).reshape(2, 5)
+    gk.add(gk.to_device(values), values, out=view)
+    written = np.ndarray((2, 5), "<f4", parent.to_host().tobytes(), offset, (45, stride))
+    assert (written == 2 * values).all()
+
+
 # --- the real libraries -----------------------------------------------------------------------
 
 GPU = pytest.mark.skipif(not on_gpu(), reason="other libraries' device arrays need a GPU")

@@ -104,6 +104,8 @@ def test_what_the_number_refuses_names_the_call():
     d = gk.full((), 1.5)
     with pytest.raises(TypeError, match=r"^round: .*'str'"):
         round(d, "x")
+    with pytest.raises(TypeError, match="round: takes at most 1 argument and was given 2"):
+        d.__round__(1, 2)
     with pytest.raises(ValueError, match=r"^format: "):
         f"{d:zz}"
 

@@ -3,6 +3,8 @@ and waits, or that reads and writes pinned memory that is in use (tests/fake).""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fakes import NEEDS_FAKE, answers, with_cublas
@@ -526,3 +528,38 @@ assert _core.live_bytes() == 0
 """,
         FAKE_MEMORY=5 << 20,
     )
+
+
+# --- arrays that are lent ---------------------------------------------------------------------
+
+
+def test_who_borrows_an_array_waits_for_it_on_its_own_stream(right):
+    right("""
+x = gk.to_device(a, 1001)
+def lent(**named):
+    done = steps(lambda: x.__dlpack__(**named))
+    return [step for step in done if step[0] in "rw"]
+assert lent(stream=1002) == ["r1001", "w1002"]
+assert lent(stream=1001) == lent(stream=-1) == []
+assert lent() == ["r1001", "w0"]
+assert x.__dlpack_device__() == (2, 0)
+driver.fake_capture(ctypes.c_void_p(1001), 0)
+kind, sentence = failure(lambda: x.__dlpack__(stream=1002))
+driver.fake_capture(None, 0)
+assert kind == "ValueError" and sentence.startswith("__dlpack__: ") and "captured" in sentence
+kind, sentence = failure(gk.from_dlpack, np.ones(3))
+assert kind == "BufferError" and "numpy.from_dlpack" in sentence and "gpukern.to_device" in sentence
+""")
+
+
+def test_an_array_is_borrowed_on_the_stream_that_its_table_names(right):
+    right(f"""
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import test_dlpack as lending
+x = gk.to_device(a)
+lender = lending.tabled(lending.TABLE)(x)
+lender.lent.tensor.kind, lender.lent.tensor.ordinal = x.__dlpack_device__()
+assert steps(lambda: gk.add(lender, lender, stream=1001))[:2] == ["r1", "w1001"]
+assert (gk.add(lender, lender).to_host() == 2 * a).all()
+assert (gk.from_dlpack(lender).to_host() == a).all()
+""")

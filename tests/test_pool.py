@@ -327,3 +327,17 @@ def test_release_memory_beside_calls_of_other_threads():
     join_all(*threads)
     assert problems == []
     gk.add(a, a), gk.add(a[:9], 1.0)
+
+
+def test_memory_that_dies_under_a_lower_limit_is_not_kept():
+    a = np.ones(600_000, np.float32)
+    gk.add(a, a)
+    made = gk.add(a, a)
+    used, _ = _core.pinned_bytes()
+    with gk.limits(pinned_memory=0):
+        assert (made == 2).all()
+        del made
+        less, unused = _core.pinned_bytes()
+    assert less < used
+    assert unused == 0
+    assert (gk.add(a, a) == 2).all()

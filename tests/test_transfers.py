@@ -57,6 +57,22 @@ def on_the_device(op, *arrays, variant=None):
     return getattr(gk, op)(*map(gk.to_device, arrays), variant=variant).to_host()
 
 
+@pytest.mark.parametrize("first", [0, 1, 5])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_long_rows_that_lie_apart(dtype, first):
+    """Runs of more than 256 KiB, at any alignment: what lies between them is left alone."""
+    count = 5_000_000 // DTYPES[dtype].itemsize
+    wide = random((3, count + 40), DTYPES[dtype], 1)
+    rows = wide[:, first : first + count]
+    out = np.full_like(wide, 7)
+    there = gk.to_device(rows)
+    same_bits(there.to_host(), rows.copy(), "in")
+    there.to_host(out=out[:, first : first + count])
+    same_bits(out[:, first : first + count], rows, "out")
+    assert (out[:, :first] == 7).all()
+    assert (out[:, first + count :] == 7).all()
+
+
 # --- in chunks --------------------------------------------------------------------------------
 
 

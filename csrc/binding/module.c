@@ -225,7 +225,7 @@ static PyObject *make_current(PyObject *module, PyObject *unused) {
     (void)unused;
     if (gk_begin(state, &call, "make_current") < 0)
         return NULL;
-    if (call.backend->make_current(call.backend, &call.error) != GK_OK)
+    if (gk_call_blame(&call, call.backend->make_current(call.backend, &call.error)) != GK_OK)
         return gk_raise(state, &call.error);
     return PyLong_FromLong(call.backend->ordinal);
 }
@@ -406,6 +406,9 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
     PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
     if (type && PyModule_AddType(module, (PyTypeObject *)type) < 0)
         Py_CLEAR(type);
+    if (!type &&
+        !PyErr_Occurred()) /* Python 3.11 had no memory for its name, and does not say so */
+        PyErr_NoMemory();
     return (PyTypeObject *)type;
 }
 

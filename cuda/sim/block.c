@@ -129,8 +129,6 @@ static inline void leave(gk_sim_worker *worker, void **save) {
         prefetch(worker);
         next = thread->fiber;
         target = thread->context;
-        if (next == mine)
-            return;
     } else {
         if (start && !(next = free_fiber(worker))) {
             snprintf(worker->problem, sizeof worker->problem,
@@ -140,6 +138,8 @@ static inline void leave(gk_sim_worker *worker, void **save) {
         }
         target = next->context;
     }
+    if (next == mine) /* also where the OS thread's own stack has got no fiber to leave for */
+        return;
     worker->running = next;
     gk_sim_fiber_switch(&worker->left, mine, save, next, target);
 }

@@ -194,6 +194,7 @@ result cuDeviceGet(int *device, int ordinal) {
 }
 
 result cuDeviceGetName(char *name, int length, int device) {
+    FAKE_ENTER();
     snprintf(name, (size_t)length, "Fake GPU %d", device);
     return OK;
 }

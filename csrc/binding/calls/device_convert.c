@@ -58,7 +58,7 @@ static gk_status bring_across(gk_call *call, const gk_device_array *there, void 
     gk_status status = GK_OK;
     if (call->captured)
         status = gk_fail(&call->error, GK_VALUE_ERROR,
-                         "to_device: a is on device %d, and a copy from one device to another "
+                         "a is on device %d, and a copy from one device to another "
                          "cannot be captured in a CUDA graph",
                          other->ordinal);
     if (status == GK_OK)
@@ -68,7 +68,7 @@ static gk_status bring_across(gk_call *call, const gk_device_array *there, void 
     if (status == GK_OK)
         status = backend->copy_across(backend, target, other, there->array.data,
                                       gk_bytes(&there->array), &call->error);
-    return status;
+    return gk_call_blame(call, status);
 }
 
 /* By a copy where it is, since what goes from device to device is contiguous. */

@@ -76,7 +76,7 @@ static int hand_to_host(gk_device_array *self, gk_call *call) {
     Py_BEGIN_ALLOW_THREADS;
     status = call->backend->synchronize(call->backend, self->stream, &call->error);
     Py_END_ALLOW_THREADS;
-    if (status == GK_OK)
+    if (gk_call_blame(call, status) == GK_OK)
         return 0;
     gk_raise(self->state, &call->error);
     return -1;

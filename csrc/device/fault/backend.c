@@ -63,8 +63,6 @@ GK_FORWARD(start_copy_out, GK_CUDA_ERROR,
            (gk_backend * base, void *host, const void *device, size_t bytes, gk_stream stream,
             gk_error *error),
            host, device, bytes, stream)
-GK_FORWARD(pin, GK_MEMORY_ERROR, (gk_backend * base, void *host, size_t bytes, gk_error *error),
-           host, bytes)
 GK_FORWARD(map, GK_CUDA_ERROR, (gk_backend * base, void *host, void **device, gk_error *error),
            host, device)
 GK_FORWARD(reach, GK_CUDA_ERROR, (gk_backend * base, gk_event *event, gk_error *error), event)
@@ -109,11 +107,6 @@ static void fault_graph_free(gk_backend *base, gk_graph *graph) {
     faulty->inner->graph_free(faulty->inner, graph);
 }
 
-static void fault_unpin(gk_backend *base, void *host) {
-    gk_faulty *faulty = (gk_faulty *)base;
-    faulty->inner->unpin(faulty->inner, host);
-}
-
 static void fault_event_free(gk_backend *base, gk_event *event) {
     gk_faulty *faulty = (gk_faulty *)base;
     faulty->inner->event_free(faulty->inner, event);
@@ -130,26 +123,13 @@ static gk_status fault_holds(gk_backend *base, const gk_row *row, gk_error *erro
     return faulty->inner->holds(faulty->inner, row, error);
 }
 
-static int fault_place(gk_backend *base, const void *pointer) {
-    gk_faulty *faulty = (gk_faulty *)base;
-    return faulty->inner->place(faulty->inner, pointer);
-}
-
 static gk_status fault_make_current(gk_backend *base, gk_error *error) {
     gk_faulty *faulty = (gk_faulty *)base;
     return faulty->inner->make_current(faulty->inner, error);
 }
 
-static size_t fault_live_bytes(gk_backend *base) {
-    gk_faulty *faulty = (gk_faulty *)base;
-    return faulty->inner->live_bytes(faulty->inner);
-}
-
-static void fault_trim(gk_backend *base) {
-    gk_faulty *faulty = (gk_faulty *)base;
-    faulty->inner->trim(faulty->inner);
-}
-
+/* For calls. What only the engine and the pool of pinned memory ask a device is not here: they have
+   the device itself. */
 void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faults) {
     *faulty = (gk_faulty){
         .base = {.name = inner->name,
@@ -173,9 +153,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .stream_free = fault_stream_free,
                  .start_copy_in = fault_start_copy_in,
                  .start_copy_out = fault_start_copy_out,
-                 .pin = fault_pin,
                  .map = fault_map,
-                 .unpin = fault_unpin,
                  .event_new = fault_event_new,
                  .event_free = fault_event_free,
                  .record = fault_record,
@@ -190,11 +168,8 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .graph_free = fault_graph_free,
                  .holds = fault_holds,
                  .owns = fault_owns,
-                 .place = fault_place,
                  .copy_across = fault_copy_across,
-                 .make_current = fault_make_current,
-                 .live_bytes = fault_live_bytes,
-                 .trim = fault_trim},
+                 .make_current = fault_make_current},
         .inner = inner,
         .faults = faults,
     };

@@ -1,0 +1,284 @@
+"""Calls of the driver that fail in the middle, and what a driver and a cuBLAS can lack: the fake
+ones say so, and gpukern says what it was doing and goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fakes import NEEDS_FAKE, answers, compiled, with_cublas
+from gpukern import _core
+from test_order import HELPERS
+
+pytestmark = NEEDS_FAKE
+HERE = Path(__file__).resolve().parent
+HOPPER = pytest.mark.skipif(
+    not {"90", "90a"} & set(_core.build_report()["architectures"]),
+    reason="this build has no code for 9.0",
+)
+
+
+@pytest.fixture
+def failures(on_fake):
+    """The lines of failures that code prints by fails() or print(json.dumps())."""
+
+    def run(code, **settings):
+        done = on_fake(HELPERS + code, **settings)
+        assert done.stderr == ""
+        return answers(done)
+
+    return run
+
+
+# What is called, which function of the driver fails with what, and words of the sentence.
+FAILING = {
+    "the memory that is free is unknown": (
+        "fail('cuMemAllocFromPoolAsync', 2, 0, 9); fail('cuMemAlloc_v2', 2, 0, 9)\n"
+        "fail('cuMemGetInfo_v2', 999, 0, 9)",
+        "gk.empty, 3",
+        ("empty: ", "allocating device memory", "CUDA_ERROR_OUT_OF_MEMORY"),
+    ),
+    "an error without a text": (
+        "fail('cuLaunchKernel', 12345)",
+        "gk.add, x, x",
+        ("add: ", "gk_add_f32", "no description"),
+    ),
+    "the stream's capture is unknown": (
+        "fail('cuStreamIsCapturing', 999)",
+        "lambda: gk.add(x, x, stream=1001),",
+        ("add: ", "asking whether the stream is being captured", "CUDA_ERROR_UNKNOWN"),
+    ),
+    "a context that cannot be current": (
+        "fail('cuCtxSetCurrent', 999)",
+        "_core.make_current,",
+        ("make_current: ", "choosing the device", "CUDA_ERROR_UNKNOWN"),
+    ),
+    "a copy to another device": (
+        "fail('cuMemcpyPeerAsync', 999)",
+        "gk.to_device, beside",
+        ("to_device: ", "copying from one device to another", "CUDA_ERROR_UNKNOWN"),
+    ),
+    "a device that has no name": (
+        "fail('cuDeviceGetName', 999)",
+        "_core.devices,",
+        ("device_info: ", "device 0 could not be read", "CUDA_ERROR_UNKNOWN"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_a_call_that_fails(case, failures):
+    plant, call, words = FAILING[case]
+    code = f"""
+with gk.device(1): beside = gk.to_device(a)
+x = gk.to_device(a)
+gk.add(x, x)
+before = live(), _core.live_bytes()
+{plant}
+fails(({call}))
+driver.fake_heal()
+assert (live(), _core.live_bytes()) == before
+assert (gk.add(x, x).to_host() == 2 * a).all() and (gk.to_device(beside).to_host() == a).all()
+assert [device["name"] for device in _core.devices()] == ["Fake GPU 0", "Fake GPU 1"]
+"""
+    [[kind, sentence]] = failures(code, FAKE_DEVICES=2)
+    assert kind == "CudaError"
+    for word in words:
+        assert word in sentence
+
+
+CAPTURED = """
+s = gk.Stream()
+x = gk.to_device(a, s)
+def captured(call):
+    driver.fake_capture(ctypes.c_void_p(s.cuda_stream), 0)
+    call()
+    driver.fake_capture(None, 0)
+    driver.fake_graph_gone()
+    gk.synchronize()
+    return live(), _core.live_bytes()
+def add():
+    gk.add(x, x, stream=s)
+before = captured(add)
+{plant}
+assert captured(lambda: fails((add,))) == before
+driver.fake_heal()
+assert captured(add) == before
+"""
+
+
+@pytest.mark.parametrize(
+    ("plant", "kind"),
+    [
+        ("fail('cuMemAllocFromPoolAsync', 2, 0, 2)", "MemoryError"),
+        ("fail('cuStreamSynchronize', 999)", "CudaError"),
+        ("fail('cuStreamGetCaptureInfo_v3', 999)", "CudaError"),
+        ("fail('cuUserObjectCreate', 999)", "CudaError"),
+        ("fail('cuGraphRetainUserObject', 999)", "CudaError"),
+    ],
+)
+def test_an_array_of_a_graph_that_is_not_to_be_had(plant, kind, failures):
+    [[got, sentence]] = failures(CAPTURED.format(plant=plant))
+    assert got == kind
+    assert sentence.startswith("add: ")
+
+
+def test_what_a_graph_keeps_outlives_the_module(failures):
+    """Its destructor runs on a thread of the driver, whenever that likes."""
+    code = """
+s, x = gk.Stream(), gk.to_device(a)
+driver.fake_capture(ctypes.c_void_p(s.cuda_stream), 0)
+made = gk.add(x, x, stream=s)
+dies = gk.to_device(a, 1001)
+driver.fake_capture(None, 0)
+del made, dies, s, x
+for module in [module for module in sys.modules if module.startswith("gpukern")]:
+    del sys.modules[module]
+del gk, _core
+gc.collect()
+driver.fake_graph_gone()
+print(json.dumps(live()["objects"]))
+"""
+    assert failures(code) == 0
+
+
+def test_copies_between_devices(failures):
+    code = """
+with gk.device(1): beside = gk.to_device(long)
+there = gk.to_device(beside)
+assert (there.device, beside.device) == (0, 1) and (there.to_host() == long).all()
+assert gk.to_device(beside[:0]).shape == (0,)
+print(json.dumps([_core.make_current(), _core.simulator_reason()]))
+"""
+    assert failures(code, FAKE_DEVICES=2) == [0, None]
+
+
+@pytest.mark.parametrize("device", ["cuda", None])
+def test_a_device_that_is_not_there(device, failures):
+    code = """
+fails((_core.choose_device, 3), (_core.choose_device, 1 << 20), (gk.add, a, a))
+"""
+    (kind, sentence), (other, _), (works, _) = failures(code, device=device, FAKE_DEVICES=2)
+    assert (kind, other, works) == ("ValueError", "ValueError", "none")
+    assert "there is no device 3: 2 are visible" in sentence
+
+
+@pytest.mark.parametrize(
+    ("absent", "words"),
+    [
+        (("cuDriverGetVersion",), ("cuDriverGetVersion", "r580")),
+        (("cuGetErrorName",), ("cuGetErrorName", "r580")),
+    ],
+)
+def test_a_library_that_lacks_what_is_asked_first(absent, words, on_fake, tmp_path):
+    folder = compiled(tmp_path, *[f"-D{name}=absent" for name in absent])
+    [[kind, sentence]] = answers(on_fake("fails((gk.add, a, a))", folder, FAKE_INIT=100))
+    assert kind == "CudaError"
+    for word in ("add: ", *words):
+        assert word in sentence
+
+
+def test_a_child_of_a_fork_after_a_gpu_was_used(on_fake):
+    code = """
+x = gk.to_device(a)
+child = os.fork()
+if child == 0:
+    fails((gk.add, a, a), (gk.add, x, x), (x.to_host,), (gk.empty, 3))
+    sys.stdout.flush()
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert (gk.add(x, x).to_host() == 2 * a).all()
+"""
+    for kind, sentence in answers(on_fake(code)):
+        assert kind == "CudaError"
+        for word in ("forked after the GPU had been used", "spawn", "forkserver"):
+            assert word in sentence
+
+
+# --- cuBLAS and the copy engine ---------------------------------------------------------------
+
+
+def test_a_cublas_that_is_too_old(on_fake, tmp_path):
+    folder = with_cublas(tmp_path, "-DcublasSetWorkspace_v2=absent")
+    code = """
+fails((lambda: gk.matmul(a, a.T.copy(), variant="cublas"),))
+print(json.dumps(_core.cublas_report()))
+"""
+    library = folder / "libcublas.so.13"
+    [[kind, sentence]], report = answers(on_fake(code, beside=(folder,), FAKE_CUBLAS=library))
+    assert kind in ("ValueError", "CudaError")
+    for words in (sentence, report["problem"]):
+        assert "is older than 12.0" in words
+        assert "pip install" in words
+
+
+def test_a_search_for_cublas_that_fails(on_fake):
+    code = """
+from gpukern.machine import libraries
+def find_cublas(): raise OSError("no folder to look at")
+libraries.find_cublas = find_cublas
+works = bool((gk.add(a, a) == a + a).all())
+print(json.dumps([_core.cublas_report()["problem"] is not None, works]))
+"""
+    done = on_fake(code)
+    assert answers(done) == [True, True]
+    assert "no folder to look at" in done.stderr
+
+
+FIND_CUBLAS = """
+from gpukern.machine import libraries
+libraries._pathfinder = lambda name: None  # whichever is installed here
+"""
+EACH_FAULT = """
+x, y = gk.to_device(np.ones((256, 128), dtype)), gk.to_device(np.ones((128, 256), dtype))
+def product():
+    gk.matmul(x, y, variant=variant)
+product()
+before, raised = (live(), _core.live_bytes()), 0
+for number in range(1, 100):
+    _core.fail_call(number)
+    kind, sentence = failure(product)
+    struck = _core.fail_call(0)
+    assert (live(), _core.live_bytes()) == before, number
+    if not struck:
+        break
+    assert kind in ("CudaError", "MemoryError") and "planted fault" in sentence, sentence
+    raised += 1
+print(json.dumps([raised, failure(product)[0]]))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_every_step_of_a_product_by_cublas_may_fail(dtype, failures, tmp_path):
+    folder = with_cublas(tmp_path)
+    code = f"dtype, variant = {dtype!r}, 'cublas'\n{EACH_FAULT}"
+    named = {"FAKE_CUBLAS": folder / "libcublas.so.13"}
+    raised, after = failures(FIND_CUBLAS + code, beside=(folder,), **named)
+    assert raised >= 2, "memory and the product"
+    assert after == "none"
+
+
+@HOPPER
+def test_every_step_of_a_product_by_the_copy_engine_may_fail(failures):
+    code = f"dtype, variant = 'float32', 'tma'\n{EACH_FAULT}"
+    raised, after = failures(code, FAKE_CAPABILITY=90)
+    assert raised >= 4, "memory, the workspace, two matrices that are described, the launch"
+    assert after == "none"
+
+
+@HOPPER
+def test_a_matrix_that_the_driver_does_not_describe(failures):
+    code = """
+x = gk.to_device(np.ones((256, 128), np.float32))
+gk.matmul(x, x.T, variant="tma")
+fail("cuTensorMapEncodeTiled", 1)
+before = live(), _core.live_bytes()
+fails((lambda: gk.matmul(x, x.T, variant="tma"),))
+assert (live(), _core.live_bytes()) == before
+gk.matmul(x, x.T, variant="tma")
+"""
+    [[kind, sentence]] = failures(code, FAKE_CAPABILITY=90)
+    assert kind == "CudaError"
+    for word in ("matmul: ", "describing a matrix for the copy engine", "INVALID_VALUE"):
+        assert word in sentence

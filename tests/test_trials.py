@@ -82,6 +82,23 @@ def test_sizes_that_do_not_fit(op, size):
         make_case(op, size)
 
 
+def test_each_trial_is_shown():
+    """The one that is timed carries the proof; of the others one is positive."""
+    seen: list[np.ndarray] = []
+
+    def told(a: np.ndarray) -> np.float32:
+        seen.append(a.copy())
+        return np.sum(a)
+
+    gpukern.compare("sum", [500], None, [told], seed=SEED, rounds=1)
+    kinds = [seen[0]]
+    for one in seen:
+        if np.mean(one == kinds[-1]) < 0.9:
+            kinds.append(one)
+    assert [bool((one > 0).all()) for one in kinds] == [False, False, True, False]
+    assert np.mean(kinds[0] == kinds[-1]) > 0.9
+
+
 def test_pieces_cover_every_element_once(monkeypatch):
     monkeypatch.setattr(pieces, "PIECE", 10)
     a, out = np.arange(95), np.zeros(95, np.int64)

@@ -161,7 +161,7 @@ def compare(  # noqa: PLR0913
     margin: float = MARGIN,
     on_table: Callable[[Results], None] | None = None,
 ) -> Comparison:
-    """Check every contender against float64, then time the right ones, and check them again.
+    """Check every contender, then time the right ones, and check the calls that are timed.
 
     ``op`` is "add", "sum", "matmul", "transpose", "all" (these four), one of "subtract",
     "multiply", "maximum", "minimum", "sum axis=0", "sum axis=1", "sum axis=0,1", "max", "min",

@@ -37,10 +37,13 @@ def in_pieces(function: Callable[..., Result], *arrays: Array) -> list[Result]:
 def fill(rng: np.random.Generator, function: Callable[..., object], *arrays: Array) -> None:
     """Have ``function(generator, *pieces)`` fill arrays of one size, flattened, piece by piece.
 
-    Each piece has a generator of its own, so that the numbers do not depend on the cores.
+    Each of several has a generator of its own, so that the numbers do not depend on the cores.
     """
     flat = [array.reshape(-1) for array in arrays]
     starts = range(0, flat[0].size, PIECE)
+    if len(starts) < 2:
+        function(rng, *flat)
+        return
 
     def one(at: int, mine: np.random.Generator) -> None:
         function(mine, *(array[at : at + PIECE] for array in flat))

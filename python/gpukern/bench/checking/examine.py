@@ -77,6 +77,8 @@ class DeviceCalls:
         """For use in a ``with``, at whose end all knows of all changes."""
         assert entry.contender.device is not None
         self.entry, self.stage, self.timed, self.side = entry, stage, timed, entry.contender.device
+        # Changes that are drawn for the calls to come, and those that were made.
+        self._next: list[list[Change]] = []
         self._plan: list[list[Change]] = []
         self._done = self._chosen = 0
         self._result: Any = None
@@ -97,17 +99,23 @@ class DeviceCalls:
         self._settle(len(self._plan))
         self.stage.catch_up()
         self.stage.poison()
+        # One more call where a result is put aside; drawing takes longer than writing.
+        self._next = [self._drawn() for _ in range(calls + 1)]
         self._done, self._result = 0, None
         self._chosen = int(self.stage.rng.integers(calls))
         if self.entry.contender.reuses:
             self._chosen = calls - 1
 
     def freshen(self) -> None:
-        """Change the inputs for the next call; those that a library has copied stay as they are."""
-        changes = [] if self.side.wrap is None else self.stage.trial.draw(self.stage.rng)
+        """Change the inputs for the next call."""
+        changes = self._next.pop() if self._next else self._drawn()
         self._plan.append(changes)
         for change in changes:
             self.stage.write(change)
+
+    def _drawn(self) -> list[Change]:
+        """Those that a library has copied stay as they are."""
+        return [] if self.side.wrap is None else self.stage.trial.draw(self.stage.rng)
 
     def keep(self, result: Any) -> bool:
         """Put the result of the chosen call aside."""

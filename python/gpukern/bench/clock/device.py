@@ -104,6 +104,7 @@ class DeviceTimer:
         if self.clock.simulated:
             calls = 1 if rounds is not None else _clamp(_SIMULATED_BATCH / one, 1, 1000)
             return Pace(calls, 0, 0.0)
+        work.begin(4)
         pace = Pace(
             _clamp(_BATCH_SECONDS / one, 1, _LARGEST_BATCH),
             _clamp(_COLD_SECONDS / one, 1, _MOST_COLD),

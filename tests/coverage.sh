@@ -16,14 +16,15 @@ python=$folder/venv/bin/python
 shift
 
 mkdir -p "$tree/build"
+find "$tree" -mindepth 1 -maxdepth 1 ! -name build -exec rm -r {} +
 (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar --null -cT -) |
     tar -xC "$tree"
 # Kernels that are compiled already need not be once more. The engine is, with counters.
 if [ -d "$root/build/gpukern" ] && [ ! -d "$tree/build/gpukern" ]; then
     cp -r "$root/build/gpukern" "$tree/build/"
-    find "$tree/build/gpukern" \( -name 'csrc-*' -o -name '*.gc*' -o -name last \) -prune \
-        -exec rm -r {} +
 fi
+find "$tree/build" \( -name 'csrc-*' -o -name 'cuda-sim-*' ! -name '*bodies*' -o -name 'images.o*' \
+    -o -name '*.gc[dn][ao]' -o -name last \) -prune -exec rm -r {} +
 [ -x "$python" ] || "${PYTHON:-python3}" -m venv "$folder/venv"
 
 gcc -c -fPIC "$tree/tests/counted/dump.c" -o "$folder/dump.o"
@@ -33,7 +34,6 @@ cd "$tree"
 "$python" -m pip install -q "setuptools>=77" "numpy>=2.0"
 CFLAGS="--coverage -fprofile-update=atomic -O0" LDFLAGS="--coverage $folder/dump.o" \
     "$python" -m pip install -q --no-build-isolation ".[test,coverage]"
-find build -name '*.gcda' -delete
 
 status=0
 PYTHONPATH=$tree/tests/counted "$python" -m pytest -q "$@" || status=$?

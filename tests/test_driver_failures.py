@@ -179,6 +179,18 @@ def test_a_library_that_lacks_what_is_asked_first(absent, words, on_fake, tmp_pa
         assert word in sentence
 
 
+def test_every_report_names_what_is_wrong_with_the_driver(on_fake):
+    code = """
+fails((_core.rows,), (_core.devices,), (_core.device_count,), (_core.live_bytes,),
+      (_core.pinned_bytes,), (_core.make_current,), (gk.Stream,), (gk.synchronize,),
+      (_core.cublas_report,))
+"""
+    failures = answers(on_fake(code, FAKE_INIT=999))
+    for kind, sentence in failures:
+        assert kind == "CudaError"
+        assert "CUDA_ERROR_UNKNOWN" in sentence
+
+
 def test_a_child_of_a_fork_after_a_gpu_was_used(on_fake):
     code = """
 x = gk.to_device(a)

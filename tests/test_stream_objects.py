@@ -53,12 +53,15 @@ def test_a_capture_is_begun_once_and_ended_once(stream, there):
 
 @SIMULATOR
 def test_what_a_stream_that_is_being_captured_refuses(stream, there):
-    home = gk.to_device(A, stream=stream)
+    home, never, earlier = gk.to_device(A, stream=stream), gk.Event(), gk.Event()
+    earlier.record()
     stream.begin_capture()
     with pytest.raises(gk.CudaError, match=r"Stream\.synchronize: .*captured"):
         stream.synchronize()
     with pytest.raises(gk.CudaError, match="no event is recorded on a stream that is being"):
-        gk.Event().record(stream)
+        never.record(stream)
+    with pytest.raises(ValueError, match="an event that was not recorded has no time"):
+        never.seconds_since(earlier)
     with pytest.raises(ValueError, match=r"add: .*captured"):
         gk.add(home, there)  # on a stream that is not
     with pytest.raises(ValueError, match="add: host memory takes part"):
@@ -122,6 +125,13 @@ gk.synchronize()
     for line, byte in zip(lines, (48, -1, 50), strict=True):
         assert "gk_add_f32" in line
         assert f"wrote out of bounds: at byte {byte} of an allocation of 48" in line
+
+
+@SIMULATOR
+def test_a_device_that_the_simulator_has_not():
+    with pytest.raises(ValueError, match="there is no device 9: the simulator has"):
+        _core.choose_device(9)
+    assert gk.to_device(A).device == 0
 
 
 # --- faults -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 gk_status gk_backend_sim_open(gk_backend **backend, int ordinal, gk_error *error);
 
 /* The limits that the simulator enforces, under the driver's names (CU_DEVICE_ATTRIBUTE_ left out).
-   A NULL visitor is fine. */
+ */
 void gk_backend_sim_describe(int ordinal, gk_device_summary *summary, gk_attribute_visitor visit,
                              void *context);
 

@@ -18,8 +18,6 @@ void gk_backend_sim_describe(int ordinal, gk_device_summary *summary, gk_attribu
     };
     if (summary->memory_free > summary->memory_total)
         summary->memory_free = summary->memory_total;
-    if (!visit)
-        return;
     const struct {
         const char *name;
         int value;

@@ -66,6 +66,31 @@ def test_who_hangs_is_broken_in_time():
     assert time.monotonic() - begin < 60
 
 
+@pytest.mark.parametrize("last", [1, 3, 4, 5, 9, 14])
+def test_whoever_ends_a_process_that_others_share_is_named(last):
+    """At its first call, when it is examined on other inputs, and when it is timed."""
+    calls = []
+
+    def late(a):
+        calls.append(1)
+        if len(calls) >= last:
+            os._exit(5)
+        return np.sum(a)
+
+    def beside(a):
+        return np.sum(a)
+
+    found = gpukern.compare(
+        "sum", [300], contenders=["numpy", beside, late], mode="end-to-end", rounds=4, processes=2
+    )
+    rows = {row.contender: row for row in found.rows}
+    assert rows["late"].status == "broken"
+    assert rows["late"].detail == "its process ended with exit status 5"
+    for name in ("NumPy", "beside"):
+        assert rows[name].status == "right", rows[name].detail
+        assert rows[name].end_to_end.rounds == 4
+
+
 def test_who_patches_the_check_is_wrong():
     def patches(a, b):
         from gpukern.bench import measuring

@@ -6,17 +6,22 @@ import math
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import gpukern
+from clocks import MadeUpClock
+from gpukern.bench.blocks import Measurer
+from gpukern.bench.contenders.registry import Peer
 from gpukern.bench.filling import Budget
 from gpukern.bench.model import changes, intervals
 from gpukern.bench.model.case import make_case
+from gpukern.bench.model.contender import Contender
 from gpukern.bench.model.finding import Finding, broken
 from gpukern.bench.model.intervals import CONFIDENCE, SCATTER, figure, ratio
 from gpukern.bench.model.limits import NONE
 from gpukern.bench.model.row import Row
-from gpukern.bench.model.settings import Settings, make_settings
+from gpukern.bench.model.settings import Effort, Settings, make_settings
 from gpukern.bench.model.student import probability_beyond, quantile
 from gpukern.bench.rows import rows_of
 from gpukern.machine import conditions
@@ -85,6 +90,13 @@ class TestIntervals:
         assert figure([[1.0] * 9, []], 0.0) == figure([[1.0] * 9], 0.0)
         assert figure([[], []], 0.1) is None
 
+    def test_what_is_known_beforehand_counts_for_four_processes(self):
+        """Three that are alike: what is left is what others were seen to differ by."""
+        found = figure([[2.0]] * 3, 0.01)
+        error = 0.01 * math.sqrt(4 / 6 / 3)
+        assert math.log(found.high / found.value) == pytest.approx(3.707 * error, rel=1e-3)
+        assert found.uncertainty == pytest.approx((error, 6))
+
     def test_ninety_nine_percent_need_rounds(self):
         assert [figure([[1.0] * n]).sound for n in (1, 7, 8)] == [False, False, True]
         assert figure([[1.0], [1.0]]).sound
@@ -142,6 +154,48 @@ class TestRows:
             baseline="base",
         )
         assert found["a"].end_to_end_ratio.value == pytest.approx(3)
+
+    def test_who_is_not_in_a_block_has_an_empty_place_there(self):
+        """The baseline has the second process alone, and was twice as slow there."""
+        found = rows(
+            [finding("a", 1.0, 1.0)],
+            [finding("base", 4.0, 4.0), finding("a", 2.0, 2.0)],
+            baseline="base",
+        )
+        assert found["a"].end_to_end_ratio.value == pytest.approx(2)
+
+
+class TestMeasurer:
+    def calls(self, block: int, op: str = "add", without: tuple[str, ...] = ()) -> list[str]:
+        """Who is called in a block, one after another."""
+        clock, seen = MadeUpClock(), []
+
+        def peer(name: str) -> Peer:
+            def work(*arrays: np.ndarray) -> np.ndarray:
+                seen.append(name)
+                clock.spend(0.002)
+                return getattr(np, op)(*arrays)
+
+            offered = [Contender(name, "v", work)]
+            return Peer(name, name, lambda op, dtype: offered, needs_gpu=False)
+
+        measurer = Measurer([(peer(name), None) for name in "abc"], 7, clock)
+        settings = Settings(effort=Effort(rounds=8))
+        measurer.measure(block, make_case(op, 30), 0, settings, lambda doing: None, without)
+        return seen
+
+    def test_each_process_has_an_order_of_its_own(self):
+        first, second = self.calls(0), self.calls(1)
+        assert len(first) == len(second)
+        assert first != second == self.calls(1)
+
+    def test_the_first_process_alone_examines_everybody_on_all_inputs(self):
+        """A sum's result may be rounded, so that it has two more inputs than its proof."""
+        first, *others = (len(self.calls(block, "sum")) for block in range(3))
+        assert first > others[0] == others[1]
+
+    def test_who_is_left_out_is_not_called(self):
+        assert set(self.calls(0, without=("b v",))) == {"a", "c"}
 
 
 def run(seed: int, factor: float = 1.0, count: int = 40) -> gpukern.Comparison:

@@ -107,6 +107,44 @@ class TestKinds:
         ]
 
 
+LOPSIDED = Figure(10.0, 9.0, 14.0, 9)
+
+
+class TestIntervals:
+    def result(self, *sizes: int) -> gpukern.Comparison:
+        figures = {
+            "on_device": LOPSIDED,
+            "end_to_end": LOPSIDED,
+            "device_ratio": Figure(5.0, 3.0, 7.0, 9),
+            "end_to_end_ratio": Figure(2.0, 1.5, 4.0, 9),
+            "bytes_moved": 1260 * 10**9,
+            "split": {"host to device": 0.0, "device to host": 0.0},
+        }
+        rows = [row("gpukern", "v", size, 1.0, **figures) for size in sizes]
+        return gpukern.Comparison(7, made_up().machine, rows)
+
+    def ends(self, panel, axis: int) -> set[tuple[float, float]]:
+        """Where the whiskers of a panel begin and end, along x or y."""
+        whiskers = [one[2] for one in panel.containers if hasattr(one, "has_xerr")]
+        found = [segment for bars in whiskers for bar in bars for segment in bar.get_segments()]
+        return {tuple(round(float(end[axis]), 6) for end in segment) for segment in found}
+
+    @pytest.mark.parametrize(
+        ("kind", "sizes", "axis", "ends"),
+        [
+            ("time", (64, 128), 1, [(9, 14)]),
+            ("rate", (64, 128), 1, [(90, 140)]),
+            ("time", (64,), 0, [(9000, 14000)]),
+            ("rate", (64,), 0, [(90, 140)]),
+            ("ratio", (64,), 0, [(3, 7), (1.5, 4)]),
+            ("split", (64,), 0, [(9000, 14000)]),
+        ],
+    )
+    def test_they_reach_from_their_low_to_their_high_end(self, kind, sizes, axis, ends):
+        found = [self.ends(panel, axis) for panel in panels(self.result(*sizes).plot(kind))]
+        assert found == [{one} for one in ends]
+
+
 class TestRates:
     def test_bandwidth_with_its_limit(self):
         (panel,) = panels(made_up().plot("rate"))
@@ -131,6 +169,14 @@ class TestRates:
         assert any("limit: peak of float32, 60 TFLOP/s" in text for text, _ in words(figure))
         assert any(text.startswith("2 TFLOP/s") for text, _ in words(figure))
 
+    def test_a_product_that_waits_for_memory_is_held_against_its_bandwidth(self):
+        more = {"op": "matmul", "bytes_moved": 10**9, "operations": 10**9}
+        machine = made_up().machine
+        result = gpukern.Comparison(7, machine, [row("gpukern", "tiled", 1000, 1e-3, **more)])
+        assert any(
+            "limit: " in text and ", 4 TFLOP/s" in text for text, _ in words(result.plot("rate"))
+        )
+
     def test_sizes_of_as_many_elements_are_points_of_one_line(self):
         result = made_up()
         flat = [
@@ -153,6 +199,10 @@ class TestRatios:
         # Also where all are nearly the same.
         assert len(whole.get_xticks()) > 2
         assert "1.70x" in [text.get_text() for text in device.texts]
+
+    def test_they_are_those_of_the_largest_size(self):
+        for panel in panels(made_up().plot("ratio")):
+            assert panel.get_title(loc="left").endswith(", 4096x4096")
 
     def test_the_baseline_is_named(self):
         result = made_up()
@@ -193,6 +243,16 @@ class TestSplits:
         wide = Figure(10.0, 5.0, 20.0, 9)
         result = self.call(split={"host to device": 8.0, "device to host": 3.0}, end_to_end=wide)
         assert not splits.fits(result.rows[0])
+
+    def test_each_bar_stands_beside_its_name(self):
+        result = self.call(split={"host to device": 4.0, "device to host": 3.0})
+        quick = {"end_to_end": exactly(5.0), "split": {"host to device": 1, "device to host": 1}}
+        result.rows.append(row("gpukern", "f32", 64, 1.0, **quick))
+        (panel,) = panels(result.plot("split"))
+        names = [label.get_text() for label in panel.get_yticklabels()]
+        assert names == ["gpukern f32", "PyTorch torch.add"]
+        above = [bar for bar in panel.patches if bar.get_width() and bar.get_y() < 0.5]
+        assert max(bar.get_x() + bar.get_width() for bar in above) == pytest.approx(5000)
 
     def test_of_many_the_best_of_each_library(self):
         result = made_up()

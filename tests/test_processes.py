@@ -13,8 +13,10 @@ import psutil
 import pytest
 
 import gpukern
+from gpukern.bench import filling
 from gpukern.bench.processes import team
 from gpukern.bench.processes.member import LostError, Member
+from gpukern.machine import conditions
 
 pytest.importorskip("cloudpickle", reason="functions go to other processes by cloudpickle")
 
@@ -138,6 +140,32 @@ def test_several_processes_measure_each_case():
             assert [len(block) for block in blocks] == [3, 3], name
         assert row.end_to_end.processes == 2
         assert row.end_to_end.rounds == 6
+
+
+@pytest.mark.parametrize("names", [("numpy", honest), (honest,)])
+def test_processes_of_the_comparison_are_counted_as_its_own(names, monkeypatch):
+    seen, before = [], len(children())
+
+    class Counting(conditions.Watch):
+        def look(self) -> None:
+            seen.append((self.ours, 1 + len(children()) - before))
+
+    monkeypatch.setattr(filling, "Watch", Counting)
+    more = {"mode": "end-to-end", "rounds": 2, "isolate": True, "processes": 2}
+    gpukern.compare("add", [8], contenders=list(names), **more)
+    assert set(seen) == {(1 + 2 * len(names),) * 2}
+
+
+def test_each_block_is_measured_by_a_process_of_its_own(tmp_path):
+    seen = tmp_path / "processes"
+
+    def writes(a, b):
+        with seen.open("a") as file:
+            print(os.getpid(), file=file)
+        return a + b
+
+    compared(writes, processes=2)
+    assert len(set(seen.read_text().split())) == 2
 
 
 def test_what_cannot_be_sent_is_said_before_anything_is_measured():

@@ -251,6 +251,7 @@ class TestWhileItRuns:
         result = gpukern.compare("add", [8, 9], None, names, rounds=1, on_table=done.append)
         assert result.interrupted and not done
         assert [one.variant for one in result.rows] == ["np.add"]
+        assert result.rows[0].detail == "interrupted"
         assert "interrupted: this is what" in str(result)
         assert not gpukern.compare("add", [8], None, ["numpy"], rounds=1).interrupted
 

@@ -139,8 +139,8 @@ def fill(
         _fill(results, cases, here, settings, progress, watch, on_table)
         return
     crews = (shared, apart, results.seed, settings.processes, settings.patience)
-    watch.ours = 1 + settings.processes * (len(apart) + 1)
     with Team(*crews) as team:
+        watch.ours = 1 + len(team)
         _fill(results, cases, team, settings, progress, watch, on_table)
 
 

@@ -126,6 +126,10 @@ class Team:
     def _crews(self) -> list[Crew]:
         return [crew for block in self.blocks for crew in block]
 
+    def __len__(self) -> int:
+        """How many processes there are."""
+        return len(self._crews)
+
     def load(self, cases: Sequence[Case], tick: Tick) -> list[int]:
         """All at once, since libraries take seconds to import; how many contenders a case has."""
         for crew in self._crews:

@@ -289,7 +289,7 @@ CHEATERS: list[tuple[str, str, str, Callable, str]] = [
     ("one buffer", "add", F4, same_buffer(1), HELD),
     ("two buffers in turn", "matmul", F4, same_buffer(2), HELD),
     ("a thread of its own", "add", F4, hasty, ""),
-    ("spoils it later", "add", F4, spoils_later, "changes its result"),
+    ("spoils it later", "add", F4, spoils_later, ""),
     ("something else at each look", "add", F4, lambda op: partial(Lazy, op), ""),
     ("another clock", "add", F4, patching(time, "perf_counter", lambda: 0.0), "replaces time"),
     ("all is equal", "sum", F4, patching(np, "array_equal", lambda *x: True), "replaces numpy"),
@@ -330,7 +330,7 @@ def threads_that_join(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     for thread in mine:
         thread.start()
     for thread in mine:
-        thread.join()
+        thread.join(60)
     return out
 
 

@@ -154,6 +154,11 @@ class TestLowerPrecision:
 
         assert_named(compared("matmul", 96, truncated), "tf32 in place of float32")
 
+    def test_zeros_are_nobodys_rounding(self):
+        row = compared("add", 50, lambda a, b: np.zeros_like(a))
+        assert row.status == rows.WRONG
+        assert "precision" not in row.detail
+
     def test_float16_for_float32(self):
         def halves(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             with np.errstate(all="ignore"):

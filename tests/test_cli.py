@@ -154,17 +154,21 @@ def test_a_broken_contender_is_exit_status_1(monkeypatch):
     assert "WRONG" not in done.stdout
 
 
+# All in this process, where a GPU would have three measure and a file have one of its own.
+HERE = ("--no-isolate", "--processes", "1")
+
+
 def test_interrupted_prints_what_is_done(monkeypatch):
     def interrupted(a: Any, b: Any) -> Any:
         raise KeyboardInterrupt
 
     plant(monkeypatch, interrupted)
-    done = run("compare", "add", "--sizes", "16", "--rounds", "1", "--no-isolate")
+    done = run("compare", "add", "--sizes", "16", "--rounds", "1", *HERE)
     assert done.exit_code == 130
     assert "np.add" in done.stdout
     assert "interrupted: this is what was done until then" in done.stdout
     assert "interrupted" in done.stderr
-    done = run("compare", "add", "--sizes", "16", "--rounds", "1", "--csv", "--no-isolate")
+    done = run("compare", "add", "--sizes", "16", "--rounds", "1", "--csv", *HERE)
     assert done.exit_code == 130
     assert {line.split(",")[0] for line in done.stdout.splitlines()} == {"op", "add"}
 
@@ -179,7 +183,7 @@ def test_tables_are_printed_as_they_are_done(monkeypatch):
 
     plant(monkeypatch, watching)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    arguments = ["compare", "add", "sum", "--sizes", "16,17", "--rounds", "1", "--no-isolate"]
+    arguments = ["compare", "add", "sum", "--sizes", "16,17", "--rounds", "1", *HERE]
     main(arguments, standalone_mode=False)
     assert "add float32" not in printed[0]
     assert any("add float32" in text and "sum float32" not in text for text in printed)
@@ -263,7 +267,7 @@ def test_contenders_that_cannot_be_sent_to_a_process_of_their_own(mine, monkeypa
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     arguments = ("compare", *FEW[:-1], "mine", "--load", str(mine))
     assert "pip install cloudpickle" in refused(*arguments)
-    assert run(*arguments, "--no-isolate").exit_code == 0
+    assert run(*arguments, *HERE).exit_code == 0
 
 
 # ---- contenders of a file ------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import itertools
 from collections.abc import Callable, Iterator
@@ -385,3 +386,12 @@ def on_device(place: Place, values: Array | None = None, readonly: bool = False)
     """Put an array (default: canaries) at a place on the device."""
     parent = gk.to_device(place.block(values))
     return OnDevice(place, parent, DeviceView(parent, place, readonly))
+
+
+def as_host(memory: object) -> np.ndarray:
+    """The simulator's device memory as the array that it is."""
+    interface = memory.__cuda_array_interface__
+    dtype = np.dtype(interface["typestr"])
+    count = int(np.prod(interface["shape"])) * dtype.itemsize
+    raw = (ctypes.c_char * count).from_address(interface["data"][0])
+    return np.frombuffer(raw, dtype).reshape(interface["shape"])

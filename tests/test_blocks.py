@@ -141,7 +141,7 @@ class TestRows:
     def test_who_is_lost_on_the_way_is_broken_and_nobody_else(self):
         found = rows(
             [finding("a", 1.0), finding("b", 2.0)],
-            [finding("b", 2.0), broken(("a", "v"), "", "its process ended by SIGSEGV")],
+            [finding("b", 2.0), broken("a", "v", "its process ended by SIGSEGV")],
         )
         assert found["a"].status == "broken"
         assert found["b"].end_to_end.processes == 2

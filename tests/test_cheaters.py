@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gpukern
+from arrays import as_host
 from cheaters import CHEATERS, HONEST
 from gpukern import _core
 from gpukern.bench.clock import device as clock
@@ -22,15 +23,6 @@ from gpukern.machine.inventory import installed
 from waiting import join_all
 
 SEED = 20260102
-
-
-def as_host(memory: object) -> np.ndarray:
-    """The simulator's device memory as the array that it is."""
-    interface = memory.__cuda_array_interface__
-    dtype = np.dtype(interface["typestr"])
-    count = int(np.prod(interface["shape"])) * dtype.itemsize
-    raw = (ctypes.c_char * count).from_address(interface["data"][0])
-    return np.frombuffer(raw, dtype).reshape(interface["shape"])
 
 
 def compared(op: str, size: object, function: Callable, dtype: str = "float32", **more: object):

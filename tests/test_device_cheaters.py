@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gpukern
+from arrays import as_host
 from clocks import US, MadeUpClock
 from gpukern import _core
 from gpukern.bench import filling
@@ -29,15 +30,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 _RIGHT = {"add": np.add, "sum": np.sum, "matmul": np.matmul, "transpose": _core.transpose}
-
-
-def as_host(memory: object) -> np.ndarray:
-    """The simulator's device memory as the array that it is."""
-    interface = memory.__cuda_array_interface__
-    dtype = np.dtype(interface["typestr"])
-    count = int(np.prod(interface["shape"])) * dtype.itemsize
-    raw = (ctypes.c_char * count).from_address(interface["data"][0])
-    return np.frombuffer(raw, dtype).reshape(interface["shape"])
 
 
 def row_of(op: str, size: object, run: Callable, seconds: float = 5 * US, **more: object) -> Row:

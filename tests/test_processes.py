@@ -14,6 +14,7 @@ import pytest
 
 import gpukern
 from gpukern.bench import filling
+from gpukern.bench.contenders import registry
 from gpukern.bench.processes import team
 from gpukern.bench.processes.member import LostError, Member
 from gpukern.machine import conditions
@@ -91,6 +92,20 @@ def test_whoever_ends_a_process_that_others_share_is_named(last):
     for name in ("NumPy", "beside"):
         assert rows[name].status == "right", rows[name].detail
         assert rows[name].end_to_end.rounds == 4
+
+
+def test_a_name_of_two_words_stays_whole_where_its_process_is_lost():
+    def leaves(*inputs):
+        os._exit(6)
+
+    gpukern.contender("add", "two words")(leaves)
+    try:
+        rows = compared("two words")
+    finally:
+        del registry.REGISTERED["two words"]
+    assert rows["two words"].status == "broken"
+    assert rows["two words"].variant == ""
+    assert set(rows) == {"NumPy", "two words", "honest"}
 
 
 def test_who_patches_the_check_is_wrong():

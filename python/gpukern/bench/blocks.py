@@ -1,6 +1,6 @@
 """A block: one case measured from beginning to end in one process, this one."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -10,20 +10,18 @@ from gpukern.bench.checking.entry import Entry
 from gpukern.bench.clock.device import DeviceTimer
 from gpukern.bench.clock.machine import MachineClock
 from gpukern.bench.contenders.registry import Peer, gather
-from gpukern.bench.measuring import measure
+from gpukern.bench.measuring import Tick, measure
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.contender import Absent, Contender
-from gpukern.bench.model.finding import Finding
+from gpukern.bench.model.finding import Finding, Findings
 from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.row import ABSENT, BROKEN
 from gpukern.bench.model.settings import Settings
 
 Entrants = list[tuple[Peer, str | None]]
-Tick = Callable[[str], None]
 
-# What an entry and its finding have in common.
-_SHARED = {one.name for one in fields(Entry)} & {one.name for one in fields(Finding)}
+_SHARED = [one.name for one in fields(Findings)]
 
 
 @dataclass
@@ -42,20 +40,24 @@ class Measurer:
         self.timer = DeviceTimer(self.clock)
         self._found: dict[tuple[str, str], list[tuple[Peer, Contender | Absent]]] = {}
 
-    def limits(self) -> Limits:
+    def limits(self, tick: Tick) -> Limits:
         """What the device can do at most, measured now."""
         return self.clock.limits()
 
-    def load(self, op: str, dtype: str, tick: Tick) -> int:
-        """Load who takes part in that operation and dtype, unless done; how many they are."""
-        mine = self._found.get((op, dtype))
+    def load(self, cases: Sequence[Case], tick: Tick) -> list[int]:
+        """Load what the cases need; how many contenders each has."""
+        return [len(self._loaded(case, tick)) for case in cases]
+
+    def _loaded(self, case: Case, tick: Tick) -> list[tuple[Peer, Contender | Absent]]:
+        """Who takes part in a case; loaded once for each operation and dtype."""
+        mine = self._found.get((case.op, case.dtype))
         if mine is None:
             mine = []
             for peer, variant in self.entrants:
                 tick(f"loading {peer.name}")
-                mine += [(peer, one) for one in gather(peer, variant, op, dtype)]
-            self._found[op, dtype] = mine
-        return len(mine)
+                mine += [(peer, one) for one in gather(peer, variant, case.op, case.dtype)]
+            self._found[case.op, case.dtype] = mine
+        return mine
 
     def measure(
         self,
@@ -71,11 +73,10 @@ class Measurer:
         ``without`` holds their labels. The first block examines everybody on all inputs, those
         after it on what is timed.
         """
-        self.load(case.op, case.dtype, tick)
+        mine = self._loaded(case, tick)
         tick("inputs")
         trials = make_trials(case, self.seed, only_proof=block > 0)
-        mine = self._found[case.op, case.dtype]
-        found = [(peer, self._entry(one)) for peer, one in mine if _label(one) not in without]
+        found = [(peer, self._entry(one)) for peer, one in mine if not _is_among(one, without)]
         entries = [entry for _, entry in found if isinstance(entry, Entry)]
         rng = np.random.default_rng([self.seed, index, block])
         try:
@@ -84,10 +85,10 @@ class Measurer:
             self.last = [_finding(peer, one) for peer, one in found]
         return self.last
 
-    def contender(self, case: Case, label: str) -> Contender:
-        """The one of that label, which is loaded."""
-        for _, one in self._found[case.op, case.dtype]:
-            if isinstance(one, Contender) and _label(one) == label:
+    def contender(self, case: Case, label: str, tick: Tick) -> Contender:
+        """The one of that label."""
+        for _, one in self._loaded(case, tick):
+            if isinstance(one, Contender) and one.label == label:
                 return one
         raise KeyError(label)
 
@@ -98,8 +99,8 @@ class Measurer:
         return Entry(one, simulated=self.clock.simulated and on_device)
 
 
-def _label(one: Contender | Absent) -> str:
-    return f"{one.name} {one.variant}".strip()
+def _is_among(one: Contender | Absent, labels: Collection[str]) -> bool:
+    return isinstance(one, Contender) and one.label in labels
 
 
 def _finding(peer: Peer, one: Entry | Absent) -> Finding:
@@ -107,6 +108,5 @@ def _finding(peer: Peer, one: Entry | Absent) -> Finding:
         status = BROKEN if one.broken else ABSENT
         return Finding(one.name, one.variant, peer.version, status=status, detail=one.why)
     shared = {name: getattr(one, name) for name in _SHARED}
-    shared.pop("contender")
     who = one.contender
     return Finding(who.name, who.variant, peer.version, carried=who.carried, **shared)

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gpukern.bench.blocks import Entrants, Measurer
 from gpukern.bench.clock.machine import MachineClock
+from gpukern.bench.measuring import Tick
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.finding import Finding
@@ -20,7 +21,6 @@ from gpukern.machine.conditions import Watch
 
 Progress = Callable[[str, int, int], None]
 OnTable = Callable[[Results], None]
-Tick = Callable[[str], None]
 
 
 class Bench(Protocol):
@@ -36,27 +36,6 @@ class Bench(Protocol):
         self, block: int, case: Case, index: int, settings: Settings, tick: Tick
     ) -> list[Finding]:
         """One block of a case, which is the ``index``-th."""
-
-
-class Here:
-    """Measures in this process."""
-
-    def __init__(self, entrants: Entrants, seed: int, clock: Clock | None) -> None:
-        self.measurer = Measurer(entrants, seed, clock or MachineClock())
-
-    def load(self, cases: Sequence[Case], tick: Tick) -> list[int]:
-        """Load what the cases need; how many contenders each has."""
-        return [self.measurer.load(case.op, case.dtype, tick) for case in cases]
-
-    def limits(self, tick: Tick) -> Limits:
-        """What the device can do at most."""
-        return self.measurer.limits()
-
-    def measure(
-        self, block: int, case: Case, index: int, settings: Settings, tick: Tick
-    ) -> list[Finding]:
-        """One block of a case, which is the ``index``-th."""
-        return self.measurer.measure(block, case, index, settings, tick)
 
 
 class _Counter:
@@ -135,11 +114,11 @@ def fill(
     settings, watch = settings or Settings(), watch or Watch()
     shared, apart = _parted(entrants, settings)
     if settings.processes == 1 and not apart:
-        here = Here(entrants, results.seed, clock)
+        here = Measurer(entrants, results.seed, clock or MachineClock())
         _fill(results, cases, here, settings, progress, watch, on_table)
         return
     crews = (shared, apart, results.seed, settings.processes, settings.patience)
-    with Team(*crews) as team:
+    with closing(Team(*crews)) as team:
         watch.ours = 1 + len(team)
         _fill(results, cases, team, settings, progress, watch, on_table)
 
@@ -202,4 +181,4 @@ def _fill(
 
 def _left(bench: Bench) -> list[list[Finding]]:
     """What the block that was interrupted has found out; of another process nothing is known."""
-    return [bench.measurer.last] if isinstance(bench, Here) else []
+    return [bench.last] if isinstance(bench, Measurer) else []

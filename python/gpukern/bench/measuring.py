@@ -212,14 +212,14 @@ def measure(
         timed = [e for e in entries if e.right and (settings.simulated or not e.simulated)]
         rounds = Round(stage, timer, settings, rng)
         for entry in timed:
-            tick(f"pacing {entry.contender.name} {entry.contender.variant}")
+            tick(f"pacing {entry.contender.label}")
             with _caught(entry, stage):
                 rounds.prepare(entry)
                 rounds.split(entry)
         _take_rounds(rounds, timed, tick)
         for entry in timed:
             if entry.right:
-                tick(f"timing {entry.contender.name} {entry.contender.variant}")
+                tick(f"timing {entry.contender.label}")
                 with _caught(entry, stage):
                     rounds.protocols(entry)
     for entry in entries:
@@ -233,7 +233,7 @@ def _examine_all(stage: Stage, entries: Sequence[Entry], clock: Clock, tick: Tic
         stage.show(index)
         for entry in entries:
             if entry.right:
-                tick(f"checking {entry.contender.name} {entry.contender.variant}")
+                tick(f"checking {entry.contender.label}")
                 examination.examine(entry)
             entry.examined = index == len(stage.trials) - 1
         gc.collect()
@@ -251,7 +251,7 @@ def _take_rounds(rounds: Round, timed: Sequence[Entry], tick: Tick) -> None:
         for index in rounds.rng.permutation(len(timed)):
             entry = timed[index]
             if entry.right:
-                tick(f"timing {entry.contender.name} {entry.contender.variant}")
+                tick(f"timing {entry.contender.label}")
                 with _caught(entry, rounds.stage):
                     rounds.take(entry)
         rounds.end()

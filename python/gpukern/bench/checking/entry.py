@@ -1,44 +1,23 @@
 """A contender in a case: what was found out about it, and its samples."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from gpukern.bench.checking.verdict import Verdict
 from gpukern.bench.model.contender import Contender
+from gpukern.bench.model.finding import Findings
 from gpukern.bench.model.row import WRONG
 
 
 @dataclass
-class Entry:
-    """A contender in a case: what was found out about it, and its samples.
-
-    ``samples`` holds seconds by figure and number of the round: a round in which one was lost has
-    none. ``simulated`` tells that its times are those of the CPU simulator.
-    """
+class Entry(Findings):
+    """A contender in a case: what was found out about it, and what is lent to it."""
 
     contender: Contender
-    simulated: bool = False
-    status: str = ""
-    detail: str = ""
-    error: float | None = None
-    ulps: float | None = None
-    share: float | None = None
-    first_call: float | None = None
     lent: int | None = None
     operands: tuple[Any, ...] = ()
     out: Any = None
-    examined: bool = False
-    finished: bool = False
-    samples: dict[str, dict[int, float]] = field(default_factory=dict)
-    flags: list[str] = field(default_factory=list)
-    split: dict[str, float] = field(default_factory=dict)
-    protocols: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def right(self) -> bool:
-        """Whether nothing has been found against it."""
-        return not self.status
 
     @property
     def start(self) -> Callable[[], Any]:

@@ -51,6 +51,11 @@ class Contender:
     transfers: str = ""
     off_device: str = ""
 
+    @property
+    def label(self) -> str:
+        """The name and the variant."""
+        return f"{self.name} {self.variant}".strip()
+
 
 @dataclass(frozen=True)
 class Absent:

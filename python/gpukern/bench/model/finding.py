@@ -5,19 +5,15 @@ from dataclasses import dataclass, field
 from gpukern.bench.model.row import BROKEN
 
 
-@dataclass
-class Finding:
-    """A contender in a case: whether it is right, and its samples, seconds by figure and round.
+@dataclass(kw_only=True)
+class Findings:
+    """What is found out: whether it is right, and its samples, seconds by figure and round.
 
     ``status`` is empty for one that nothing was found against; ``simulated`` tells that its times
-    are those of the CPU simulator.
+    are those of the CPU simulator. A round in which a sample was lost has none.
     """
 
-    contender: str
-    variant: str
-    version: str = ""
     simulated: bool = False
-    carried: str = ""
     status: str = ""
     detail: str = ""
     error: float | None = None
@@ -32,16 +28,21 @@ class Finding:
     protocols: dict[str, float] = field(default_factory=dict)
 
     @property
-    def label(self) -> str:
-        """The contender and its variant."""
-        return f"{self.contender} {self.variant}".strip()
-
-    @property
     def right(self) -> bool:
         """Whether nothing has been found against it."""
         return not self.status
 
 
-def broken(label: tuple[str, str], version: str, detail: str) -> Finding:
+@dataclass
+class Finding(Findings):
+    """The same with the name of the contender, as it is sent."""
+
+    contender: str
+    variant: str
+    version: str = ""
+    carried: str = ""
+
+
+def broken(name: str, variant: str, detail: str) -> Finding:
     """A contender whose process did not live to say more."""
-    return Finding(*label, version, status=BROKEN, detail=detail)
+    return Finding(name, variant, status=BROKEN, detail=detail)

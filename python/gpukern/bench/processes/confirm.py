@@ -37,8 +37,8 @@ def confirmed(asked: Asked, case: Case, finding: Finding, seed: int) -> Finding:
     """The finding, or one that says what is wrong with it."""
     if not finding.right or not finding.examined:
         return finding
-    trial = make_trials(case, seed)[0]
-    asked("ready", case, finding.label, seed)
+    trial = make_trials(case, seed, only_proof=True)[0]
+    asked("ready", case, f"{finding.contender} {finding.variant}".strip(), seed)
     reported = max(finding.samples.get("end_to_end", {}).values(), default=math.inf)
     spent = _shortest(asked, _SLOWER * reported + _MESSAGE)
     verdict = check(np.asarray(asked("result")), trial.expected)

@@ -5,12 +5,12 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-Tick = Callable[[str], None]
+from gpukern.bench.measuring import Tick
 
 
 class LostError(Exception):

@@ -7,18 +7,16 @@ Contenders that are isolated have, for each block, one more process each.
 import pickle
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from gpukern.bench.blocks import Entrants
+from gpukern.bench.measuring import Tick
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.finding import Finding, broken
 from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.settings import Settings
 from gpukern.bench.processes.confirm import confirmed
 from gpukern.bench.processes.member import LostError, Member
-
-Tick = Callable[[str], None]
 
 
 def pickled(entrants: Entrants) -> bytes:
@@ -46,7 +44,7 @@ class Crew:
 
     def __init__(self, entrants: bytes, seed: int, patience: float, trusted: bool) -> None:
         self._arguments, self._patience, self._trusted = (entrants, seed), patience, trusted
-        self.lost: dict[str, str] = {}
+        self.lost: dict[str, Finding] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -71,14 +69,15 @@ class Crew:
                 found = self._measured(block, case, index, settings, tick)
             except LostError as error:
                 # Its first word is what it did, the rest is who.
-                label = error.doing.partition(" ")[2].strip()
-                if not label or label in self.lost:
+                doing, _, label = error.doing.partition(" ")
+                if not label or doing == "loading" or label in self.lost:
                     raise RuntimeError(f"a measuring process was lost: {error}") from None
-                self.lost[label] = str(error)
                 self._begin()
                 self.begun(tick)
+                name, variant = self.asked(tick, "named", case, label)
+                self.lost[label] = broken(name, variant, str(error))
             else:
-                return found + [_broken(label, why) for label, why in self.lost.items()]
+                return [*found, *self.lost.values()]
 
     def _measured(
         self, block: int, case: Case, index: int, settings: Settings, tick: Tick
@@ -94,13 +93,8 @@ class Crew:
         self.member.end()
 
 
-def _broken(label: str, why: str) -> Finding:
-    name, _, variant = label.partition(" ")
-    return broken((name, variant), "", why)
-
-
 class Team:
-    """All processes of a comparison; a context, which ends them."""
+    """All processes of a comparison, until it is closed."""
 
     def __init__(
         self,
@@ -119,7 +113,7 @@ class Team:
                 for order, trusted in orders:
                     self.blocks[-1].append(Crew(order, seed, patience, trusted))
         except BaseException:
-            self.end()
+            self.close()
             raise
 
     @property
@@ -151,18 +145,7 @@ class Team:
         crews = self.blocks[block]
         return [one for crew in crews for one in crew.measure(block, case, index, settings, tick)]
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End all processes."""
         for crew in self._crews:
             crew.end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end()

@@ -38,11 +38,11 @@ class Worker:
 
     def load(self, cases: Sequence[Case]) -> list[int]:
         """Load what the cases need; how many contenders each has."""
-        return [self.measurer.load(case.op, case.dtype, self.tick) for case in cases]
+        return self.measurer.load(cases, self.tick)
 
     def limits(self) -> Limits:
         """What the device can do at most."""
-        return self.measurer.limits()
+        return self.measurer.limits(self.tick)
 
     def measure(
         self, block: int, case: Case, index: int, settings: Settings, without: Collection[str]
@@ -52,8 +52,13 @@ class Worker:
 
     def ready(self, case: Case, label: str, seed: int) -> None:
         """Have a contender's call at hand, and inputs of that seed."""
-        self.inputs = make_trials(case, seed)[0].inputs
-        self.work = self.measurer.contender(case, label).end_to_end
+        self.inputs = make_trials(case, seed, only_proof=True)[0].inputs
+        self.work = self.measurer.contender(case, label, self.tick).end_to_end
+
+    def named(self, case: Case, label: str) -> tuple[str, str]:
+        """The name and the variant of the contender of that label."""
+        one = self.measurer.contender(case, label, self.tick)
+        return one.name, one.variant
 
     def call(self) -> None:
         """Call it."""

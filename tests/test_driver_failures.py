@@ -46,7 +46,7 @@ FAILING = {
     ),
     "the stream's capture is unknown": (
         "fail('cuStreamIsCapturing', 999)",
-        "lambda: gk.add(x, x, stream=1001),",
+        "lambda: gk.add(x, x, stream=at(1001)),",
         ("add: ", "asking whether the stream is being captured", "CUDA_ERROR_UNKNOWN"),
     ),
     "a context that cannot be current": (
@@ -130,7 +130,7 @@ def test_what_a_graph_keeps_outlives_the_module(failures):
 s, x = gk.Stream(), gk.to_device(a)
 driver.fake_capture(ctypes.c_void_p(s.cuda_stream), 0)
 made = gk.add(x, x, stream=s)
-dies = gk.to_device(a, 1001)
+dies = gk.to_device(a, at(1001))
 driver.fake_capture(None, 0)
 del made, dies, s, x
 for module in [module for module in sys.modules if module.startswith("gpukern")]:
@@ -214,6 +214,8 @@ assert (gk.add(x, x).to_host() == 2 * a).all()
 def test_a_cublas_that_is_too_old(on_fake, tmp_path):
     folder = with_cublas(tmp_path, "-DcublasSetWorkspace_v2=absent")
     code = """
+from gpukern.machine import libraries
+libraries.find_cublas = lambda: [os.environ["FAKE_CUBLAS"]]  # whatever else is installed
 fails((lambda: gk.matmul(a, a.T.copy(), variant="cublas"),))
 print(json.dumps(_core.cublas_report()))
 """
@@ -294,3 +296,53 @@ gk.matmul(x, x.T, variant="tma")
     assert kind == "CudaError"
     for word in ("matmul: ", "describing a matrix for the copy engine", "INVALID_VALUE"):
         assert word in sentence
+
+
+# --- what a driver leaves to its callers --------------------------------------------------------
+
+
+def test_a_number_that_is_no_streams_address(failures):
+    """A driver would follow it."""
+    code = """
+x, event, stream = gk.to_device(a), gk.Event(), gk.Stream()
+stream.begin_capture()
+gk.add(x, x, out=x, stream=stream)
+graph, lent = stream.end_capture(), x.__cuda_array_interface__
+class Lent:
+    __cuda_array_interface__ = {**lent, "stream": 1 << 40}
+fails((lambda: gk.add(x, x, stream=1 << 40),), (event.record, 77), (graph.launch, 1 << 40),
+      (gk.synchronize, 1 << 40), (gk.add, Lent(), x))
+graph.launch(stream); event.record(at(1001)); gk.synchronize()
+"""
+    functions = ("add", "Event.record", "Graph.launch", "synchronize", "add")
+    for (kind, sentence), function in zip(failures(code), functions, strict=True):
+        assert kind == "ValueError"
+        assert sentence.startswith(f"{function}: stream ")
+        assert "is not the handle of a stream" in sentence
+
+
+def test_an_event_that_is_recorded_again_while_it_is_read(failures):
+    code = """
+first, last = gk.Event(), gk.Event()
+first.record(); last.record()
+fail("cuEventElapsedTime", 600, 0, 3)  # not ready
+print(json.dumps(last.seconds_since(first) >= 0))
+"""
+    assert failures(code) is True
+
+
+def test_the_host_gets_a_copy_by_dlpack(failures):
+    code = """
+x = gk.to_device(a)
+class ToTheHost:
+    def __dlpack__(self, **named): return x.__dlpack__(**{**named, "dl_device": (1, 0)})
+    def __dlpack_device__(self): return 1, 0
+host = np.from_dlpack(ToTheHost())
+assert (host == a).all() and not host.flags.owndata
+fails((lambda: x.__dlpack__(dl_device=(1, 0), copy=False),),
+      (lambda: x.__dlpack__(dl_device=(1, 1)),))
+"""
+    (kind, sentence), (other, asked) = failures(code)
+    assert kind == other == "BufferError"
+    assert "copy=False" in sentence
+    assert "dl_device asks for (1, 1)" in asked

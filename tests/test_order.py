@@ -14,6 +14,8 @@ pytestmark = NEEDS_FAKE
 HELPERS = """
 import gc, threading
 driver = ctypes.CDLL("libcuda.so.1")
+def at(number):  # the handle of a made-up stream
+    return ctypes.addressof((ctypes.c_char * 4096).in_dll(driver, "fake_streams")) + number
 KINDS = ("streams", "events", "modules", "objects", "pinned", "pools", "graphs", "executables")
 def live():
     gc.collect()
@@ -114,7 +116,7 @@ def test_copies_there_and_back(right):
 for values in (long[:1000], long, long[::2], long.reshape(1000, -1).T, gk.add(long, ones)):
     there = gk.to_device(values)
     assert (there.to_host() == values).all()
-    assert (gk.to_device(values, stream=1001).to_host() == values).all()
+    assert (gk.to_device(values, stream=at(1001)).to_host() == values).all()
     twice = gk.add(there, there)
     assert (twice.to_host() == 2 * values).all()
 """)
@@ -199,8 +201,8 @@ def test_the_streams_of_foreign_arrays_are_waited_for_and_wait(right):
     right(
         FOREIGN
         + """
-x, y, out = Foreign(1001), Foreign(1002), Foreign(1003)
-for stream in (None, 1001, 1004, 2):
+x, y, out = Foreign(at(1001)), Foreign(at(1002)), Foreign(at(1003))
+for stream in (None, at(1001), at(1004), 2):
     gk.add(x, y, out=out, stream=stream)
     for each in (x, y, out): each.write()
     gk.sum(x, stream=stream)
@@ -221,7 +223,7 @@ def test_results_that_die_while_they_are_computed(right):
     right("""
 there = gk.to_device(ones)
 for _ in range(20):
-    total = gk.add(gk.add(there, there, stream=1001), gk.add(there, there, stream=1002))
+    total = gk.add(gk.add(there, there, stream=at(1001)), gk.add(there, there, stream=at(1002)))
 assert (total.to_host() == 4).all()
 """)
 
@@ -350,8 +352,8 @@ LEAKS = {
     fail("cuMemHostRegister_v2", 2)
     gk.add(long, ones)
     gk.add(long, ones); gk.add(a, a)""",
-    "captures": """driver.fake_capture(ctypes.c_void_p(1001), 0)
-    gk.add(there, there, stream=1001)
+    "captures": """driver.fake_capture(ctypes.c_void_p(at(1001)), 0)
+    gk.add(there, there, stream=at(1001))
     driver.fake_capture(None, 0)
     driver.fake_graph_gone()""",
     "graphs": """stream = gk.Stream()
@@ -368,9 +370,9 @@ LEAKS = {
     fail("cuGraphInstantiateWithFlags", 2)
     failure(stream.end_capture)
     del stream""",
-    "captures that fail": """driver.fake_capture(ctypes.c_void_p(1001), 0)
+    "captures that fail": """driver.fake_capture(ctypes.c_void_p(at(1001)), 0)
     fail("cuGraphRetainUserObject", 1)
-    failure(gk.add, there, there, stream=1001)
+    failure(gk.add, there, there, stream=at(1001))
     driver.fake_capture(None, 0)
     driver.fake_graph_gone()""",
 }
@@ -396,7 +398,7 @@ def test_a_process_gives_back_all_at_its_end(right):
 event = gk.Event()
 event.record()
 gk.add(long, ones); gk.add(a, a); gk.matmul(*matrices(2100, 130, 520), variant="naive")
-kept = gk.add(gk.to_device(long), ones, stream=1001)
+kept = gk.add(gk.to_device(long), ones, stream=at(1001))
 lasting = gk.add(long, ones)
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(lasting))  # lives longer than gpukern
 assert sum(live().values()) > 10
@@ -490,7 +492,8 @@ for m, k, n in ((1, 1, 1), (3, 5, 7), (33, 17, 65), (128, 1, 9), (2, 70, 1), (1,
     for left, right in ((x, y), (x.T.copy().T, y[:, ::-1].copy()[:, ::-1])):
         got = gk.matmul(left, right, variant="cublas")
         assert (got.astype(np.float64) == want).all(), (m, k, n)
-        there = gk.matmul(gk.to_device(left), gk.to_device(right), variant="cublas", stream=1001)
+        there = [gk.to_device(each) for each in (left, right)]
+        there = gk.matmul(*there, variant="cublas", stream=at(1001))
         assert (there.to_host().astype(np.float64) == want).all(), (m, k, n)
 assert (gk.matmul(x[0], y, variant="cublas").astype(np.float64) == want[0]).all()
 """)
@@ -504,7 +507,8 @@ def work(stream):
     for _ in range(10):
         product = gk.matmul(p, q, variant="cublas", stream=stream)
         assert (product.to_host() == x @ y).all()
-threads = [threading.Thread(target=work, args=(stream,)) for stream in (None, 1001, 1002, 1003)]
+streams = (None, at(1001), at(1002), at(1003))
+threads = [threading.Thread(target=work, args=(stream,)) for stream in streams]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 x, y = matrices(2100, 130, 520)
@@ -535,16 +539,16 @@ assert _core.live_bytes() == 0
 
 def test_who_borrows_an_array_waits_for_it_on_its_own_stream(right):
     right("""
-x = gk.to_device(a, 1001)
+x = gk.to_device(a, at(1001))
 def lent(**named):
     done = steps(lambda: x.__dlpack__(**named))
     return [step for step in done if step[0] in "rw"]
-assert lent(stream=1002) == ["r1001", "w1002"]
-assert lent(stream=1001) == lent(stream=-1) == []
+assert lent(stream=at(1002)) == ["r1001", "w1002"]
+assert lent(stream=at(1001)) == lent(stream=-1) == []
 assert lent() == ["r1001", "w0"]
 assert x.__dlpack_device__() == (2, 0)
-driver.fake_capture(ctypes.c_void_p(1001), 0)
-kind, sentence = failure(lambda: x.__dlpack__(stream=1002))
+driver.fake_capture(ctypes.c_void_p(at(1001)), 0)
+kind, sentence = failure(lambda: x.__dlpack__(stream=at(1002)))
 driver.fake_capture(None, 0)
 assert kind == "ValueError" and sentence.startswith("__dlpack__: ") and "captured" in sentence
 kind, sentence = failure(gk.from_dlpack, np.ones(3))
@@ -559,7 +563,7 @@ import test_dlpack as lending
 x = gk.to_device(a)
 lender = lending.tabled(lending.TABLE)(x)
 lender.lent.tensor.kind, lender.lent.tensor.ordinal = x.__dlpack_device__()
-assert steps(lambda: gk.add(lender, lender, stream=1001))[:2] == ["r1", "w1001"]
+assert steps(lambda: gk.add(lender, lender, stream=at(1001)))[:2] == ["r1", "w1001"]
 assert (gk.add(lender, lender).to_host() == 2 * a).all()
 assert (gk.from_dlpack(lender).to_host() == a).all()
 """)

@@ -1,6 +1,8 @@
 #include "base/memory.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -39,4 +41,10 @@ size_t gk_memory_most(void) {
 
 size_t gk_memory_free(void) {
     return pages(_SC_AVPHYS_PAGES);
+}
+
+bool gk_memory_is_at(uintptr_t address) {
+    unsigned char resident;
+    uintptr_t page = address & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+    return mincore((void *)page, 1, &resident) == 0 || errno != ENOMEM;
 }

@@ -2,7 +2,9 @@
 #ifndef GK_MEMORY_H
 #define GK_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Bytes that the machine has, or the container, if that may use fewer. */
 size_t gk_memory_total(void);
@@ -10,5 +12,7 @@ size_t gk_memory_total(void);
 size_t gk_memory_most(void);
 /* Bytes that nobody uses, on the whole machine. */
 size_t gk_memory_free(void);
+/* Whether the process has memory at an address. */
+bool gk_memory_is_at(uintptr_t address);
 
 #endif

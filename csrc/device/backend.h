@@ -90,11 +90,12 @@ typedef void (*gk_locator)(void *context, char *candidates, size_t size);
 /* Every function returns GK_OK or writes a sentence into `error`. Memory functions take bytes.
    All are safe to call from many threads at once, without the GIL. */
 struct gk_backend {
-    const char *name;    /* "cuda" or "sim" */
-    int ordinal;         /* which of the devices */
-    int devices;         /* how many there are of this kind */
-    int capability;      /* compute capability, 90 for 9.0; the simulator claims 75 */
-    gk_choices *choices; /* of rows, so far */
+    const char *name;           /* "cuda" or "sim" */
+    int ordinal;                /* which of the devices */
+    int devices;                /* how many there are of this kind */
+    int capability;             /* compute capability, 90 for 9.0; the simulator claims 75 */
+    gk_choices *choices;        /* of rows, so far */
+    bool streams_are_addresses; /* which the driver follows, whatever they are */
 
     gk_status (*allocate)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);
     /* The same, to last: on a stream that is being captured in a CUDA graph, `allocate` makes a

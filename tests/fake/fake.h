@@ -75,6 +75,7 @@ typedef struct stream {
     clock_vector clock;
 } stream;
 
+size_t fake_stream_number(handle named); /* as tests know it */
 stream *fake_stream(handle handle, const char *function);
 handle fake_new_stream(int is_blocking, handle context);
 void fake_end_stream(handle handle);

@@ -17,8 +17,16 @@ static handle usual(handle named) {
     return (uintptr_t)named <= 1 ? NULL : named; /* 0 and 1 both name the legacy default stream */
 }
 
+/* Memory whose addresses tests take for handles: gpukern asks whether there is any at a number. */
+char fake_streams[4096];
+
+size_t fake_stream_number(handle named) {
+    size_t offset = (size_t)((uintptr_t)named - (uintptr_t)fake_streams);
+    return offset < sizeof fake_streams ? offset : (size_t)named;
+}
+
 static int is_made_up(handle named) {
-    return (uintptr_t)named < 1 << 16;
+    return fake_stream_number(named) < sizeof fake_streams;
 }
 
 /* The default streams, and those that a test makes up, are other ones in each context. */
@@ -47,7 +55,7 @@ static stream *add(handle named, int is_blocking, handle context) {
     return made;
 }
 
-/* Handles that a test makes up are small numbers, of streams that wait for no other. */
+/* What a test makes up are streams that wait for no other. */
 stream *fake_stream(handle named, const char *function) {
     handle context = fake_context(function);
     named = usual(named);

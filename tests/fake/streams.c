@@ -15,7 +15,7 @@ char fake_log[1 << 16];
 void fake_note(char what, handle stream) {
     static size_t length;
     if (length + 32 < sizeof fake_log)
-        length += (size_t)sprintf(fake_log + length, "%c%zu ", what, (size_t)stream);
+        length += (size_t)sprintf(fake_log + length, "%c%zu ", what, fake_stream_number(stream));
 }
 
 /* --- captures ---------------------------------------------------------------------------- */

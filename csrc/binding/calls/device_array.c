@@ -264,9 +264,10 @@ static PyMethodDef methods[] = {
      "stream: the consumer's, which is made to wait for the array; None or 1: the legacy default\n"
      "    stream; 2: the thread's own; -1: no waiting. What the consumer does on another stream\n"
      "    afterwards is its own to order.\n"
+     "dl_device: where the array is, or (1, 0), the host, for a copy there.\n"
      "copy: True lends a copy.\n"
-     "Raises BufferError for a dl_device that the array is not on, and for a read-only array\n"
-     "without a max_version."},
+     "Raises BufferError for another dl_device, for copy=False where it takes one, and for a\n"
+     "read-only array without a max_version."},
     {"__dlpack_device__", gk_method_dlpack_device, METH_NOARGS,
      "__dlpack_device__($self)\n--\n\n"
      "(kind, number): kind 2 is CUDA; the simulator's memory is the host's, kind 1."},

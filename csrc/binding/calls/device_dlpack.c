@@ -47,17 +47,19 @@ static int is_versioned(PyObject *version, bool *versioned) {
     return PyErr_Occurred() ? gk_name_failure("__dlpack__: max_version") : 0;
 }
 
-/* Only where the array is: a consumer that wants it elsewhere has to copy. */
-static int check_dl_device(const gk_device_array *self, PyObject *wanted) {
+/* Where the array is, or a copy for the host; a consumer that wants it elsewhere has to copy. */
+static int check_dl_device(const gk_device_array *self, PyObject *wanted, bool *to_host) {
     gk_dl_device its = gk_dlpack_device(self->device->backend);
+    *to_host = false;
     if (!wanted || Py_IsNone(wanted))
         return 0;
     bool is_pair = PyTuple_Check(wanted) && PyTuple_Size(wanted) == 2;
-    bool same = is_pair && PyLong_AsLong(PyTuple_GetItem(wanted, 0)) == its.kind &&
-                PyLong_AsLong(PyTuple_GetItem(wanted, 1)) == its.ordinal;
+    long kind = is_pair ? PyLong_AsLong(PyTuple_GetItem(wanted, 0)) : 0;
+    long ordinal = is_pair && !PyErr_Occurred() ? PyLong_AsLong(PyTuple_GetItem(wanted, 1)) : 0;
     if (PyErr_Occurred())
         return gk_name_failure("__dlpack__: dl_device");
-    if (same)
+    *to_host = kind == GK_DL_CPU && ordinal == 0 && its.kind != GK_DL_CPU;
+    if (*to_host || (is_pair && kind == its.kind && ordinal == its.ordinal))
         return 0;
     if (is_pair)
         PyErr_Format(PyExc_BufferError,
@@ -109,6 +111,27 @@ static int hand_over(gk_device_array *self, gk_call *call, PyObject *stream) {
     return -1;
 }
 
+/* What NumPy makes of a copy on the host, which knows DLPack itself. */
+static PyObject *lend_on_host(PyObject *object, PyObject *version, PyObject *copy) {
+    if (copy && PyObject_Not(copy) == 1 && !Py_IsNone(copy)) {
+        PyErr_SetString(PyExc_BufferError, "__dlpack__: the array is on the device, and dl_device "
+                                           "asks for the host, which takes a copy: copy=False "
+                                           "forbids it");
+        return NULL;
+    }
+    PyObject *host = PyObject_CallMethod(object, "to_host", NULL);
+    PyObject *lend = host ? PyObject_GetAttrString(host, "__dlpack__") : NULL;
+    PyObject *none = PyTuple_New(0), *named = PyDict_New(), *capsule = NULL;
+    if (lend && none && named &&
+        (!version || PyDict_SetItemString(named, "max_version", version) == 0))
+        capsule = PyObject_Call(lend, none, named);
+    Py_XDECREF(named);
+    Py_XDECREF(none);
+    Py_XDECREF(lend);
+    Py_XDECREF(host);
+    return capsule;
+}
+
 PyObject *gk_method_dlpack(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
                            PyObject *keywords) {
     static const char *const names[] = {"stream", "max_version", "dl_device", "copy", NULL};
@@ -116,13 +139,15 @@ PyObject *gk_method_dlpack(PyObject *object, PyObject *const *arguments, Py_ssiz
     gk_device_array *self = (gk_device_array *)object;
     PyObject *values[4];
     gk_call call;
-    bool versioned, copied = false;
+    bool versioned, to_host, copied = false;
     if (gk_parse(&signature, arguments, count, keywords, values) < 0 ||
-        is_versioned(values[1], &versioned) < 0 || check_dl_device(self, values[2]) < 0 ||
+        is_versioned(values[1], &versioned) < 0 || check_dl_device(self, values[2], &to_host) < 0 ||
         (values[3] && !Py_IsNone(values[3]) &&
          gk_take_flag("__dlpack__", "copy", values[3], &copied) < 0) ||
         gk_begin_on(self->state, &call, gk_device_number(self), "__dlpack__") < 0)
         return NULL;
+    if (to_host)
+        return lend_on_host(object, values[1], values[3]);
     if (self->array.readonly && !versioned && !copied) {
         PyErr_SetString(PyExc_BufferError, "__dlpack__: the array is read-only, which DLPack tells "
                                            "from version 1.0 on; pass max_version=(1, 0)");

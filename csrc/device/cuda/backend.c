@@ -153,12 +153,14 @@ static gk_status cuda_elapsed(gk_backend *base, gk_event *from, gk_event *to, do
     gk_cuda *cuda = (gk_cuda *)base;
     float milliseconds = 0.0f;
     CUresult result;
-    GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(to->handle));
-    if (result == CUDA_SUCCESS) /* it may be of another stream, and later */
-        GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(from->handle));
-    if (result == CUDA_SUCCESS)
-        GK_IN_CONTEXT(cuda, result,
-                      cuda->driver.cuEventElapsedTime(&milliseconds, from->handle, to->handle));
+    do { /* not ready: another thread has recorded one of them again since it was waited for */
+        GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(to->handle));
+        if (result == CUDA_SUCCESS) /* it may be of another stream, and later */
+            GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(from->handle));
+        if (result == CUDA_SUCCESS)
+            GK_IN_CONTEXT(cuda, result,
+                          cuda->driver.cuEventElapsedTime(&milliseconds, from->handle, to->handle));
+    } while (result == CUDA_ERROR_NOT_READY);
     *seconds = (double)milliseconds * 1e-3;
     return gk_cuda_check(cuda, result, "reading an event", error);
 }
@@ -308,6 +310,7 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
 
 static const gk_backend functions = {
     .name = "cuda",
+    .streams_are_addresses = true,
     .allocate = gk_cuda_allocate,
     .allocate_lasting = gk_cuda_allocate_lasting,
     .release = gk_cuda_release,

@@ -12,7 +12,7 @@ size_t gk_memory_total(void);
 size_t gk_memory_most(void);
 /* Bytes that nobody uses, on the whole machine. */
 size_t gk_memory_free(void);
-/* Whether the process has memory at an address. */
-bool gk_memory_is_at(uintptr_t address);
+/* Whether the process has memory at an address that it may read, without the attempt to. */
+bool gk_memory_is_readable(uintptr_t address);
 
 #endif

@@ -64,10 +64,10 @@ int gk_begin(gk_state *state, gk_call *call, const char *operation) {
 
 int gk_check_stream(const gk_call *call, PyObject *object, gk_stream stream) {
     if (!call->backend->streams_are_addresses || !object || !PyLong_Check(object) ||
-        stream <= GK_PER_THREAD_STREAM || gk_memory_is_at(stream))
+        stream <= GK_PER_THREAD_STREAM || gk_memory_is_readable(stream))
         return 0;
     PyErr_Format(PyExc_ValueError,
-                 "%s: stream %R is not the handle of a stream: the process has no memory there",
+                 "%s: stream %R is not the handle of a stream: there is no memory to be read",
                  call->operation, object);
     return -1;
 }

@@ -144,8 +144,20 @@ static void cuda_event_free(gk_backend *base, gk_event *event) {
 static gk_status cuda_record(gk_backend *base, gk_event *event, gk_stream stream, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
     CUresult result;
+    pthread_mutex_lock(&cuda->event_lock);
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventRecord(event->handle, (CUstream)stream));
+    pthread_mutex_unlock(&cuda->event_lock);
     return gk_cuda_check(cuda, result, "recording an event", error);
+}
+
+/* Two events as they are, neither of them half recorded. */
+static CUresult read_events(gk_cuda *cuda, gk_event *from, gk_event *to, float *milliseconds) {
+    CUresult result;
+    pthread_mutex_lock(&cuda->event_lock);
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuEventElapsedTime(milliseconds, from->handle, to->handle));
+    pthread_mutex_unlock(&cuda->event_lock);
+    return result;
 }
 
 static gk_status cuda_elapsed(gk_backend *base, gk_event *from, gk_event *to, double *seconds,
@@ -158,8 +170,7 @@ static gk_status cuda_elapsed(gk_backend *base, gk_event *from, gk_event *to, do
         if (result == CUDA_SUCCESS) /* it may be of another stream, and later */
             GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventSynchronize(from->handle));
         if (result == CUDA_SUCCESS)
-            GK_IN_CONTEXT(cuda, result,
-                          cuda->driver.cuEventElapsedTime(&milliseconds, from->handle, to->handle));
+            result = read_events(cuda, from, to, &milliseconds);
     } while (result == CUDA_ERROR_NOT_READY);
     *seconds = (double)milliseconds * 1e-3;
     return gk_cuda_check(cuda, result, "reading an event", error);
@@ -268,6 +279,7 @@ static void cuda_close(gk_backend *base) {
     gk_captures_free(cuda->captures);
     pthread_mutex_destroy(&cuda->lock);
     pthread_mutex_destroy(&cuda->cublas_lock);
+    pthread_mutex_destroy(&cuda->event_lock);
     gk_modules_free(cuda->modules);
     free(cuda);
 }
@@ -361,7 +373,7 @@ gk_status gk_backend_cuda_open(gk_backend **backend, int ordinal, gk_locator loc
     cuda->base.ordinal = ordinal;
     cuda->locate = locate;
     cuda->locate_context = context;
-    cuda->lock = cuda->cublas_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    cuda->lock = cuda->cublas_lock = cuda->event_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     gk_status status = start(cuda, error);
     if (status != GK_OK) {
         cuda_close(&cuda->base);

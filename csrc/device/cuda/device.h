@@ -37,8 +37,8 @@ typedef struct gk_cuda {
     CUstream aside; /* for what is done beside a capture */
     gk_cuda_counters_memory counters;
     gk_captures *captures;
-    pthread_mutex_t
-        cublas_lock; /* of its own: whoever looks for cuBLAS asks Python for the place */
+    pthread_mutex_t event_lock, /* an event is recorded or read, not both at a time */
+        cublas_lock;            /* of its own: whoever looks for cuBLAS asks Python for the place */
     gk_cublas *cublas;
     gk_error cublas_problem;
     gk_locator locate;

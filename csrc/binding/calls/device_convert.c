@@ -55,14 +55,7 @@ static PyObject *copy_to(gk_state *state, const char *operation, PyObject *sourc
  */
 static gk_status bring_across(gk_call *call, const gk_device_array *there, void *target) {
     gk_backend *other = there->device->backend, *backend = call->backend;
-    gk_status status = GK_OK;
-    if (call->captured)
-        status = gk_fail(&call->error, GK_VALUE_ERROR,
-                         "a is on device %d, and a copy from one device to another "
-                         "cannot be captured in a CUDA graph",
-                         other->ordinal);
-    if (status == GK_OK)
-        status = other->synchronize(other, there->stream, &call->error);
+    gk_status status = other->synchronize(other, there->stream, &call->error);
     if (status == GK_OK)
         status = backend->synchronize(backend, call->stream, &call->error);
     if (status == GK_OK)
@@ -75,12 +68,19 @@ static gk_status bring_across(gk_call *call, const gk_device_array *there, void 
 static PyObject *move(gk_state *state, PyObject *source, int from, PyObject *stream) {
     gk_call call;
     gk_status status;
-    PyObject *made = NULL;
+    if (gk_begin(state, &call, "to_device") < 0 || gk_take_stream(state, &call, stream) < 0)
+        return NULL;
+    if (call.captured) {
+        PyErr_Format(PyExc_ValueError,
+                     "to_device: a is on device %d, and a copy from one device to another cannot "
+                     "be captured in a CUDA graph",
+                     from);
+        return NULL;
+    }
     PyObject *there = copy_to(state, "to_device", source, from, NULL);
     if (!there)
         return NULL;
-    if (gk_begin(state, &call, "to_device") == 0 && gk_take_stream(state, &call, stream) == 0)
-        made = gk_device_array_new(state, &call, &((gk_device_array *)there)->array);
+    PyObject *made = gk_device_array_new(state, &call, &((gk_device_array *)there)->array);
     if (made) {
         Py_BEGIN_ALLOW_THREADS;
         status =

@@ -29,8 +29,8 @@ EXCEPTIONS = {"engine/engine.c": "device/cuda device/sim device/fault"}
 WRITTEN_BY_THE_BUILD = {"gk_families.h", "gk_family_rows.h", "gk_images.h"}
 OUTSIDE = {"Python.h": "Python", "structmember.h": "Python", "numpy": "Python", "cuda.h": "cuda.h"}
 LIBC = """dlfcn.h emmintrin.h errno.h link.h math.h pthread.h sched.h search.h signal.h stdarg.h
-    stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h sys/mman.h sys/syscall.h sys/sysinfo.h
-    sys/types.h time.h unistd.h"""
+    stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h sys/mman.h sys/syscall.h
+    sys/sysinfo.h sys/types.h time.h unistd.h"""
 
 
 def c_includes() -> Iterator[tuple[str, str]]:

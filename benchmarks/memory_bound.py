@@ -33,7 +33,6 @@ from gpukern.bench.comparison import Comparison, prepare
 from gpukern.bench.contenders.registry import Wanted, gather, select
 from gpukern.bench.filling import fill
 from gpukern.bench.model.clock import Clock
-from gpukern.bench.model.contender import Work
 from gpukern.bench.model.intervals import Figure, figure, ratio
 from gpukern.bench.model.row import ABSENT, BROKEN, RIGHT, WRONG, Row
 from gpukern.bench.model.settings import Effort, Settings
@@ -237,7 +236,7 @@ def launches(run: Run) -> Iterator[Line]:
     a, b, out = (_core.to_device(np.ones(1024, np.float32)) for _ in range(3))
     clock = MachineClock()
     calls: dict[str, Callable[[], float]] = {
-        "gpukern": partial(leetcuda, clock, Work(partial(gk.add, a, b, out=out))),
+        "gpukern": partial(leetcuda, clock, partial(gk.add, a, b, out=out)),
         **dict(other_launches(run, clock, a, b, out)),
     }
     samples: dict[str, dict[int, float]] = {name: {} for name in calls}
@@ -276,7 +275,7 @@ def other_launches(
 
         arrays = [torch.as_tensor(one, device="cuda") for one in (a, b, out)]
         call = partial(torch.add, arrays[0], arrays[1], out=arrays[2])
-        yield "PyTorch", partial(leetcuda, clock, Work(call))
+        yield "PyTorch", partial(leetcuda, clock, call)
 
 
 def offered(run: Run, key: str, op: str) -> bool:

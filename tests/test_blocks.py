@@ -181,7 +181,9 @@ class TestMeasurer:
 
         measurer = Measurer([(peer(name), None) for name in "abc"], 7, clock)
         settings = Settings(effort=Effort(rounds=8))
-        measurer.measure(block, make_case(op, 30), 0, settings, lambda doing: None, without)
+        case = make_case(op, 30)
+        measurer.prepare(block, case, 0, settings, lambda doing: None, without)
+        measurer.measure(block, settings.effort, lambda doing: None)
         return seen
 
     def test_each_process_has_an_order_of_its_own(self):
@@ -251,36 +253,44 @@ class TestAgainst:
 class TestBudget:
     def test_what_is_left_is_spread_by_need(self):
         now = [0.0]
-        budget = Budget(100.0, [1.0, 3.0, 1.0], lambda: now[0])
+        budget = Budget(100.0, [1, 3, 1], 2, lambda: now[0])
         given = []
-        for beside in (5.0, 5.0, 5.0):
-            with budget.block(Settings()) as settings:
-                given.append(settings.effort.seconds)
-                now[0] += settings.effort.seconds + beside
-        assert given[0] == pytest.approx(20)
-        assert given[1] == pytest.approx((100 - 25) * 3 / 4 - 5)
+        for index in range(3):
+            budget.begin(index)
+            now[0] += 4.0
+            for block in range(2):
+                given.append(budget.effort(Effort(), block).seconds)
+                now[0] += given[-1] + (1.0 if index == 0 else 0.0)
+        assert given[:2] == pytest.approx([(20 - 4) / 2, (20 - 4) / 2 - 1])
+        assert given[2] == pytest.approx(((100 - 21) * 3 / 4 - 4) / 2)
         assert now[0] == pytest.approx(100)
 
     def test_without_one_or_with_rounds_it_changes_nothing(self):
         fixed = make_settings("both", "default", 5, False)
         for settings, seconds in ((Settings(), None), (fixed, 9)):
-            with Budget(seconds, [1.0]).block(settings) as given:
-                assert given == settings
+            budget = Budget(seconds, [1], 1)
+            budget.begin(0)
+            assert budget.effort(settings.effort, 0) == settings.effort
 
     def test_time_that_is_over_leaves_the_least_number_of_rounds(self):
         now = [0.0]
-        budget = Budget(1.0, [1.0, 1.0], lambda: now[0])
-        with budget.block(Settings()):
-            now[0] = 50.0
-        with budget.block(Settings()) as settings:
-            assert settings.effort.seconds == 0
-            assert settings.effort.least > 0
+        budget = Budget(1.0, [1, 1], 1, lambda: now[0])
+        budget.begin(0)
+        now[0] = 50.0
+        budget.begin(1)
+        assert budget.effort(Effort(), 0).seconds == 0
+        assert Effort().least > 0
 
     def test_rounds_are_shared_by_the_processes(self):
         efforts = [
             make_settings("both", "default", None, False, processes=n).effort for n in (1, 3)
         ]
         assert [(one.least, one.most) for one in efforts] == [(8, 30), (3, 10)]
+        hurried = [
+            make_settings("both", "default", None, False, processes=n, budget=9).effort
+            for n in (1, 3)
+        ]
+        assert [(one.least, one.most) for one in hurried] == [(3, 30), (1, 10)]
         assert make_settings("both", "default", 10, False, processes=3).effort.rounds == 4
 
     @pytest.mark.parametrize(

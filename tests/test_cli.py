@@ -259,8 +259,8 @@ def test_the_margin(tmp_path):
 
 
 def test_what_was_spent_of_the_budget_is_said():
-    lines = run("compare", *FEW, "--budget", "7.5").stderr.splitlines()
-    assert len(lines) == 1 and lines[0].endswith("s of a budget of 7.5 s")
+    lines = run("compare", *FEW, "--budget", "0.01").stderr.splitlines()
+    assert len(lines) == 1 and lines[0].endswith("s of a budget of 0.01 s")
 
 
 def test_contenders_that_cannot_be_sent_to_a_process_of_their_own(mine, monkeypatch):
@@ -351,7 +351,7 @@ def test_a_file_whose_contenders_are_not_asked_for(mine):
         (("--nonsense",), "--nonsense"),
         (
             ("--contenders", "numpy,gpukern:fast"),
-            "no variant 'fast' of matmul for float32, add for",
+            "no variant 'fast' of add for float16, add for",
         ),
         (
             ("sum", "--contenders", "numpy:np.add"),

@@ -39,11 +39,10 @@ class TestTheMachinesClock:
     def test_nothing_else_is_asked_for_the_time(self):
         """Made-up work takes hours in no time: whoever looked at a real clock would show it."""
         clock = MadeUpClock()
-        player = Player(clock, "slow", host=(3600.0,), warm=7200.0, cold=7200.0, issue=1.0)
+        player = Player(clock, "slow", host=(3600.0,), warm=7200.0, cold=7200.0, issue=1e-3)
         (row,) = timed(clock, player, effort=Effort(rounds=1))
         assert row.end_to_end.value == pytest.approx(3600)
         assert row.on_device.value == pytest.approx(7200)
-        assert row.first_call == pytest.approx(3600)
 
     def test_the_bandwidth_of_a_copy_counts_what_is_read_and_what_is_written(self):
         clock = MadeUpClock(gap=4 * US)
@@ -243,19 +242,40 @@ class TestOnTheDevice:
         assert "stream of its own" in pace.note
         assert timer.sample(work, pace).cold == pytest.approx(1e-3, rel=0.05)
 
-    def test_what_is_waited_for_by_a_library_of_its_own_is_in_the_time(self):
+    def test_a_long_call_is_timed_once_a_round(self):
         clock, timer = clocked()
-        threads: list[float] = []
+        calls: list[str] = []
 
         def start() -> None:
-            threads.append(clock.host + 1e-3)
+            calls.append("start")
+            clock.launch(0.3, cold=0.3001)
 
-        def wait(result: object) -> None:
-            clock.host = max(clock.host, threads[-1])
+        work = Work(start, freshen=lambda: calls.append("fresh"))
+        pace = timer.pace(work)
+        assert pace.long
+        assert len(calls) <= 5
+        calls.clear()
+        sample = timer.sample(work, pace)
+        assert calls == ["fresh", "start"]
+        assert sample.cold == sample.warm == pytest.approx(0.3001, abs=3 * US)
+        assert sample.overhead == pytest.approx(1 * US)
 
-        work = Work(start, wait)
-        sample = timer.sample(work, timer.pace(work))
-        assert sample.cold == pytest.approx(1e-3)
+    def test_a_call_that_something_came_between_is_not_long(self):
+        clock, timer = clocked()
+        times = iter((50 * US, 0.5))
+        assert not timer.pace(Work(lambda: clock.launch(next(times, 50 * US)))).long
+
+    def test_a_long_call_on_a_stream_of_its_own_is_seen(self):
+        clock, timer = clocked()
+
+        def start() -> None:
+            clock.launch(0.03)
+            clock.launch_aside(0.3)
+
+        work = Work(start)
+        pace = timer.pace(work)
+        assert pace.own_stream and not pace.long
+        assert timer.sample(work, pace).cold == pytest.approx(0.3, rel=0.01)
 
     def test_a_contender_that_begins_to_wait_loses_the_device_times_before_and_no_others(self):
         clock = MadeUpClock()
@@ -329,7 +349,7 @@ class TestByTheWallClock:
             calls.append(1)
             clock.launch(9.0 if len(calls) <= 10 else 10 * US, issue=0.0)
 
-        assert protocols.leetcuda(clock, Work(start)) == pytest.approx(10 * US)
+        assert protocols.leetcuda(clock, start) == pytest.approx(10 * US)
         assert len(calls) == 1010
         times = iter([11.0] + [1.0] * 9)
         mean = protocols.notes(clock, lambda: clock.spend(next(times)))

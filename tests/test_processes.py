@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -13,8 +14,10 @@ import psutil
 import pytest
 
 import gpukern
+from gpukern import _core
 from gpukern.bench import filling
 from gpukern.bench.contenders import registry
+from gpukern.bench.model.case import make_case
 from gpukern.bench.processes import team
 from gpukern.bench.processes.member import LostError, Member
 from gpukern.machine import conditions
@@ -32,7 +35,7 @@ def compared(*contenders: object, **named: object) -> dict[str, gpukern.bench.mo
     rows = {row.contender: row for row in found.rows}
     for name in ("NumPy", "honest"):
         assert rows[name].status == "right", rows[name].detail
-        assert rows[name].end_to_end.rounds == 2
+        assert rows[name].end_to_end.rounds == given["rounds"]
     return rows
 
 
@@ -181,6 +184,58 @@ def test_each_block_is_measured_by_a_process_of_its_own(tmp_path):
 
     compared(writes, processes=2)
     assert len(set(seen.read_text().split())) == 2
+
+
+def test_all_examine_at_once_and_then_time_in_turn(tmp_path):
+    seen = tmp_path / "calls"
+
+    def told(a, b):
+        with seen.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return a + b
+
+    compared(told, processes=3, rounds=6)
+    calls = seen.read_text().split()
+    first = [calls.index(each) for each in dict.fromkeys(calls)]
+    last = sorted(len(calls) - calls[::-1].index(each) for each in set(calls))
+    assert len(first) == 3
+    assert max(first) < last[0], "all are called before the first one is done"
+
+
+def test_where_memory_is_short_each_examines_before_its_own_rounds(tmp_path, monkeypatch):
+    seen = tmp_path / "calls"
+
+    def told(a, b):
+        with seen.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return a + b
+
+    monkeypatch.setattr(team, "_holds", lambda case, processes: False)
+    compared(told, processes=3, rounds=6)
+    assert len([key for key, _ in itertools.groupby(seen.read_text().split())]) == 3
+
+
+def test_so_many_processes_as_memory_holds():
+    small = make_case("add", 1000)
+    most = _core.devices()[0]["memory_free"] // small.bytes_moved
+    assert team._holds(small, 3)
+    assert not team._holds(small, most)
+
+
+def test_first_calls_are_those_of_fresh_processes():
+    def compiles(a, b):
+        import numpy
+
+        if not hasattr(numpy, "compiled"):
+            time.sleep(0.3)
+            numpy.compiled = True
+        return a + b
+
+    rows = compared(compiles, first_calls=True)
+    assert 0.3 <= rows["compiles"].first_call < 3
+    assert 0 < rows["honest"].first_call < 0.3
+    assert rows["compiles"].end_to_end.value < 0.1
+    assert rows["NumPy"].first_call is not None
 
 
 def test_what_cannot_be_sent_is_said_before_anything_is_measured():

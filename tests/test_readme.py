@@ -33,7 +33,7 @@ def test_every_snippet_of_python():
 def test_the_two_commands():
     assert commands() == {
         "compare": "pip install . && gpukern compare",
-        "tests": 'pip install ".[test]" && pytest',
+        "tests": 'pip install ".[test]" && pytest -n 4',
     }
 
 

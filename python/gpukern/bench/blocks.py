@@ -1,7 +1,9 @@
 """A block: one case measured from beginning to end in one process, this one."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 import numpy as np
 
@@ -10,14 +12,14 @@ from gpukern.bench.checking.entry import Entry
 from gpukern.bench.clock.device import DeviceTimer
 from gpukern.bench.clock.machine import MachineClock
 from gpukern.bench.contenders.registry import Peer, gather
-from gpukern.bench.measuring import Tick, measure
+from gpukern.bench.measuring import Measurement, Tick
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.contender import Absent, Contender
 from gpukern.bench.model.finding import Finding, Findings
 from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.row import ABSENT, BROKEN
-from gpukern.bench.model.settings import Settings
+from gpukern.bench.model.settings import Effort, Settings
 
 Entrants = list[tuple[Peer, str | None]]
 
@@ -37,8 +39,13 @@ class Measurer:
     last: list[Finding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.timer = DeviceTimer(self.clock)
+        self._prepared: tuple[int, Measurement, list[tuple[Peer, Entry | Absent]]] | None = None
         self._found: dict[tuple[str, str], list[tuple[Peer, Contender | Absent]]] = {}
+
+    @cached_property
+    def timer(self) -> DeviceTimer:
+        """Made when something is timed, since it sets the device to work."""
+        return DeviceTimer(self.clock)
 
     def limits(self, tick: Tick) -> Limits:
         """What the device can do at most, measured now."""
@@ -59,7 +66,7 @@ class Measurer:
             self._found[case.op, case.dtype] = mine
         return mine
 
-    def measure(
+    def prepare(
         self,
         block: int,
         case: Case,
@@ -67,8 +74,8 @@ class Measurer:
         settings: Settings,
         tick: Tick,
         without: Collection[str] = (),
-    ) -> list[Finding]:
-        """A block of rounds of the case, which is the ``index``-th, by all contenders but some.
+    ) -> None:
+        """Examine all contenders but some on a case, which is the ``index``-th.
 
         ``without`` holds their labels. The first block examines everybody on all inputs, those
         after it on what is timed.
@@ -79,11 +86,27 @@ class Measurer:
         found = [(peer, self._entry(one)) for peer, one in mine if not _is_among(one, without)]
         entries = [entry for _, entry in found if isinstance(entry, Entry)]
         rng = np.random.default_rng([self.seed, index, block])
+        measurement = Measurement(case, trials, entries, settings, rng)
+        self._prepared = block, measurement, found
+        with self._telling(found):
+            measurement.examine(self.clock, tick)
+
+    def measure(self, block: int, effort: Effort, tick: Tick) -> list[Finding]:
+        """The rounds of the block that was prepared, and all that was found out."""
+        assert self._prepared is not None and self._prepared[0] == block
+        _, measurement, found = self._prepared
+        self._prepared = None
+        with self._telling(found):
+            measurement.time(self.timer, effort, tick)
+        return self.last
+
+    @contextmanager
+    def _telling(self, found: list[tuple[Peer, Entry | Absent]]) -> Iterator[None]:
+        """Whatever happens in it, ``last`` holds what is known in the end."""
         try:
-            measure(case, trials, entries, self.timer, settings, rng, tick)
+            yield
         finally:
             self.last = [_finding(peer, one) for peer, one in found]
-        return self.last
 
     def contender(self, case: Case, label: str, tick: Tick) -> Contender:
         """The one of that label."""

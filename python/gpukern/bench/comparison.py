@@ -158,6 +158,7 @@ def compare(  # noqa: PLR0913
     isolate: bool = False,
     patience: float = 60.0,
     budget: float | None = None,
+    first_calls: bool = False,
     margin: float = MARGIN,
     on_table: Callable[[Results], None] | None = None,
 ) -> Comparison:
@@ -179,6 +180,8 @@ def compare(  # noqa: PLR0913
     of yours processes of their own (which takes the package cloudpickle): one that exits, crashes,
     changes the process or is silent for more than ``patience`` seconds costs its own row and
     nothing else. ``budget`` are the seconds that everything together should take.
+    ``first_calls`` measures the first call of each contender too, in a process of its own that has
+    done nothing before but import the library: seconds for each of them.
 
     Where standard error is a terminal, and in a notebook, it shows how far it is; ``on_table`` is
     called with the results of each operation and dtype as soon as they are whole. Ctrl-C ends the
@@ -198,6 +201,7 @@ def compare(  # noqa: PLR0913
             isolate=isolate,
             patience=patience,
             budget=budget,
+            first_calls=first_calls,
         )
         check_sendable(entrants, settings)
         comparison = Comparison(

@@ -1,8 +1,8 @@
 """The cases one by one, from contenders by name to the rows of a comparison."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from gpukern.bench.model.finding import Finding
 from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.results import Results
 from gpukern.bench.model.settings import Effort, Settings
+from gpukern.bench.processes.firsts import first_calls
 from gpukern.bench.processes.team import Team, pickled
 from gpukern.bench.rows import rows_of
 from gpukern.machine.conditions import Watch
@@ -32,10 +33,11 @@ class Bench(Protocol):
     def limits(self, tick: Tick) -> Limits:
         """What the device can do at most."""
 
-    def measure(
-        self, block: int, case: Case, index: int, settings: Settings, tick: Tick
-    ) -> list[Finding]:
-        """One block of a case, which is the ``index``-th."""
+    def prepare(self, block: int, case: Case, index: int, settings: Settings, tick: Tick) -> None:
+        """Examine everybody on a case, which is the ``index``-th, for a block of it."""
+
+    def measure(self, block: int, effort: Effort, tick: Tick) -> list[Finding]:
+        """The rounds of that block."""
 
 
 class _Counter:
@@ -66,31 +68,32 @@ class _Counter:
 
 @dataclass
 class Budget:
-    """Seconds for everything, spread over the blocks by how many contenders each has.
+    """Seconds for everything, spread over the cases by how many contenders each has.
 
-    What a block takes beside its rounds, for inputs and checks, is learned from those before it.
+    What examining them leaves of a case's share is for its blocks.
     """
 
     seconds: float | None
     weights: Sequence[float]
+    blocks: int
     now: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self._begin, self._done, self._beside = self.now(), 0, 0.0
+        self._begin = self._end = self.now()
 
-    @contextmanager
-    def block(self, settings: Settings) -> Iterator[Settings]:
-        """The settings of the next block, which is measured in the context."""
-        effort = settings.effort
-        if self.seconds is not None and effort.rounds is None:
-            left = self.seconds - (self.now() - self._begin)
-            weight = self.weights[self._done] / max(sum(self.weights[self._done :]), 1e-9)
-            effort = replace(effort, seconds=max(left * weight - self._beside, 0.0))
-        begin = self.now()
-        yield replace(settings, effort=effort)
-        beside = max(self.now() - begin - effort.seconds, 0.0)
-        self._beside = beside if not self._done else (self._beside + beside) / 2
-        self._done += 1
+    def begin(self, index: int) -> None:
+        """The next case begins, the ``index``-th."""
+        if self.seconds is not None:
+            left = self._begin + self.seconds - self.now()
+            weight = self.weights[index] / max(sum(self.weights[index:]), 1e-9)
+            self._end = self.now() + left * weight
+
+    def effort(self, whole: Effort, block: int) -> Effort:
+        """What is left for a block, which begins now."""
+        if self.seconds is None or whole.rounds is not None:
+            return whole
+        left = (self._end - self.now()) / (self.blocks - block)
+        return replace(whole, seconds=max(left, 0.0))
 
 
 def fill(
@@ -115,18 +118,18 @@ def fill(
     shared, apart = _parted(entrants, settings)
     if settings.processes == 1 and not apart:
         here = Measurer(entrants, results.seed, clock or MachineClock())
-        _fill(results, cases, here, settings, progress, watch, on_table)
+        _fill(results, cases, entrants, here, settings, progress, watch, on_table)
         return
     crews = (shared, apart, results.seed, settings.processes, settings.patience)
     with closing(Team(*crews)) as team:
         watch.ours = 1 + len(team)
-        _fill(results, cases, team, settings, progress, watch, on_table)
+        _fill(results, cases, entrants, team, settings, progress, watch, on_table)
 
 
 def check_sendable(entrants: Entrants, settings: Settings) -> None:
     """Raise ValueError for contenders that cannot be sent to the processes that measure them."""
     shared, apart = _parted(entrants, settings)
-    if settings.processes > 1 or apart:
+    if settings.processes > 1 or apart or settings.first_calls:
         for some in (shared, *apart):
             pickled(some)
 
@@ -142,6 +145,7 @@ def _parted(entrants: Entrants, settings: Settings) -> tuple[Entrants, list[Entr
 def _fill(
     results: Results,
     cases: Sequence[Case],
+    entrants: Entrants,
     bench: Bench,
     settings: Settings,
     progress: Progress | None,
@@ -158,15 +162,20 @@ def _fill(
     blocks = settings.processes
     counter = _Counter(progress, cases, most, blocks)
     last = {(case.op, case.dtype): index for index, case in enumerate(cases)}
-    budget = Budget(settings.budget, [float(each) for each in most for _ in range(blocks)])
+    budget = Budget(settings.budget, most, blocks)
     for index, case in enumerate(cases):
         found: list[list[Finding]] = []
+        budget.begin(index)
         try:
             for block in range(blocks):
                 watch.look()
                 counter.begin(index, block)
-                with budget.block(settings) as now:
-                    found.append(bench.measure(block, case, index, now, counter.tell))
+                bench.prepare(block, case, index, settings, counter.tell)
+                effort = budget.effort(settings.effort, block)
+                found.append(bench.measure(block, effort, counter.tell))
+            if settings.first_calls:
+                seed, patience = results.seed, settings.patience
+                first_calls(entrants, case, found[0], seed, patience, counter.tell)
         except KeyboardInterrupt:
             found += _left(bench)
             raise

@@ -18,9 +18,9 @@ from gpukern.bench.clock import protocols, wall
 from gpukern.bench.clock.device import DeviceTimer, Pace
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.clock import Clock
-from gpukern.bench.model.contender import Contender, DeviceSide, Work
+from gpukern.bench.model.contender import Contender, DeviceSide
 from gpukern.bench.model.row import BROKEN
-from gpukern.bench.model.settings import Settings
+from gpukern.bench.model.settings import Effort, Settings
 from gpukern.text.errors import one_line
 
 Array = npt.NDArray[Any]
@@ -110,9 +110,7 @@ class Round:
     def protocols(self, entry: Entry) -> None:
         """Figures as others take them, to be seen next to the default ones."""
         if self.settings.protocol == "leetcuda" and entry.contender.device is not None:
-            entry.protocols["leetcuda"] = protocols.leetcuda(
-                self.clock, Work(entry.start, entry.contender.device.wait)
-            )
+            entry.protocols["leetcuda"] = protocols.leetcuda(self.clock, entry.start)
         if self.settings.protocol == "notes" and not entry.contender.transfers:
             host, call = self.stage.host, entry.contender.end_to_end
             entry.protocols["notes"] = protocols.notes(self.clock, lambda: call(*host))
@@ -171,9 +169,7 @@ class Examination:
             entry.learn(self.host_calls.look(entry, result, array, timed=False, hold=hold))
 
         self.stage.freshen_host()
-        spent = wall.wall(self.clock, lambda: call(*host), look)
-        if entry.first_call is None:
-            entry.first_call = spent
+        wall.wall(self.clock, lambda: call(*host), look)
 
     def _on_device(self, entry: Entry, side: DeviceSide) -> None:
         lend(entry, side, self.stage)
@@ -182,76 +178,86 @@ class Examination:
             work.begin(1)
             work.freshen()
             self.clock.synchronize()
-            begin = self.clock.now()
             result = work.start()
-            if work.wait is not None:
-                work.wait(result)
             self.clock.synchronize()
-            if entry.first_call is None:
-                entry.first_call = self.clock.now() - begin
             work.keep(result)
             entry.learn(calls.look())
 
 
-def measure(
-    case: Case,
-    trials: Sequence[Trial],
-    entries: Sequence[Entry],
-    timer: DeviceTimer,
-    settings: Settings,
-    rng: np.random.Generator,
-    tick: Tick,
+class Measurement:
+    """A case in this process: the buffers and the contenders, to be examined and then timed.
+
+    The entries are filled in; those that are not ``finished`` at the end were interrupted.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        trials: Sequence[Trial],
+        entries: Sequence[Entry],
+        settings: Settings,
+        rng: np.random.Generator,
+    ) -> None:
+        on_host = settings.end_to_end or any(map(_needs_host, entries))
+        self.stage = Stage(case, trials, on_host, rng)
+        self.entries, self.settings, self.rng = entries, settings, rng
+
+    def examine(self, clock: Clock, tick: Tick) -> None:
+        """Everybody on the proof first, which tells best what is wrong, and then on the others."""
+        examination = Examination(self.stage, clock)
+        # No collection anywhere, so that it tells nobody whether a call is timed.
+        with wall.no_collection():
+            for index in range(len(self.stage.trials)):
+                self.stage.show(index)
+                for entry in self.entries:
+                    if entry.right:
+                        tick(f"checking {entry.contender.label}")
+                        examination.examine(entry)
+                    entry.examined = index == len(self.stage.trials) - 1
+                gc.collect()
+            self.stage.show(0)
+
+    def time(self, timer: DeviceTimer, effort: Effort, tick: Tick) -> None:
+        """All figures of those that are right, within the seconds of the effort."""
+        settings, begin = self.settings, timer.clock.now()
+        timed = [e for e in self.entries if e.right and (settings.simulated or not e.simulated)]
+        rounds = Round(self.stage, timer, settings, self.rng)
+        with wall.no_collection():
+            for entry in timed:
+                tick(f"pacing {entry.contender.label}")
+                with _caught(entry, self.stage):
+                    rounds.prepare(entry)
+                    rounds.split(entry)
+            _take_rounds(rounds, timed, effort, begin, tick)
+            for entry in timed:
+                if entry.right:
+                    tick(f"timing {entry.contender.label}")
+                    with _caught(entry, self.stage):
+                        rounds.protocols(entry)
+        for entry in self.entries:
+            entry.finished = True
+
+
+def _take_rounds(
+    rounds: Round, timed: Sequence[Entry], effort: Effort, begin: float, tick: Tick
 ) -> None:
-    """Fill in the entries; those that are not ``finished`` at the end were interrupted."""
-    on_host = settings.end_to_end or any(map(_needs_host, entries))
-    stage = Stage(case, trials, on_host, rng)
-    # No collection anywhere, so that it tells nobody whether a call is timed.
-    with wall.no_collection():
-        _examine_all(stage, entries, timer.clock, tick)
-        stage.show(0)
-        timed = [e for e in entries if e.right and (settings.simulated or not e.simulated)]
-        rounds = Round(stage, timer, settings, rng)
-        for entry in timed:
-            tick(f"pacing {entry.contender.label}")
-            with _caught(entry, stage):
-                rounds.prepare(entry)
-                rounds.split(entry)
-        _take_rounds(rounds, timed, tick)
-        for entry in timed:
-            if entry.right:
-                tick(f"timing {entry.contender.label}")
-                with _caught(entry, stage):
-                    rounds.protocols(entry)
-    for entry in entries:
-        entry.finished = True
+    """Everybody once a round, in an order that is drawn anew, so that drift hits all alike.
 
-
-def _examine_all(stage: Stage, entries: Sequence[Entry], clock: Clock, tick: Tick) -> None:
-    """Everybody on the proof first, which tells best what is wrong, and then on the others."""
-    examination = Examination(stage, clock)
-    for index in range(len(stage.trials)):
-        stage.show(index)
-        for entry in entries:
-            if entry.right:
-                tick(f"checking {entry.contender.label}")
-                examination.examine(entry)
-            entry.examined = index == len(stage.trials) - 1
-        gc.collect()
-
-
-def _take_rounds(rounds: Round, timed: Sequence[Entry], tick: Tick) -> None:
-    """Everybody once a round, in an order that is drawn anew, so that drift hits all alike."""
-    clock, effort = rounds.clock, rounds.settings.effort
-    begin = clock.now()
-    while any(entry.right for entry in timed) and not effort.enough(
-        rounds.turn, clock.now() - begin
-    ):
+    Those whose calls take long are left out of the later ones.
+    """
+    clock = rounds.clock
+    most = {id(entry): effort.most if effort.rounds is None else effort.rounds for entry in timed}
+    while not effort.enough(rounds.turn, clock.now() - begin):
+        now = [entry for entry in timed if entry.right and rounds.turn < most[id(entry)]]
+        if not now:
+            break
         gc.collect()
         rounds.begin()
-        for index in rounds.rng.permutation(len(timed)):
-            entry = timed[index]
+        for index in rounds.rng.permutation(len(now)):
+            entry, since = now[index], clock.now()
             if entry.right:
                 tick(f"timing {entry.contender.label}")
                 with _caught(entry, rounds.stage):
                     rounds.take(entry)
+                most[id(entry)] = effort.rounds_of(clock.now() - since, len(timed))
         rounds.end()

@@ -16,6 +16,9 @@ from gpukern.cli.options import (
 )
 from gpukern.cli.running import case_list, run
 
+# Seconds that compare takes where nobody says.
+_BUDGET = 60.0
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gpukern", prog_name="gpukern")
@@ -108,11 +111,12 @@ def compare(
 ) -> None:
     """Check every contender against float64, then time the right ones side by side.
 
-    Without operations: matmul, add and sum. Exit status 1 if a result is wrong or a contender
+    Without operations: add, matmul and sum. Exit status 1 if a result is wrong or a contender
     fails, 2 if the command is wrong, 130 if it was interrupted.
     """
     case = {"op": operations or None, "sizes": sizes, "dtype": dtype, "contenders": contenders}
     case |= {"mode": options.pop("mode"), "protocol": options.pop("protocol")}
+    options["budget"] = options["budget"] or _BUDGET
     run(context, [case], options, shorten=False)
 
 

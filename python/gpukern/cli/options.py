@@ -82,7 +82,7 @@ def compare_choices() -> Iterator[tuple[str, str]]:
     from gpukern.bench.model.case import DTYPES_OF, OPERATIONS
 
     quoted = (f'"{op}"' if " " in op else op for op in OPERATIONS)
-    yield "operations", f"{', '.join(quoted)}; all: matmul, add, sum, transpose"
+    yield "operations", f"{', '.join(quoted)}; all: add, matmul, sum, transpose"
     yield "contenders", ", ".join(peer.key for peer in PEERS)
     yield "dtypes", ", ".join(DTYPES_OF["add"])
     yield (
@@ -178,7 +178,12 @@ def result_options(function: Callable[..., None]) -> Callable[..., None]:
             "--budget",
             type=click.FloatRange(0, min_open=True),
             metavar="SECONDS",
-            help="What everything together should take.",
+            help="What everything together should take; compare has 60 unless set.",
+        ),
+        click.option(
+            "--first-calls",
+            is_flag=True,
+            help="Measure first calls too, each in a fresh process: seconds for each contender.",
         ),
     )
     for option in reversed(options):

@@ -72,16 +72,20 @@ def run(
             )
         _fill(result, steps, outputs)
         slower = _finish(result, outputs, earlier)
-    if effort["budget"]:
-        spent = time.monotonic() - begin
-        click.echo(f"took {spent:.0f} s of a budget of {effort['budget']:g} s", err=True)
+    _tell_time(time.monotonic() - begin, effort["budget"])
     if result.interrupted:
         context.exit(_INTERRUPTED)
     context.exit(1 if result.wrong or result.broken or slower else 0)
 
 
+def _tell_time(spent: float, budget: float | None) -> None:
+    """What it took, where that is much or more than it should."""
+    if budget and spent > budget / 2:
+        click.echo(f"took {spent:.0f} s of a budget of {budget:g} s", err=True)
+
+
 # How much is done, and how; what a case list does not say.
-_EFFORT = ("rounds", "simulated", "processes", "isolate", "patience", "budget")
+_EFFORT = ("rounds", "simulated", "processes", "isolate", "patience", "budget", "first_calls")
 
 
 def _processes() -> int:

@@ -13,22 +13,24 @@ from gpukern.text.units import size as size_text
 
 Size = int | Sequence[int]
 
-# Each with a size that tiles and vectors do not divide, and few enough for a minute.
+# Sizes by dtype, each with one that tiles and vectors do not divide, and few enough for a minute.
+# What is short comes first, for the first table to come soon.
+_Sizes = dict[str, tuple[Size, ...]]
 _ODD = (4095, 4097)
-_GPU_CASES: dict[str, tuple[tuple[str, tuple[Size, ...]], ...]] = {
-    "matmul": (("float32", (1000, 4096)),),
-    "add": (("float32", (4096, _ODD)), ("float16", (_ODD,))),
-    "sum": (("float32", (2**27 - 157,)),),
-    "transpose": (("float32", (4096, _ODD)),),
+_GPU_CASES: dict[str, _Sizes] = {
+    "add": {"float16": ((1023, 1025),), "float32": (_ODD,)},
+    "matmul": {"float32": (1000, 2048)},
+    "sum": {"float32": (2**27 - 157,)},
+    "transpose": {"float32": (4096, _ODD)},
 }
 # What two cores simulate in a few seconds, a tail included.
-_SIMULATOR_CASES: dict[str, tuple[tuple[str, tuple[Size, ...]], ...]] = {
-    "matmul": (("float32", (192,)),),
-    "add": tuple((dtype, ((512, 511),)) for dtype in ("float32", "float16")),
-    "sum": (("float32", (2**20 - 157,)),),
-    "transpose": (("float32", ((512, 511),)),),
+_SIMULATOR_CASES: dict[str, _Sizes] = {
+    "add": {"float16": ((512, 511),), "float32": ((512, 511),)},
+    "matmul": {"float32": (192,)},
+    "sum": {"float32": (2**20 - 157,)},
+    "transpose": {"float32": ((512, 511),)},
 }
-_DEFAULT_OPERATIONS = ("matmul", "add", "sum")
+_DEFAULT_OPERATIONS = ("add", "matmul", "sum")
 _ALL = (*_DEFAULT_OPERATIONS, "transpose")
 # How much the simulator does for an element, an element of an add being 1: in reductions threads
 # wait for one another; of matmul, for a product that is added.
@@ -61,13 +63,12 @@ def plan(
     cases: list[Case] = []
     for name in _operations(op):
         chosen = _usual(name, defaults)
-        if dtype is not None:
-            chosen = ((_taken(name, dtype), chosen[0][1]),)
-        elif sizes is not None:
-            chosen = chosen[:1]
+        if dtype is not None or sizes is not None:
+            kind = _taken(name, "float32" if dtype is None else dtype)
+            chosen = {kind: chosen["float32"]}
         cases += [
             make_case(name, size, kind)
-            for kind, usual in chosen
+            for kind, usual in chosen.items()
             for size in (usual if sizes is None else sizes)
         ]
     for case in cases:
@@ -121,9 +122,7 @@ def _shorter(case: Case, most: int) -> Case:
     return case
 
 
-def _usual(
-    op: str, defaults: dict[str, tuple[tuple[str, tuple[Size, ...]], ...]]
-) -> tuple[tuple[str, tuple[Size, ...]], ...]:
+def _usual(op: str, defaults: dict[str, _Sizes]) -> _Sizes:
     """Dtypes with sizes for an operation: for a reduction over an axis those of a matrix."""
     kind, over_axis = KINDS[op], op in AXES
     return defaults.get(op) or defaults["transpose" if over_axis else _LIKE[kind]]

@@ -92,7 +92,7 @@ class DeviceCalls:
     @property
     def work(self) -> Work:
         """The contender's work as the clock takes it."""
-        return Work(self.entry.start, self.side.wait, self.begin, self.freshen, self.keep)
+        return Work(self.entry.start, self.begin, self.freshen, self.keep)
 
     def begin(self, calls: int) -> None:
         """So many calls are next: draw their changes, and which of them is looked at."""
@@ -162,8 +162,6 @@ class DeviceCalls:
                     raise WrongResult(Verdict(np.nan, f"{where}: {guards}"))
                 found = kept.read()
         else:
-            if self.side.wait is not None:
-                self.side.wait(self._result)
             found = np.asarray(self.side.fetch(self._result))
             self._result = None
         return _judged(self.entry, stage, found, where, figures=not self.timed)

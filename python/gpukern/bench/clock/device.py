@@ -29,6 +29,9 @@ _SHORTEST = 0.3e-6
 # So many of the latest empty pairs of events tell what lies between two events anyway; it drifts
 # with the clocks, by as much as a tenth of a short kernel.
 _GAPS = 21
+# A call as long as that is timed once a round: what it finds in the cache when it begins, and what
+# lies between two events, are less than a thousandth of it.
+_LONG = 20e-3
 # What may be left on the device after the last event before another stream is suspected.
 _LEFTOVER = 30e-6
 
@@ -40,6 +43,7 @@ class Pace:
     ``issue`` is the host's time to start one call, ``fresh`` that to change its inputs before.
     ``blocked`` tells that the blocker hides it;
     not so for a contender that waits for the device itself, or works on a stream of its own.
+    ``long`` calls are timed one by one.
     """
 
     calls: int
@@ -49,6 +53,7 @@ class Pace:
     blocked: bool = True
     own_stream: bool = False
     late: int = 0
+    long: bool = False
 
     @property
     def note(self) -> str:
@@ -104,13 +109,17 @@ class DeviceTimer:
         if self.clock.simulated:
             calls = 1 if rounds is not None else _clamp(_SIMULATED_BATCH / one, 1, 1000)
             return Pace(calls, 0, 0.0)
+        if one > _LONG:  # or something came between
+            one = min(one, between(self.clock, work.start))
+        if one > _LONG and self._leftover(work, one, 1) <= one / 4:
+            return Pace(0, 1, 0.0, long=True)
         work.begin(4)
         pace = Pace(
             _clamp(_BATCH_SECONDS / one, 1, _LARGEST_BATCH),
             _clamp(_COLD_SECONDS / one, 1, _MOST_COLD),
             self._issue_time(work),
             self._issue_time(Work(work.freshen)),
-            own_stream=work.wait is not None or self._leftover(work, one) > max(_LEFTOVER, one / 4),
+            own_stream=self._leftover(work, one, 3) > max(_LEFTOVER, one / 4),
         )
         sample = self.sample(work, pace)
         if sample.warm < _SHORTEST:
@@ -125,6 +134,8 @@ class DeviceTimer:
         """One round. Where the host was too late ``pace`` adapts, and it is taken again."""
         if self.clock.simulated:
             return self._simulated(work, pace)
+        if pace.long:
+            return self._alone(work)
         if pace.own_stream:
             return self._by_wall(work, pace)
         sample = None
@@ -138,6 +149,17 @@ class DeviceTimer:
         for mark in marks:
             self._between(work, mark, cold=True)
         return Sample(sum(after.seconds_since(before) for before, after in marks) / pace.calls)
+
+    def _alone(self, work: Work) -> Sample:
+        """A long call, which is the same whatever is in the cache when it begins."""
+        work.begin(1)
+        marks = self._marks(1)
+        self.clock.synchronize()
+        self.clock.occupy(_LONG / 10)
+        issued = self._between(work, marks[0], cold=True)
+        self.clock.synchronize()
+        spent = marks[0][1].seconds_since(marks[0][0])
+        return Sample(spent, spent, issued)
 
     def _by_events(self, work: Work, pace: Pace) -> Sample | None:
         clock = self.clock
@@ -232,8 +254,6 @@ class DeviceTimer:
 
         def call() -> None:
             results.append(work.start())
-            if work.wait:
-                work.wait(results[0])
 
         work.freshen()
         if cold:
@@ -248,17 +268,15 @@ class DeviceTimer:
         for _ in range(3):
             self.clock.synchronize()
             begin = self.clock.now()
-            result = work.start()
+            work.start()
             times.append(self.clock.now() - begin)
-            if work.wait:
-                work.wait(result)
         self.clock.synchronize()
         return min(times)
 
-    def _leftover(self, work: Work, one: float) -> float:
+    def _leftover(self, work: Work, one: float, tries: int) -> float:
         """Seconds that the device still works after everything on the default stream is done."""
         mark, times = self.clock.event(), []
-        for _ in range(3):
+        for _ in range(tries):
             self.clock.synchronize()
             for _ in range(_clamp(_COLD_SECONDS / one, 1, 8)):
                 work.start()

@@ -5,22 +5,19 @@ from collections.abc import Callable
 
 from gpukern.bench.clock.wall import wall, wall_synchronized
 from gpukern.bench.model.clock import Clock
-from gpukern.bench.model.contender import Work
 
 
-def leetcuda(clock: Clock, work: Work) -> float:
+def leetcuda(clock: Clock, start: Callable[[], object]) -> float:
     """The protocol of LeetCUDA's scripts: 10 warm-ups, 1000 calls on the same buffers, the mean.
 
     The wall clock, with one synchronization at the end: launches and a warm cache are in it.
     """
     for _ in range(10):
-        work.start()
+        start()
 
-    def iterations() -> object:
-        result = None
+    def iterations() -> None:
         for _ in range(1000):
-            result = work.start()
-        return work.wait(result) if work.wait else None
+            start()
 
     return wall_synchronized(clock, iterations) / 1000
 

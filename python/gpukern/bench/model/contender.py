@@ -17,15 +17,13 @@ class DeviceSide:
     on the legacy default stream, and need not wait for it: the harness does. ``load`` and ``fetch``
     copy an array to the device and back. ``wrap`` makes the library's own array of device memory
     with ``__cuda_array_interface__``, without a copy; where it is None, the arrays are what
-    ``load`` returns. ``wait`` waits for what ``run`` has returned, where a library hands work over
-    from threads of its own.
+    ``load`` returns.
     """
 
     load: Callable[[Array], Any]
     run: Callable[[Sequence[Any], Any], Any]
     fetch: Callable[[Any], Array]
     wrap: Callable[[Any], Any] | None = None
-    wait: Callable[[Any], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -73,16 +71,14 @@ def _nothing(*known: Any) -> None:
 
 @dataclass(frozen=True)
 class Work:
-    """What is timed on the device: ``start`` hands the work over; ``wait`` waits for its result.
+    """What is timed on the device: ``start`` hands the work over.
 
-    Only libraries that hand work over from threads of their own have a ``wait``. Round the calls,
-    and outside of what is timed: ``begin`` is told how many of them are next, or a few more;
-    ``freshen`` changes the inputs before each; ``keep`` may put its result aside after it, and
-    tells whether that has taken the cache.
+    Round the calls, and outside of what is timed: ``begin`` is told how many of them are next, or a
+    few more; ``freshen`` changes the inputs before each; ``keep`` may put its result aside after
+    it, and tells whether that has taken the cache.
     """
 
     start: Callable[[], object]
-    wait: Callable[[Any], object] | None = None
     begin: Callable[[int], object] = _nothing
     freshen: Callable[[], object] = _nothing
     keep: Callable[[Any], object] = _nothing

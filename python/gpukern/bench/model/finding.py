@@ -42,6 +42,11 @@ class Finding(Findings):
     version: str = ""
     carried: str = ""
 
+    @property
+    def label(self) -> str:
+        """The name and the variant."""
+        return f"{self.contender} {self.variant}".strip()
+
 
 def broken(name: str, variant: str, detail: str) -> Finding:
     """A contender whose process did not live to say more."""

@@ -1,5 +1,6 @@
 """What is measured, and for how long."""
 
+import math
 from dataclasses import dataclass, field
 
 from gpukern.text.calls import checked_count, checked_flag
@@ -12,7 +13,8 @@ PROTOCOLS = ("default", "leetcuda", "notes")
 class Effort:
     """How many rounds of a process: until ``seconds`` are spent, but from ``least`` to ``most``.
 
-    ``rounds`` asks for exactly so many instead.
+    A contender that takes long takes part in fewer of them than the others, from ``least`` on.
+    ``rounds`` asks for exactly so many of everybody instead.
     """
 
     seconds: float = 1.5
@@ -26,10 +28,19 @@ class Effort:
             return done >= self.rounds
         return done >= self.most or (done >= self.least and spent >= self.seconds)
 
+    def rounds_of(self, each: float, sharing: int) -> int:
+        """The rounds of a contender that takes ``each`` seconds in one and shares the time."""
+        if self.rounds is not None:
+            return self.rounds
+        fit = math.ceil(self.seconds / sharing / each) if each > 0 else self.most
+        return min(self.most, max(self.least, fit))
+
 
 @dataclass(frozen=True)
 class Settings:
     """What is measured and how long. ``simulated`` asks for the times of the simulator too.
+
+    ``first_calls`` asks for that of each contender in a process that has done nothing before.
 
     Each case is measured by ``processes`` one after another; ``isolate`` gives users' contenders
     processes of their own, which may be silent for ``patience`` seconds. ``budget`` are the seconds
@@ -44,6 +55,7 @@ class Settings:
     isolate: bool = False
     patience: float = 60.0
     budget: float | None = None
+    first_calls: bool = False
 
     @property
     def device(self) -> bool:
@@ -56,7 +68,7 @@ class Settings:
         return self.mode != "device"
 
 
-def make_settings(
+def make_settings(  # noqa: PLR0913
     mode: str,
     protocol: str,
     rounds: int | None,
@@ -66,6 +78,7 @@ def make_settings(
     isolate: bool = False,
     patience: float = 60.0,
     budget: float | None = None,
+    first_calls: bool = False,
 ) -> Settings:
     """Settings from what a user has asked for. Raises ValueError for a name that there is not."""
     for name, value, known in (("mode", mode, MODES), ("protocol", protocol, PROTOCOLS)):
@@ -78,19 +91,23 @@ def make_settings(
     return Settings(
         mode,
         protocol,
-        _effort(rounds, processes),
+        _effort(rounds, processes, budget is not None),
         checked_flag("simulated", simulated),
         processes,
         checked_flag("isolate", isolate),
         _seconds("patience", patience),
         None if budget is None else _seconds("budget", budget),
+        checked_flag("first_calls", first_calls),
     )
 
 
-def _effort(rounds: int | None, processes: int) -> Effort:
-    """The rounds of one process, so that all of them together are as many as of one alone."""
+def _effort(rounds: int | None, processes: int, hurried: bool) -> Effort:
+    """The rounds of one process, so that all of them together are as many as of one alone.
+
+    Within a budget three of all processes together are enough of what takes long.
+    """
     whole = Effort()
-    least = max(3, -(-whole.least // processes))
+    least = max(1, -(-3 // processes)) if hurried else max(3, -(-whole.least // processes))
     return Effort(whole.seconds / processes, least, max(least, whole.most // processes), rounds)
 
 

@@ -38,7 +38,7 @@ def confirmed(asked: Asked, case: Case, finding: Finding, seed: int) -> Finding:
     if not finding.right or not finding.examined:
         return finding
     trial = make_trials(case, seed, only_proof=True)[0]
-    asked("ready", case, f"{finding.contender} {finding.variant}".strip(), seed)
+    asked("ready", case, finding.label, seed)
     reported = max(finding.samples.get("end_to_end", {}).values(), default=math.inf)
     spent = _shortest(asked, _SLOWER * reported + _MESSAGE)
     verdict = check(np.asarray(asked("result")), trial.expected)

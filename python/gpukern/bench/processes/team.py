@@ -1,20 +1,24 @@
 """The processes of a comparison, and what becomes of those that a contender takes with it.
 
 Each block of rounds is measured by a process of its own, one after another, never two at a time.
-Contenders that are isolated have, for each block, one more process each.
+Before that all examine their contenders at once, which compiles what they compile. Contenders that
+are isolated have, for each block, one more process each.
 """
 
+import os
 import pickle
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from gpukern import _core
 from gpukern.bench.blocks import Entrants
 from gpukern.bench.measuring import Tick
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.finding import Finding, broken
 from gpukern.bench.model.limits import Limits
-from gpukern.bench.model.settings import Settings
+from gpukern.bench.model.settings import Effort, Settings
 from gpukern.bench.processes.confirm import confirmed
 from gpukern.bench.processes.member import LostError, Member
 
@@ -39,6 +43,18 @@ def pickled(entrants: Entrants) -> bytes:
         raise ValueError(f"cannot be sent to a process of its own: {names}: {error}") from None
 
 
+# How often a process has the arrays of a case, on the host or on the device: to change, to compare
+# with, in what libraries keep.
+_COPIES = 12
+
+
+def _holds(case: Case, processes: int) -> bool:
+    """Whether so many processes find room for a case at once."""
+    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    device: int = _core.devices()[0]["memory_free"]
+    return processes * _COPIES * case.bytes_moved < min(host, device)
+
+
 class Crew:
     """One block's process for some contenders, begun anew where one of them ends it."""
 
@@ -60,30 +76,53 @@ class Crew:
         self.member.ask(command, *arguments)
         return self.member.answer(tick)
 
-    def measure(
-        self, block: int, case: Case, index: int, settings: Settings, tick: Tick
-    ) -> list[Finding]:
+    def prepare(self, block: int, case: Case, index: int, settings: Settings) -> None:
+        """Have it begin to examine everybody; ``measure`` waits for the end of that."""
+        self._task = block, case, index, settings
+        self._ask_to_prepare()
+
+    def _ask_to_prepare(self) -> None:
+        # Where it is gone already, waiting for it will tell.
+        with suppress(LostError):
+            self.member.ask("prepare", *self._task, set(self.lost))
+
+    def prepared(self, tick: Tick) -> None:
+        """Wait until everybody is examined."""
+        while True:
+            try:
+                self.member.answer(tick)
+            except LostError as error:
+                self._begin_without(error, tick)
+            else:
+                return
+
+    def measure(self, effort: Effort, tick: Tick) -> list[Finding]:
         """A block; whoever ends the process, or keeps it from going on, is broken from then on."""
         while True:
             try:
-                found = self._measured(block, case, index, settings, tick)
+                found = self._measured(effort, tick)
             except LostError as error:
-                # Its first word is what it did, the rest is who.
-                doing, _, label = error.doing.partition(" ")
-                if not label or doing == "loading" or label in self.lost:
-                    raise RuntimeError(f"a measuring process was lost: {error}") from None
-                self._begin()
-                self.begun(tick)
-                name, variant = self.asked(tick, "named", case, label)
-                self.lost[label] = broken(name, variant, str(error))
+                self._begin_without(error, tick)
+                self.prepared(tick)
             else:
                 return [*found, *self.lost.values()]
 
-    def _measured(
-        self, block: int, case: Case, index: int, settings: Settings, tick: Tick
-    ) -> list[Finding]:
+    def _begin_without(self, error: LostError, tick: Tick) -> None:
+        """Examine everybody anew in a new process, but for the one that was at work."""
+        # Its first word is what it did, the rest is who.
+        doing, _, label = error.doing.partition(" ")
+        if not label or doing == "loading" or label in self.lost:
+            raise RuntimeError(f"a measuring process was lost: {error}") from None
+        self._begin()
+        self.begun(tick)
+        name, variant = self.asked(tick, "named", self._task[1], label)
+        self.lost[label] = broken(name, variant, str(error))
+        self._ask_to_prepare()
+
+    def _measured(self, effort: Effort, tick: Tick) -> list[Finding]:
         ask = partial(self.asked, tick)
-        found: list[Finding] = ask("measure", block, case, index, settings, set(self.lost))
+        block, case, index, _ = self._task
+        found: list[Finding] = ask("measure", block, effort)
         if self._trusted:
             return found
         return [confirmed(ask, case, one, self._arguments[1] + index + 1) for one in found]
@@ -138,12 +177,22 @@ class Team:
         found: Limits = self._crews[0].asked(tick, "limits")
         return found
 
-    def measure(
-        self, block: int, case: Case, index: int, settings: Settings, tick: Tick
-    ) -> list[Finding]:
-        """One block of a case."""
-        crews = self.blocks[block]
-        return [one for crew in crews for one in crew.measure(block, case, index, settings, tick)]
+    def prepare(self, block: int, case: Case, index: int, settings: Settings, tick: Tick) -> None:
+        """Examine everybody, in all processes at once if there is memory for that."""
+        if not _holds(case, len(self)):
+            now = [block]
+        else:
+            now = list(range(len(self.blocks))) if block == 0 else []
+        for number in now:
+            for crew in self.blocks[number]:
+                crew.prepare(number, case, index, settings)
+        for number in now:
+            for crew in self.blocks[number]:
+                crew.prepared(tick)
+
+    def measure(self, block: int, effort: Effort, tick: Tick) -> list[Finding]:
+        """One block of what is prepared."""
+        return [one for crew in self.blocks[block] for one in crew.measure(effort, tick)]
 
     def close(self) -> None:
         """End all processes."""

@@ -19,10 +19,11 @@ import numpy.typing as npt
 from gpukern import _core
 from gpukern.bench.blocks import Measurer
 from gpukern.bench.cases.trials import make_trials
+from gpukern.bench.clock.wall import wall
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.finding import Finding
 from gpukern.bench.model.limits import Limits
-from gpukern.bench.model.settings import Settings
+from gpukern.bench.model.settings import Effort, Settings
 from gpukern.text.errors import one_line
 
 
@@ -44,11 +45,21 @@ class Worker:
         """What the device can do at most."""
         return self.measurer.limits(self.tick)
 
-    def measure(
+    def prepare(
         self, block: int, case: Case, index: int, settings: Settings, without: Collection[str]
-    ) -> list[Finding]:
-        """A block."""
-        return self.measurer.measure(block, case, index, settings, self.tick, without)
+    ) -> None:
+        """Examine all but some."""
+        self.measurer.prepare(block, case, index, settings, self.tick, without)
+
+    def measure(self, block: int, effort: Effort) -> list[Finding]:
+        """The rounds of what is prepared."""
+        return self.measurer.measure(block, effort, self.tick)
+
+    def first_call(self, case: Case, label: str, seed: int) -> float:
+        """Seconds of a contender's first call, which is to be the first thing that is done."""
+        self.ready(case, label, seed)
+        self.tick(f"calling {label}")
+        return wall(self.measurer.clock, lambda: self.work(*self.inputs))
 
     def ready(self, case: Case, label: str, seed: int) -> None:
         """Have a contender's call at hand, and inputs of that seed."""

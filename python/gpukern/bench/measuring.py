@@ -12,15 +12,18 @@ import numpy.typing as npt
 from gpukern.bench.cases.trials import Trial
 from gpukern.bench.checking.entry import Entry
 from gpukern.bench.checking.examine import DeviceCalls, HostCalls, lend
+from gpukern.bench.checking.regions import poison
 from gpukern.bench.checking.stage import Stage
 from gpukern.bench.checking.verdict import WrongResult
 from gpukern.bench.clock import protocols, wall
+from gpukern.bench.clock.composed import composed
 from gpukern.bench.clock.device import DeviceTimer, Pace
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.contender import Contender, DeviceSide, Work
 from gpukern.bench.model.row import BROKEN
 from gpukern.bench.model.settings import Settings
+from gpukern.bench.model.split import Split, middle
 from gpukern.text.errors import one_line
 
 Array = npt.NDArray[Any]
@@ -53,22 +56,21 @@ class Round:
             entry.flags.append(pace.note)
 
     def split(self, entry: Entry) -> None:
-        """The transfers of a call one by one, as the library's own functions do them."""
+        """The phases of a call that is composed of the library's own functions."""
         side = entry.contender.device
         if side is None or not self._has_end_to_end(entry):
             return
-        host = self.stage.host
-        clock = self.clock
+        blank = poison(self.stage.case)
 
-        def load() -> object:
-            return [side.load(array) for array in host]
+        def once() -> Split:
+            phases = composed(self.clock, side, self.stage.host, blank)
+            # Where ``run`` keeps its last arrays, those of this call go now, outside of any time.
+            result = entry.start()
+            if side.wait is not None:
+                side.wait(result)
+            return phases
 
-        loads = [wall.wall_synchronized(clock, load) for _ in range(3)]
-        result = np.array(self.stage.trial.expected.nearest, order="C")
-        # A new array each time, since a library may keep what it has fetched once.
-        loaded = [side.load(result) for _ in range(3)]
-        fetches = [wall.wall_synchronized(clock, partial(side.fetch, one)) for one in loaded]
-        entry.split = {"host to device": min(loads), "device to host": min(fetches)}
+        entry.split = middle([once() for _ in range(3)])
 
     def begin(self) -> None:
         """The next round: new places in memory for everything that its contenders share."""

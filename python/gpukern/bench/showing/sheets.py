@@ -230,7 +230,7 @@ def _protocol(name: str) -> tuple[Column, _Fill]:
 
 
 def _phase(head: str, place: int, name: str) -> tuple[Column, _Fill]:
-    return Column(head, place), lambda one: _plain(one.row.phases().get(name))
+    return Column(head, place), lambda one: _plain(one.row.split.get(name))
 
 
 _DEVICE = _View(

@@ -172,9 +172,24 @@ class TestRates:
         more = {"op": "matmul", "bytes_moved": 10**9, "operations": 10**9}
         machine = made_up().machine
         result = gpukern.Comparison(7, machine, [row("gpukern", "tiled", 1000, 1e-3, **more)])
-        assert any(
-            "limit: " in text and ", 4 TFLOP/s" in text for text, _ in words(result.plot("rate"))
-        )
+        found = [text for text, _ in words(result.plot("rate"))]
+        assert "limit: copying memory, 4 TFLOP/s" in found
+
+    @pytest.mark.parametrize(
+        ("bytes_moved", "name"),
+        [
+            ((10**9, 10**9), "copying memory"),
+            ((10**9, 10**6), "copying memory or peak of float32"),
+            ((10**6, 10**6), "peak of float32"),
+        ],
+    )
+    def test_the_limit_of_products_is_named_by_what_bounds_them(self, bytes_moved, name):
+        rows = [
+            row("gpukern", "v", size, 1e-3, op="matmul", bytes_moved=count, operations=10**9)
+            for size, count in zip((64, 128), bytes_moved, strict=True)
+        ]
+        (panel,) = panels(gpukern.Comparison(7, made_up().machine, rows).plot("rate"))
+        assert names_of(panel)[-1] == f"limit: {name}"
 
     def test_sizes_of_as_many_elements_are_points_of_one_line(self):
         result = made_up()

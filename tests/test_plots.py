@@ -261,7 +261,7 @@ class TestSplits:
     def test_the_call_itself_is_a_mark_in_the_bar_where_it_overlaps_its_phases(self):
         figure = self.call().plot("split")
         (panel,) = panels(figure)
-        marks = [list(line.get_xdata()) for line in panel.get_lines() if line.get_marker() == "|"]
+        marks = [list(one[0].get_xdata()) for one in panel.containers if hasattr(one, "has_xerr")]
         assert [10000] in marks
         assert "12.0 s; in one piece 10.0 s" in [text for text, _ in words(figure)]
 

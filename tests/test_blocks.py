@@ -22,6 +22,7 @@ from gpukern.bench.model.intervals import CONFIDENCE, SCATTER, figure, ratio
 from gpukern.bench.model.limits import NONE
 from gpukern.bench.model.row import Row
 from gpukern.bench.model.settings import Effort, Settings, make_settings
+from gpukern.bench.model.split import PHASES
 from gpukern.bench.model.student import probability_beyond, quantile
 from gpukern.bench.rows import rows_of
 from gpukern.machine import conditions
@@ -132,6 +133,15 @@ class TestRows:
             [1.3, 1.3, 1.3],
         ]
         assert Row.from_json(found.to_json()) == found
+
+    def test_the_phases_are_those_of_the_process_in_the_middle(self):
+        splits = ((1.0, 1.0, 4.0), (5.0, 2.0, 3.0), (2.0, 4.0, 2.0))
+        blocks = [
+            [finding("a", 1.0, split=dict(zip(PHASES, split, strict=True)))] for split in splits
+        ]
+        assert rows(*blocks)["a"].split == dict(zip(PHASES, splits[2], strict=True))
+        assert rows(*blocks, [finding("a", 1.0)])["a"].split == blocks[2][0].split
+        assert rows([finding("a", 1.0)])["a"].split == {}
 
     def test_who_is_wrong_once_is_wrong(self):
         blocks = [[finding("a", 1.0)], [finding("a", status="WRONG", detail="off by one")]]

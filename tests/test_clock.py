@@ -12,11 +12,13 @@ from clocks import US, MadeUpClock, Player, timed
 from fakes import NEEDS_FAKE, answers
 from gpukern import _core
 from gpukern.bench.clock import ceilings, protocols, wall
+from gpukern.bench.clock.composed import composed
 from gpukern.bench.clock.device import DeviceTimer
 from gpukern.bench.clock.machine import MachineClock
 from gpukern.bench.model.clock import Clock
-from gpukern.bench.model.contender import Work
+from gpukern.bench.model.contender import DeviceSide, Work
 from gpukern.bench.model.settings import Effort
+from gpukern.bench.model.split import PHASES
 
 
 def clocked(**known: object) -> tuple[MadeUpClock, DeviceTimer]:
@@ -341,6 +343,33 @@ class TestByTheWallClock:
         clock = MadeUpClock()
         clock.launch(5.0)
         assert wall.wall_synchronized(clock, lambda: clock.launch(2.0)) == pytest.approx(2.0)
+
+    def test_each_phase_of_a_composed_call_waits_for_the_one_before(self):
+        clock, seen = MadeUpClock(), []
+
+        def load(array: np.ndarray) -> str:
+            clock.launch_aside(1.0, issue=0.5)
+            return f"device {array.size}"
+
+        def run(inputs: tuple[str, ...], out: str) -> str | None:
+            seen.append((inputs, out))
+            clock.launch_aside(7.0, issue=0.0)
+            return "result" if returns else None
+
+        def fetch(array: str) -> np.ndarray:
+            seen.append(array)
+            clock.spend(4.0)
+            return np.zeros(1)
+
+        host, blank = (np.zeros(3), np.zeros(3)), np.zeros(2)
+        for returns in (False, True):
+            seen.clear()
+            taken = composed(clock, DeviceSide(load, run, fetch), host, blank)
+            assert list(taken) == list(PHASES)
+            # Two inputs are copied one after the other; the host starts the first in 0.5 s.
+            assert list(taken.values()) == pytest.approx([2.5, 7.0, 4.0])
+            lent = ("device 3", "device 3"), "device 2"
+            assert seen == [lent, "result" if returns else "device 2"]
 
     def test_the_protocols_of_others(self):
         clock, calls = MadeUpClock(), []

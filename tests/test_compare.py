@@ -30,6 +30,7 @@ from gpukern.bench.model.contender import Absent, Contender, DeviceSide, Work
 from gpukern.bench.model.dtypes import numpy_dtype
 from gpukern.bench.model.row import WRONG, Row
 from gpukern.bench.model.settings import Effort, make_settings
+from gpukern.bench.showing import sheets
 from gpukern.machine import conditions
 
 SEED = 20260101
@@ -172,6 +173,20 @@ class TestPlanted:
         assert [row.status for row in result.rows] == ["broken", "right"]
         assert result.rows[0].detail == "RuntimeError: first line"
         assert "broken: RuntimeError: first line" in str(result)
+
+    def test_a_users_function_that_raises_has_a_row_in_the_table(self):
+        def raising(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            raise RuntimeError("no such thing")
+
+        for others in (["numpy:np.add"], []):
+            result = gpukern.compare("add", [8], None, [raising, *others], rounds=1)
+            (sheet,) = sheets.sheets(result)
+            ((line, *rest),) = sheet.blocks
+            cells = dict(zip(sheet.head, line, strict=True))
+            assert (cells["contender"].text, cells["max error"].text) == ("raising", "broken")
+            assert len(rest) == len(others)
+            assert {cells[name].text for name in cells if name == "end to end"} <= {"-"}
+            assert "raising: broken: RuntimeError: no such thing" in str(result)
 
     def test_it_is_shown(self):
         result = gpukern.compare(

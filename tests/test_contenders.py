@@ -241,6 +241,34 @@ class TestPrepared:
         run(second, None)
         assert counted[1] is second
 
+    def test_what_it_keeps_of_a_composed_call_goes_before_the_next_is_timed(self):
+        """Giving memory back waits for the device, and would be a part of the compute."""
+        alive: list[int] = []
+        most: list[int] = []
+
+        class Loaded:
+            def __init__(self, array: np.ndarray) -> None:
+                self.memory = _core.to_device(array)
+                alive.append(1)
+
+            def __del__(self) -> None:
+                alive.pop()
+
+        def memory(array: object) -> object:
+            return array.memory if isinstance(array, Loaded) else array
+
+        def prepare(inputs: Sequence[object], out: object) -> object:
+            most.append(len(alive))
+            return lambda: _core.add(*map(memory, inputs), out=memory(out))
+
+        def fetch(array: object) -> np.ndarray:
+            return memory(array).to_host()
+
+        side = DeviceSide(Loaded, Prepared(prepare), fetch, lambda memory: memory)
+        row, _ = compared(Contender("Keeper", "v", add, side), "end-to-end")
+        assert row.status == RIGHT and row.phases()
+        assert max(most) == 3 and not alive
+
     def test_what_fails_is_prepared_again(self):
         def prepare(inputs: Sequence[object], out: object) -> object:
             failing.append(1)

@@ -14,7 +14,6 @@ import gpukern
 from gpukern.bench.model.intervals import Figure
 from gpukern.bench.model.row import RIGHT
 from gpukern.bench.showing.panels import panel as looks
-from gpukern.bench.showing.panels import splits
 from gpukern.bench.showing.plots import KINDS
 from gpukern.cli.commands import main
 from test_results import exactly, made_up, row
@@ -118,7 +117,7 @@ class TestIntervals:
             "device_ratio": Figure(5.0, 3.0, 7.0, 9),
             "end_to_end_ratio": Figure(2.0, 1.5, 4.0, 9),
             "bytes_moved": 1260 * 10**9,
-            "split": {"host to device": 0.0, "device to host": 0.0},
+            "split": {"host to device": 1.0, "compute": 1.0, "device to host": 1.0},
         }
         rows = [row("gpukern", "v", size, 1.0, **figures) for size in sizes]
         return gpukern.Comparison(7, made_up().machine, rows)
@@ -173,9 +172,24 @@ class TestRates:
         more = {"op": "matmul", "bytes_moved": 10**9, "operations": 10**9}
         machine = made_up().machine
         result = gpukern.Comparison(7, machine, [row("gpukern", "tiled", 1000, 1e-3, **more)])
-        assert any(
-            "limit: " in text and ", 4 TFLOP/s" in text for text, _ in words(result.plot("rate"))
-        )
+        found = [text for text, _ in words(result.plot("rate"))]
+        assert "limit: copying memory, 4 TFLOP/s" in found
+
+    @pytest.mark.parametrize(
+        ("bytes_moved", "name"),
+        [
+            ((10**9, 10**9), "copying memory"),
+            ((10**9, 10**6), "copying memory or peak of float32"),
+            ((10**6, 10**6), "peak of float32"),
+        ],
+    )
+    def test_the_limit_of_products_is_named_by_what_bounds_them(self, bytes_moved, name):
+        rows = [
+            row("gpukern", "v", size, 1e-3, op="matmul", bytes_moved=count, operations=10**9)
+            for size, count in zip((64, 128), bytes_moved, strict=True)
+        ]
+        (panel,) = panels(gpukern.Comparison(7, made_up().machine, rows).plot("rate"))
+        assert names_of(panel)[-1] == f"limit: {name}"
 
     def test_sizes_of_as_many_elements_are_points_of_one_line(self):
         result = made_up()
@@ -215,44 +229,56 @@ class TestRatios:
         assert "base" in [text.get_text() for text in device.texts]
 
 
+def split(load: float, compute: float, fetch: float) -> dict[str, float]:
+    return {"host to device": load, "compute": compute, "device to host": fetch}
+
+
 class TestSplits:
     def call(self, **more) -> gpukern.Comparison:
-        fields = {"end_to_end": Figure(10.0, 9.9, 10.1, 9), "on_device": exactly(1.0)}
+        fields = {"end_to_end": Figure(10.0, 9.9, 10.1, 9), "split": split(8.0, 1.0, 3.0)}
         one = row("PyTorch", "torch.add", 64, 1.0, **(fields | more))
         return gpukern.Comparison(7, made_up().machine, [one])
 
-    def lengths(self, result: gpukern.Comparison) -> list[float]:
+    def bars(self, result: gpukern.Comparison) -> list:
         (panel,) = panels(result.plot("split"))
-        bars = [bar for bar in panel.patches if bar.get_width()]
-        return [bar.get_width() for bar in bars]
+        return [bar for bar in panel.patches if bar.get_width()]
 
-    def test_phases_that_fit_part_the_bar_of_the_call(self):
-        result = self.call(split={"host to device": 4.0, "device to host": 3.0})
-        assert splits.fits(result.rows[0])
-        assert self.lengths(result) == pytest.approx([4000, 1000, 3000, 2000])
-        assert not any("apart" in text for text, _ in words(result.plot("split")))
+    def test_the_phases_are_one_bar(self):
+        bars = self.bars(self.call())
+        assert [bar.get_width() for bar in bars] == pytest.approx([8000, 1000, 3000])
+        assert [bar.get_x() for bar in bars] == pytest.approx([0, 8000, 9000])
 
-    def test_phases_that_do_not_are_drawn_apart(self):
+    def test_each_in_its_colour(self):
+        result = self.call()
+        figure = result.plot("split")
+        (legend,) = figure.findobj(lambda one: type(one).__name__ == "Legend")
+        names = [text.get_text() for text in legend.get_texts()]
+        assert names[:3] == list(result.rows[0].phases())
+        colors = [patch.get_facecolor() for patch in legend.get_patches()]
+        assert colors == [bar.get_facecolor() for bar in self.bars(result)]
+        assert "in one piece" in names[3]
+
+    def test_the_call_itself_is_a_mark_in_the_bar_where_it_overlaps_its_phases(self):
+        figure = self.call().plot("split")
+        (panel,) = panels(figure)
+        marks = [list(one[0].get_xdata()) for one in panel.containers if hasattr(one, "has_xerr")]
+        assert [10000] in marks
+        assert "12.0 s; in one piece 10.0 s" in [text for text, _ in words(figure)]
+
+    def test_there_is_none_of_an_older_run_that_timed_its_transfers_alone(self):
         result = self.call(split={"host to device": 8.0, "device to host": 3.0})
-        assert not splits.fits(result.rows[0])
-        assert self.lengths(result) == pytest.approx([10000, 8000, 1000, 3000])
-        found = [text for text, _ in words(result.plot("split"))]
-        assert "10.0 s; apart 12.0 s" in found
-
-    def test_a_wide_interval_makes_no_room_for_them(self):
-        wide = Figure(10.0, 5.0, 20.0, 9)
-        result = self.call(split={"host to device": 8.0, "device to host": 3.0}, end_to_end=wide)
-        assert not splits.fits(result.rows[0])
+        assert not panels(result.plot("split"))
+        assert len(panels(result.plot())) == 4
 
     def test_each_bar_stands_beside_its_name(self):
-        result = self.call(split={"host to device": 4.0, "device to host": 3.0})
-        quick = {"end_to_end": exactly(5.0), "split": {"host to device": 1, "device to host": 1}}
+        result = self.call()
+        quick = {"end_to_end": exactly(5.0), "split": split(1.0, 2.0, 1.0)}
         result.rows.append(row("gpukern", "f32", 64, 1.0, **quick))
         (panel,) = panels(result.plot("split"))
         names = [label.get_text() for label in panel.get_yticklabels()]
         assert names == ["gpukern f32", "PyTorch torch.add"]
         above = [bar for bar in panel.patches if bar.get_width() and bar.get_y() < 0.5]
-        assert max(bar.get_x() + bar.get_width() for bar in above) == pytest.approx(5000)
+        assert max(bar.get_x() + bar.get_width() for bar in above) == pytest.approx(4000)
 
     def test_of_many_the_best_of_each_library(self):
         result = made_up()

@@ -50,7 +50,7 @@ def row(contender: str, variant: str, size: int, time: float, **more: object) ->
         "on_device": exactly(time),
         "warm": exactly(time * 0.9),
         "overhead": exactly(5e-6),
-        "split": {"host to device": time * 10, "device to host": time * 5},
+        "split": {"host to device": time * 10, "compute": time * 2, "device to host": time * 5},
         "device_ratio": exactly(1.7),
         "end_to_end_ratio": exactly(1.001),
         "bytes_moved": 12 * size**2,
@@ -117,6 +117,19 @@ class TestSaved:
             text = result.to_json(path)
             for source in (path, str(path), text):
                 assert gpukern.Comparison.from_json(source) == result
+
+    def test_one_whose_transfers_were_timed_alone(self):
+        """As older versions did: they are shown, and no call is made up of them."""
+        older = made_up()
+        older.rows = [
+            replace(one, split={"host to device": 3e-4, "device to host": 2e-4})
+            for one in older.rows
+        ]
+        back = gpukern.Comparison.from_json(older.to_json())
+        assert back == older and not any(one.phases() for one in back.rows)
+        head = [sheet.head for sheet in sheets.sheets(back)][1]
+        assert "in" in head and "out" in head and "compute" not in head
+        assert "in, out: the library's own copies, each alone." in back.to_markdown()
 
     def test_what_is_no_comparison(self, tmp_path):
         for text in ('{"schema": 99}', "{}"):
@@ -233,7 +246,7 @@ class TestTables:
         ]
 
     def test_each_figure_stands_under_its_head(self):
-        split = {"host to device": 3e-4, "device to host": 2e-4}
+        split = {"host to device": 3e-4, "compute": 9e-5, "device to host": 2e-4}
         times = {
             "on_device": exactly(8e-5),
             "warm": exactly(7e-5),
@@ -254,7 +267,7 @@ class TestTables:
         assert shown["±"] == "1 %"
         assert shown["end to end"] == "900 us"
         assert shown["first call"] == "5.00 s"
-        assert (shown["in"], shown["compute"], shown["out"]) == ("300 us", "80.0 us", "200 us")
+        assert (shown["in"], shown["compute"], shown["out"]) == ("300 us", "90.0 us", "200 us")
         assert (device["ratio"].text, device["from..to"].text) == ("1.70x", "1.68..1.72")
         assert whole["ratio"].text == "same"
 
@@ -278,6 +291,12 @@ class TestTables:
         rows = [row("a", v, 8, time, simulated=v == "quick") for v, time in times.items()]
         lines = self.lines(replace(made_up(), rows=rows), 1)
         assert [line["end to end"].style for line in lines] == ["", "bold green", ""]
+
+    def test_the_caption_says_what_the_phases_are(self):
+        text = made_up().to_markdown()
+        assert "in, compute, out: the phases of a call that is composed" in text
+        bare = replace(made_up(), rows=[replace(one, split={}) for one in made_up().rows])
+        assert "start-up. medians" in bare.to_markdown()
 
     def test_the_caption_says_how_sure_the_intervals_are(self):
         assert "99% intervals" in str(made_up()).replace("\n", " ")

@@ -43,7 +43,7 @@ def row(variant: str, time: float = 1e-4, **more: object) -> Row:
         "on_device": within(time),
         "warm": within(time * 0.9),
         "overhead": within(5e-6),
-        "split": {"host to device": time * 10, "device to host": time * 5},
+        "split": {"host to device": time * 10, "compute": time * 2, "device to host": time * 5},
         "device_ratio": within(1.7),
         "end_to_end_ratio": within(0.00125),
         "limit": 0.9,

@@ -86,7 +86,7 @@ class Measurer:
         found = [(peer, self._entry(one)) for peer, one in mine if not _is_among(one, without)]
         entries = [entry for _, entry in found if isinstance(entry, Entry)]
         rng = np.random.default_rng([self.seed, index, block])
-        measurement = Measurement(case, trials, entries, settings, rng)
+        measurement = Measurement(case, trials, entries, settings, rng, splits=block == 0)
         self._prepared = block, measurement, found
         with self._telling(found):
             measurement.examine(self.clock, tick)

@@ -46,10 +46,10 @@ class Comparison(Results):
 
         ``kind`` is "rate" (bandwidth or arithmetic on the device against the size, with the
         device's limit), "time" (from NumPy arrays to a NumPy array against the size), "ratio" (to
-        the baseline) or "split" (of a call into transfers and compute); all that have something to
-        show where it is left out. The picture takes its background and the colour of its text from
-        matplotlib's style. Raises ValueError for another kind, and ImportError with a sentence
-        where matplotlib is not installed.
+        the baseline) or "split" (transfers and compute of a call one after another, and the call in
+        one piece); all that have something to show where it is left out. The picture takes its
+        background and the colour of its text from matplotlib's style. Raises ValueError for another
+        kind, and ImportError with a sentence where matplotlib is not installed.
         """
         return plots.draw(self, kind)
 

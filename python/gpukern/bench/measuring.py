@@ -12,19 +12,26 @@ import numpy.typing as npt
 from gpukern.bench.cases.trials import Trial
 from gpukern.bench.checking.entry import Entry
 from gpukern.bench.checking.examine import DeviceCalls, HostCalls, lend
+from gpukern.bench.checking.regions import poison
 from gpukern.bench.checking.stage import Stage
 from gpukern.bench.checking.verdict import WrongResult
 from gpukern.bench.clock import protocols, wall
+from gpukern.bench.clock.composed import composed
 from gpukern.bench.clock.device import DeviceTimer, Pace
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.contender import Contender, DeviceSide
 from gpukern.bench.model.row import BROKEN
 from gpukern.bench.model.settings import Effort, Settings
+from gpukern.bench.model.split import Split, middle
 from gpukern.text.errors import one_line
 
 Array = npt.NDArray[Any]
 Tick = Callable[[str], None]
+
+
+# Of a longer call the phases are taken once.
+_LONG_CALL = 20e-3
 
 
 class Round:
@@ -53,22 +60,21 @@ class Round:
             entry.flags.append(pace.note)
 
     def split(self, entry: Entry) -> None:
-        """The transfers of a call one by one, as the library's own functions do them."""
+        """The phases of a call that is composed of the library's own functions."""
         side = entry.contender.device
         if side is None or not self._has_end_to_end(entry):
             return
-        host = self.stage.host
-        clock = self.clock
+        blank = poison(self.stage.case)
 
-        def load() -> object:
-            return [side.load(array) for array in host]
+        def once() -> Split:
+            phases = composed(self.clock, side, self.stage.host, blank)
+            # Where ``run`` keeps its last arrays, those of this call go now, outside of any time.
+            entry.start()
+            return phases
 
-        loads = [wall.wall_synchronized(clock, load) for _ in range(3)]
-        result = np.array(self.stage.trial.expected.nearest, order="C")
-        # A new array each time, since a library may keep what it has fetched once.
-        loaded = [side.load(result) for _ in range(3)]
-        fetches = [wall.wall_synchronized(clock, partial(side.fetch, one)) for one in loaded]
-        entry.split = {"host to device": min(loads), "device to host": min(fetches)}
+        first = once()
+        short = sum(first.values()) < _LONG_CALL
+        entry.split = middle([first, once(), once()]) if short else first
 
     def begin(self) -> None:
         """The next round: new places in memory for everything that its contenders share."""
@@ -197,10 +203,12 @@ class Measurement:
         entries: Sequence[Entry],
         settings: Settings,
         rng: np.random.Generator,
+        splits: bool,
     ) -> None:
+        """``splits`` tells whether calls are split into their phases, which one process does."""
         on_host = settings.end_to_end or any(map(_needs_host, entries))
         self.stage = Stage(case, trials, on_host, rng)
-        self.entries, self.settings, self.rng = entries, settings, rng
+        self.entries, self.settings, self.rng, self.splits = entries, settings, rng, splits
 
     def examine(self, clock: Clock, tick: Tick) -> None:
         """Everybody on the proof first, which tells best what is wrong, and then on the others."""
@@ -227,7 +235,8 @@ class Measurement:
                 tick(f"pacing {entry.contender.label}")
                 with _caught(entry, self.stage):
                     rounds.prepare(entry)
-                    rounds.split(entry)
+                    if self.splits:
+                        rounds.split(entry)
             _take_rounds(rounds, timed, effort, begin, tick)
             for entry in timed:
                 if entry.right:

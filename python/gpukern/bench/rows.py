@@ -9,6 +9,7 @@ from gpukern.bench.model.finding import Finding
 from gpukern.bench.model.intervals import SCATTER, Figure, figure, ratio
 from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.row import RIGHT, Row, Samples
+from gpukern.bench.model.split import Split, middle
 
 # As a baseline: whichever of the others is fastest on that case.
 FASTEST_PEER = "fastest peer"
@@ -46,12 +47,18 @@ class _Merged:
         given = (getattr(block, name) for block in self.blocks)
         return max((one for one in given if one is not None), default=None)
 
-    def parts(self, name: str) -> dict[str, float]:
-        """The least of each of some named times."""
+    @property
+    def split(self) -> Split:
+        """Of the calls that were split, one a process, that with the median of their times."""
+        return middle([block.split for block in self.blocks if block.split])
+
+    @property
+    def protocols(self) -> dict[str, float]:
+        """The least figure of each protocol."""
         found: dict[str, float] = {}
         for block in self.blocks:
-            for part, seconds in getattr(block, name).items():
-                found[part] = min(found.get(part, seconds), seconds)
+            for name, seconds in block.protocols.items():
+                found[name] = min(found.get(name, seconds), seconds)
         return found
 
 
@@ -158,12 +165,12 @@ def _measured(case: Case, one: _Merged, bases: dict[str, _Merged | None], limits
         on_device=device,
         warm=figures.get("warm"),
         overhead=figures.get("overhead"),
-        split=one.parts("split") if names else {},
+        split=one.split if names else {},
         end_to_end_ratio=_ratio(bases["end_to_end"], one, ("end_to_end",), "end-to-end ratio"),
         device_ratio=_ratio(bases["device"], one, ("cold", "warm"), "device ratio"),
         limit=share,
         flags=tuple(flags),
-        protocols=one.parts("protocols"),
+        protocols=one.protocols,
         simulated=first.simulated,
         samples={name: one.samples(name) for name in names},
     )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from gpukern.bench.model.row import BROKEN
+from gpukern.bench.model.split import Split
 
 
 @dataclass(kw_only=True)
@@ -24,7 +25,7 @@ class Findings:
     finished: bool = False
     samples: dict[str, dict[int, float]] = field(default_factory=dict)
     flags: list[str] = field(default_factory=list)
-    split: dict[str, float] = field(default_factory=dict)
+    split: Split = field(default_factory=dict)
     protocols: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from gpukern.bench.model.intervals import Figure
+from gpukern.bench.model.split import PHASES, Split
 
 RIGHT = "right"
 WRONG = "WRONG"
@@ -28,10 +29,11 @@ class Row:
     there are no times. ``end_to_end`` is from NumPy arrays to a NumPy array; ``on_device`` has the
     operands on the device, but not in its L2 cache (on the simulator there is none); ``warm`` finds
     there what the call before left; ``overhead`` is the host's time to start a call; ``split`` has
-    the transfers. The ratios say how many times as fast as the baseline a contender is. ``limit``
-    is the share of the copy bandwidth, or of the peak, that was reached. ``flags`` is what to know
-    of the figures; ``simulated`` marks times of the CPU simulator, which say nothing of a GPU.
-    ``samples`` are the raw figures.
+    the phases of a call that is composed of the library's own functions, as ``phases`` tells them.
+    The ratios say how many times as fast as the baseline a contender is. ``limit`` is the share of
+    the copy bandwidth, or of the peak, that was reached. ``flags`` is what to know of the figures;
+    ``simulated`` marks times of the CPU simulator, which say nothing of a GPU. ``samples`` are the
+    raw figures.
     """
 
     op: str
@@ -51,7 +53,7 @@ class Row:
     on_device: Figure | None = None
     warm: Figure | None = None
     overhead: Figure | None = None
-    split: dict[str, float] = field(default_factory=dict)
+    split: Split = field(default_factory=dict)
     end_to_end_ratio: Figure | None = None
     device_ratio: Figure | None = None
     limit: float | None = None
@@ -84,16 +86,14 @@ class Row:
             self.operations / self.on_device.value if self.on_device and self.operations else None
         )
 
-    def phases(self) -> dict[str, float]:
-        """What an end-to-end call consists of, in seconds; empty where it is not known."""
-        if not self.split or self.end_to_end is None or self.on_device is None:
+    def phases(self) -> Split:
+        """What a call consists of in which each phase waits for the one before, in seconds.
+
+        Empty where no call was split, also where an older run timed its transfers alone.
+        """
+        if any(name not in self.split for name in PHASES):
             return {}
-        parts = {
-            "host to device": self.split["host to device"],
-            "compute": self.on_device.value,
-            "device to host": self.split["device to host"],
-        }
-        return {**parts, "rest": max(self.end_to_end.value - sum(parts.values()), 0.0)}
+        return {name: self.split[name] for name in PHASES}
 
     def flat(self) -> dict[str, Any]:
         """A plain dictionary without nesting, for pandas.DataFrame."""

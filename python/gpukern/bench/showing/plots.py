@@ -85,7 +85,7 @@ def _where(comparison: Results) -> str:
 def _panels(comparison: Results, rows: Sequence[Row], kind: str | None) -> list[Panel]:
     """The panel that was asked for; otherwise all that have something to show.
 
-    Of one size alone the times of calls are the lengths of the bars that part them.
+    Of one size alone the times of calls are the marks over the bars of their phases.
     """
     if kind is not None:
         return [_PANELS[kind](comparison, rows)]

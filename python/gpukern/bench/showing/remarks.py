@@ -13,10 +13,13 @@ _DEVICE = (
     "before left in it; overhead: the host's time to start a call; limit: share of the measured "
     "copy bandwidth, or of the peak."
 )
-_END = (
-    "end to end: NumPy arrays in, a NumPy array out; first call: with compilation and start-up; "
-    "in, compute, out: the library's own copies and its kernel, each alone."
+_END = "end to end: NumPy arrays in, a NumPy array out; first call: with compilation and start-up"
+_PHASES = (
+    "in, compute, out: the phases of a call that is composed of the library's own functions, each "
+    "of which waits for the one before"
 )
+# Of a run that timed transfers alone.
+_COPIES = "in, out: the library's own copies, each alone"
 
 
 def remarks(comparison: Results) -> Iterator[Cell]:
@@ -93,12 +96,19 @@ def _caption(comparison: Results) -> str:
     if comparison.mode != "end-to-end":
         parts.append(_DEVICE)
     if comparison.mode != "device":
-        parts.append(_END)
+        parts.append(f"{'; '.join([_END, *_of_split(comparison.rows)])}.")
     parts.append(_intervals(comparison))
     used = dict.fromkeys(row.contender for row in comparison.rows if row.status == RIGHT)
     versions = {row.contender: row.version for row in comparison.rows if row.version}
     parts.append(", ".join(f"{name} {versions[name]}" for name in used if name in versions) + ".")
     return " ".join(parts)
+
+
+def _of_split(rows: list[Row]) -> Iterator[str]:
+    if any(row.phases() for row in rows):
+        yield _PHASES
+    elif any(row.split for row in rows):
+        yield _COPIES
 
 
 def _intervals(comparison: Results) -> str:

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from gpukern.bench.model.intervals import Figure
 from gpukern.bench.model.results import Results
-from gpukern.bench.model.row import BROKEN, RIGHT, WRONG, Row
+from gpukern.bench.model.row import ABSENT, BROKEN, RIGHT, WRONG, Row
 from gpukern.machine import conditions
 from gpukern.text.units import bandwidth, seconds, throughput
 
@@ -128,7 +128,7 @@ def _compact(sheet: Sheet) -> Sheet:
 
 def _has_line(row: Row) -> bool:
     """Whether a row stands in a table; a peer that is not there at all is a remark alone."""
-    return row.status in (RIGHT, WRONG) or (row.status == BROKEN and bool(row.variant))
+    return row.status != ABSENT
 
 
 def _title(comparison: Results, what: str) -> str:
@@ -230,7 +230,7 @@ def _protocol(name: str) -> tuple[Column, _Fill]:
 
 
 def _phase(head: str, place: int, name: str) -> tuple[Column, _Fill]:
-    return Column(head, place), lambda one: _plain(one.row.phases().get(name))
+    return Column(head, place), lambda one: _plain(one.row.split.get(name))
 
 
 _DEVICE = _View(

@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpukern.bench.model.intervals import Figure
@@ -27,16 +28,17 @@ def rates(comparison: Results, rows: Sequence[Row]) -> Panel:
     if not shown:
         return Panel("no times on the device were taken")
     unit, scale = _unit(shown)
-    roof = {looks.count_of(row): _roof(comparison, row) for row in shown}
-    if len(roof) == 1:
-        return _list_of_rates(shown, unit, scale, next(iter(roof.values())))
+    roofs = {looks.count_of(row): _roof(comparison, row) for row in shown}
+    if len(roofs) == 1:
+        return _list_of_rates(shown, unit, scale, next(iter(roofs.values())))
+    known = [(count, roof) for count, roof in sorted(roofs.items()) if roof]
 
     def paint(place: "SubFigure") -> None:
         panel = place.subplots()
         lines(panel, shown, "on_device", lambda row, one: _rate(row, one, scale))
-        if all(roof.values()):
-            limit = [(count, scale * (roof[count] or 0.0)) for count in sorted(roof)]
-            text = f"limit: {_limit_name(shown[0])}"
+        if len(known) == len(roofs):
+            limit = [(count, scale * roof.rate) for count, roof in known]
+            text = f"limit: {_limit_name([roof for _, roof in known])}"
             panel.plot(*zip(*limit, strict=True), label=text, **_limit_style())
         _finish(panel, shown, f"on the device, nothing in its L2 cache: {unit}, higher is better")
         values = [_rate(row, row.on_device, scale).value for row in shown if row.on_device]
@@ -116,7 +118,7 @@ def _height(rows: Sequence[Row]) -> float:
     return max(_HEIGHT, _LEGEND_LINE * names + looks.FRAME)
 
 
-def _list_of_rates(rows: Sequence[Row], unit: str, scale: float, roof: float | None) -> Panel:
+def _list_of_rates(rows: Sequence[Row], unit: str, scale: float, roof: "_Roof | None") -> Panel:
     shown = sorted(rows, key=lambda row: row.on_device.value if row.on_device else 0.0)
     figures = [_rate(row, row.on_device, scale) for row in shown if row.on_device]
 
@@ -129,8 +131,8 @@ def _list_of_rates(rows: Sequence[Row], unit: str, scale: float, roof: float | N
             share = f", {row.limit:.0%}" if row.limit else ""
             looks.beside(panel, line, f"{_short(one.value)} {unit}{share}")
         if roof:
-            text = f"limit: {_limit_name(shown[0])}, {_short(roof * scale)} {unit}"
-            panel.axvline(roof * scale, label=text, **_limit_style())
+            text = f"limit: {_limit_name([roof])}, {_short(roof.rate * scale)} {unit}"
+            panel.axvline(roof.rate * scale, label=text, **_limit_style())
             place.legend(loc="outside lower right", frameon=False, fontsize=looks.SMALL)
         _list_axis(panel, [one.value for one in figures])
 
@@ -175,22 +177,36 @@ def _rate(row: Row, time: Figure, scale: float) -> Figure:
     return Figure(work / time.value, work / time.high, work / time.low, time.rounds)
 
 
-def _roof(comparison: Results, row: Row) -> float | None:
-    """The most that the device can do at this size: by its memory, or by its arithmetic."""
+@dataclass(frozen=True)
+class _Roof:
+    """The most that the device can do, as work a second, and what it is that bounds it."""
+
+    rate: float
+    name: str
+
+
+def _roof(comparison: Results, row: Row) -> _Roof | None:
+    """That of this size: by the device's memory, or by its arithmetic."""
     limits = comparison.machine.get("limits", {})
     copy: float | None = limits.get("copy_bandwidth")
+    a_byte = row.operations / row.bytes_moved if row.operations else 1.0
+    memory = _Roof(copy * a_byte, "copying memory") if copy else None
     if not row.operations:
-        return copy
+        return memory
     peak: float | None = limits.get("peak_operations", {}).get(row.dtype)
-    return min(peak, copy * row.operations / row.bytes_moved) if copy and peak else peak
+    arithmetic = _Roof(peak, f"peak of {row.dtype}") if peak else None
+    if memory and arithmetic:
+        return min(memory, arithmetic, key=lambda one: one.rate)
+    return arithmetic
 
 
 def _limit_style() -> dict[str, Any]:
     return {"color": looks.ink(), "lw": 1, "ls": (0, (6, 3))}
 
 
-def _limit_name(row: Row) -> str:
-    return f"peak of {row.dtype}" if row.operations else "copying memory"
+def _limit_name(roofs: Sequence[_Roof]) -> str:
+    """What bounds them: at some sizes it may be the one, at others the other."""
+    return " or ".join(dict.fromkeys(roof.name for roof in roofs))
 
 
 def _short(value: float) -> str:

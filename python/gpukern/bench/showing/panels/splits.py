@@ -1,9 +1,8 @@
 """Where the time of a call from NumPy arrays to a NumPy array goes.
 
-Transfers and compute are timed apart from the call. Where they fit into it they part its bar, whose
-whisker is the interval of the call. Where their sum is longer, as where the call lets them overlap,
-that would be a lie: then the call is a bar of its own, and the phases are a second one below,
-marked as timed apart.
+The bar is a call that is composed of the library's own functions, in which each phase waits for the
+one before. The mark with its interval is the call in one piece, as users make it: where it stands
+inside of its bar, the call lets its phases overlap.
 """
 
 from collections.abc import Sequence
@@ -20,18 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-_WHOLE = "call, in one piece"
-_COLORS = {
-    "host to device": "#0072b2",
-    "compute": "#d55e00",
-    "device to host": "#56b4e9",
-    "rest of the call": "#bbbbbb",
-    _WHOLE: "#7f7f7f",
-}
-_PALE = "lower bar: phases timed apart, which together are longer than the call"
-# As long as the call, for all that an eye sees of it: a wide interval does not make a bar longer.
-_LONGEST = 1.02
-_TIMED = ("host to device", "compute", "device to host")
+_COLORS = {"host to device": "#0072b2", "compute": "#d55e00", "device to host": "#56b4e9"}
+_CALL = "the call in one piece, which may overlap them"
 
 
 def panel(_: Results, rows: Sequence[Row]) -> Panel:
@@ -40,69 +29,58 @@ def panel(_: Results, rows: Sequence[Row]) -> Panel:
     if not shown:
         return Panel("no calls were split into transfers and compute")
     chosen = looks.best_of_each(shown, "end_to_end") if len(shown) > looks.MANY else shown
-    chosen.sort(key=_call)
+    calls = sorted(((row.end_to_end, row) for row in chosen if row.end_to_end), key=_length)
     picked = ", the best of each library" if len(chosen) < len(shown) else ""
 
     def paint(place: "SubFigure") -> None:
         axes = place.subplots()
-        looks.title(axes, f"where a call's time goes, {chosen[0].size}{picked}: milliseconds")
-        for line, row in enumerate(chosen):
-            _bars(axes, line, row)
-        _frame(axes, chosen)
-        named = list(_COLORS)
-        if all(map(fits, chosen)):
-            named.remove(_WHOLE)
-        else:
-            axes.set_xlabel(_PALE, fontsize=looks.SMALL)
-        handles = [axes.barh(0, 0, color=_COLORS[name], label=name) for name in named]
-        legend: dict[str, Any] = {"ncols": len(named), "frameon": False, "fontsize": looks.SMALL}
-        place.legend(handles=handles, loc="outside lower center", **legend)
+        words = f"phases of a call one after another, {chosen[0].size}{picked}: milliseconds"
+        looks.title(axes, words)
+        for line, (call, row) in enumerate(calls):
+            _stack(axes, line, row.phases())
+            _mark(axes, line, call)
+            whole = seconds(sum(row.phases().values()))
+            looks.beside(axes, line, f"{whole}; in one piece {seconds(call.value)}")
+        _frame(axes, [row for _, row in calls])
+        _name_colors(place, axes)
 
     return Panel(height=looks.FRAME + 0.25 + 1.4 * looks.LINE * len(chosen), paint=paint)
 
 
-def fits(row: Row) -> bool:
-    """Whether the phases that were timed apart can all be inside of the call."""
-    most = min(row.end_to_end.high, _LONGEST * _call(row)) if row.end_to_end else 0.0
-    return sum(row.phases()[name] for name in _TIMED) <= most
+def _length(pair: tuple[Figure, Row]) -> float:
+    return pair[0].value
 
 
-def _call(row: Row) -> float:
-    return row.end_to_end.value if row.end_to_end else 0.0
-
-
-def _bars(axes: "Axes", line: int, row: Row) -> None:
-    phases = row.phases()
-    apart = {name: phases[name] for name in _TIMED}
-    whole = seconds(_call(row))
-    if fits(row):
-        _stack(axes, line, 0.66, {**apart, "rest of the call": phases["rest"]})
-    else:
-        _stack(axes, line - 0.17, 0.34, {_WHOLE: _call(row)})
-        _stack(axes, line + 0.2, 0.26, apart, alpha=0.6)
-        whole += f"; apart {seconds(sum(apart.values()))}"
-    if row.end_to_end:
-        _whisker(axes, line if fits(row) else line - 0.17, row.end_to_end)
-    looks.beside(axes, line, whole)
-
-
-def _whisker(axes: "Axes", at: float, one: Figure) -> None:
-    reach = [[1e3 * (one.value - one.low)], [1e3 * (one.high - one.value)]]
-    axes.errorbar(1e3 * one.value, at, xerr=reach, color=looks.ink(), lw=1, capsize=2)
-
-
-def _stack(
-    axes: "Axes", at: float, height: float, parts: dict[str, float], alpha: float = 1.0
-) -> None:
+def _stack(axes: "Axes", line: int, phases: dict[str, float]) -> None:
     left = 0.0
-    for name, value in parts.items():
-        axes.barh(at, 1e3 * value, height, left=left, color=_COLORS[name], alpha=alpha)
+    for name, value in phases.items():
+        axes.barh(line, 1e3 * value, 0.66, left=left, color=_COLORS[name])
         left += 1e3 * value
+
+
+def _mark(axes: "Axes", line: int, one: Figure) -> None:
+    reach = [[1e3 * (one.value - one.low)], [1e3 * (one.high - one.value)]]
+    axes.errorbar(1e3 * one.value, line, xerr=reach, **_mark_style())
+
+
+def _mark_style() -> dict[str, Any]:
+    """Seen on every colour of the bars, and beside them."""
+    return {"color": looks.ink(), "fmt": "|", "ms": 15, "mew": 2, "lw": 1.2, "capsize": 3}
+
+
+def _name_colors(place: "SubFigure", axes: "Axes") -> None:
+    handles: list[Any] = [
+        axes.barh(0, 0, color=color, label=name) for name, color in _COLORS.items()
+    ]
+    handles.append(axes.errorbar([], [], xerr=[], label=_CALL, **_mark_style()))
+    legend: dict[str, Any] = {"ncols": len(handles), "frameon": False, "fontsize": looks.SMALL}
+    place.legend(handles=handles, loc="outside lower center", **legend)
 
 
 def _frame(axes: "Axes", rows: Sequence[Row]) -> None:
     axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=looks.SMALL)
     axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlim(left=0)
     axes.tick_params(axis="x", labelsize=looks.SMALL)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", alpha=0.25)

@@ -18,7 +18,9 @@ from gpukern import _core
 from gpukern.bench import filling
 from gpukern.bench.contenders import registry
 from gpukern.bench.model.case import make_case
-from gpukern.bench.processes import team
+from gpukern.bench.model.contender import Contender
+from gpukern.bench.processes import room, sending, team
+from gpukern.bench.processes.compiling import Compiling
 from gpukern.bench.processes.member import LostError, Member
 from gpukern.machine import conditions
 
@@ -210,7 +212,7 @@ def test_where_memory_is_short_each_examines_before_its_own_rounds(tmp_path, mon
             file.write(f"{os.getpid()}\n")
         return a + b
 
-    monkeypatch.setattr(team, "_holds", lambda case, processes: False)
+    monkeypatch.setattr(team, "holds", lambda case, processes: False)
     compared(told, processes=3, rounds=6)
     assert len([key for key, _ in itertools.groupby(seen.read_text().split())]) == 3
 
@@ -218,8 +220,46 @@ def test_where_memory_is_short_each_examines_before_its_own_rounds(tmp_path, mon
 def test_so_many_processes_as_memory_holds():
     small = make_case("add", 1000)
     most = _core.devices()[0]["memory_free"] // small.bytes_moved
-    assert team._holds(small, 3)
-    assert not team._holds(small, most)
+    assert room.holds(small, 3)
+    assert not room.holds(small, most)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_compiled_to_disk_is_called_before_anything_is_measured(tmp_path, fails):
+    seen = tmp_path / "calls"
+
+    def offer(op, dtype):
+        def told(a, b):
+            with seen.open("a") as file:
+                file.write(f"{os.getpid()} {a.any()}\n")
+            if fails and not a.any():
+                os._exit(3)
+            return a + b
+
+        return [Contender("told", "v", told)]
+
+    peer = registry.Peer("told", "told", offer, needs_gpu=False, compiled=("v",))
+    rows = compared(peer, processes=2, isolate=False)
+    assert rows["told"].status == "right"
+    first, *others = seen.read_text().split("\n")
+    assert first.endswith(" False")
+    assert first.split()[0] not in {line.split()[0] for line in others if line}
+    assert all(line.endswith(" True") for line in others if line)
+
+
+def test_compiling_is_ended_with_the_rest():
+    def offer(op, dtype):
+        def hangs(a, b):
+            time.sleep(600)
+
+        return [Contender("hangs", "v", hangs)]
+
+    before = len(children())
+    peer = registry.Peer("hangs", "hangs", offer, needs_gpu=False, compiled=(None,))
+    compiling = Compiling([(peer, None)], [make_case("add", 8)] * 3, 60)
+    time.sleep(0.5)
+    compiling.close()
+    assert len(children()) == before
 
 
 def test_first_calls_are_those_of_fresh_processes():
@@ -275,7 +315,7 @@ def test_a_process_that_is_gone_says_how():
     member = Member(30)
     os.kill(member._process.pid, signal.SIGKILL)
     with pytest.raises(LostError, match="ended by SIGKILL"):
-        member.ask("begin", team.pickled([]), 1)
+        member.ask("begin", sending.pickled([]), 1)
         member.answer(lambda doing: None)
 
 

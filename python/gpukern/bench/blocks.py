@@ -108,12 +108,13 @@ class Measurer:
         finally:
             self.last = [_finding(peer, one) for peer, one in found]
 
+    def contenders(self, case: Case, tick: Tick) -> list[Contender]:
+        """Those that can take part in a case."""
+        return [one for _, one in self._loaded(case, tick) if isinstance(one, Contender)]
+
     def contender(self, case: Case, label: str, tick: Tick) -> Contender:
         """The one of that label."""
-        for _, one in self._loaded(case, tick):
-            if isinstance(one, Contender) and one.label == label:
-                return one
-        raise KeyError(label)
+        return next(one for one in self.contenders(case, tick) if one.label == label)
 
     def _entry(self, one: Contender | Absent) -> Entry | Absent:
         if isinstance(one, Absent):

@@ -16,7 +16,8 @@ from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.results import Results
 from gpukern.bench.model.settings import Effort, Settings
 from gpukern.bench.processes.firsts import first_calls
-from gpukern.bench.processes.team import Team, pickled
+from gpukern.bench.processes.sending import pickled
+from gpukern.bench.processes.team import Team
 from gpukern.bench.rows import rows_of
 from gpukern.machine.conditions import Watch
 

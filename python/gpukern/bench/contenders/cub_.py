@@ -19,6 +19,7 @@ from typing import Any
 from gpukern import _core
 from gpukern.bench.contenders.kept import Prepared
 from gpukern.bench.model.contender import Absent, Contender, DeviceSide
+from gpukern.machine.folders import cache_folder
 
 _SOURCE = Path(__file__).with_name("cub.cu")
 _SUPPORTED = {
@@ -53,9 +54,8 @@ def nvcc() -> str | None:
 
 def compiled(capability: int) -> Path:
     """Where the library for that compute capability is, or goes; its name follows the source."""
-    cache_directory = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
-    return cache_directory / "gpukern" / f"cub-{digest}-sm_{capability}.so"
+    return cache_folder() / f"cub-{digest}-sm_{capability}.so"
 
 
 def build(capability: int) -> Path:

@@ -5,12 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
 from gpukern.bench.measuring import Tick
+from gpukern.machine.folders import cache_folder
 
 
 class LostError(Exception):
@@ -21,10 +22,21 @@ class LostError(Exception):
         self.doing = doing
 
 
-class Member:
-    """A process that measures; it may be silent for ``patience`` seconds."""
+# Those who keep on disk what they have compiled, and do so only where they are asked to.
+_KEEP = {
+    "JAX_COMPILATION_CACHE_DIR": str(cache_folder() / "jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "TRITON_CACHE_AUTOTUNING": "1",
+}
 
-    def __init__(self, patience: float) -> None:
+
+class Member:
+    """A process that measures; it may be silent for ``patience`` seconds.
+
+    ``changes`` are those of its environment.
+    """
+
+    def __init__(self, patience: float, changes: Mapping[str, str] | None = None) -> None:
         self.patience, self.doing = patience, ""
         ours, theirs = socket.socketpair()
         with theirs:
@@ -37,7 +49,7 @@ class Member:
                 pass_fds=[descriptor],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": paths},
+                env={**_KEEP, **os.environ, "PYTHONPATH": paths, **(changes or {})},
             )
         self._pipe: Connection[Any, Any] = Connection(ours.detach())
 

@@ -5,54 +5,22 @@ Before that all examine their contenders at once, which compiles what they compi
 are isolated have, for each block, one more process each.
 """
 
-import os
-import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from gpukern import _core
 from gpukern.bench.blocks import Entrants
 from gpukern.bench.measuring import Tick
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.finding import Finding, broken
 from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.settings import Effort, Settings
+from gpukern.bench.processes.compiling import Compiling
 from gpukern.bench.processes.confirm import confirmed
 from gpukern.bench.processes.member import LostError, Member
-
-
-def pickled(entrants: Entrants) -> bytes:
-    """As a process takes them. Raises ValueError for functions that cannot be sent."""
-    try:
-        import cloudpickle  # type: ignore[import-untyped, unused-ignore]
-
-        dump: Callable[[Any], bytes] = cloudpickle.dumps
-    except ImportError:
-        if any(not isinstance(peer.offer, str) for peer, _ in entrants):
-            raise ValueError(
-                "functions go to processes of their own by cloudpickle, which is not installed: "
-                "pip install cloudpickle"
-            ) from None
-        dump = pickle.dumps
-    try:
-        return dump(entrants)
-    except Exception as error:
-        names = ", ".join(peer.name for peer, _ in entrants)
-        raise ValueError(f"cannot be sent to a process of its own: {names}: {error}") from None
-
-
-# How often a process has the arrays of a case, on the host or on the device: to change, to compare
-# with, in what libraries keep.
-_COPIES = 12
-
-
-def _holds(case: Case, processes: int) -> bool:
-    """Whether so many processes find room for a case at once."""
-    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    device: int = _core.devices()[0]["memory_free"]
-    return processes * _COPIES * case.bytes_moved < min(host, device)
+from gpukern.bench.processes.room import holds
+from gpukern.bench.processes.sending import pickled
 
 
 class Crew:
@@ -144,6 +112,8 @@ class Team:
         patience: float,
     ) -> None:
         self.blocks: list[list[Crew]] = []
+        self._shared, self._patience = shared, patience
+        self._compiling: Compiling | None = None
         orders = [(pickled(shared), True)] if shared else []
         orders += [(pickled(entrants), False) for entrants in apart]
         try:
@@ -164,12 +134,18 @@ class Team:
         return len(self._crews)
 
     def load(self, cases: Sequence[Case], tick: Tick) -> list[int]:
-        """All at once, since libraries take seconds to import; how many contenders a case has."""
+        """All at once, since libraries take seconds to import; how many contenders a case has.
+
+        Meanwhile others compile what these will find on disk.
+        """
+        self._compiling = Compiling(self._shared, cases, self._patience)
         for crew in self._crews:
             crew.begun(tick)
         for crew in self._crews:
             crew.member.ask("load", cases)
         counts = [crew.member.answer(tick) for crew in self._crews]
+        tick("compiling")
+        self._compiling.wait()
         return [sum(each) for each in zip(*counts[: len(self.blocks[0])], strict=True)]
 
     def limits(self, tick: Tick) -> Limits:
@@ -179,7 +155,7 @@ class Team:
 
     def prepare(self, block: int, case: Case, index: int, settings: Settings, tick: Tick) -> None:
         """Examine everybody, in all processes at once if there is memory for that."""
-        if not _holds(case, len(self)):
+        if not holds(case, len(self)):
             now = [block]
         else:
             now = list(range(len(self.blocks))) if block == 0 else []
@@ -196,5 +172,7 @@ class Team:
 
     def close(self) -> None:
         """End all processes."""
+        if self._compiling:
+            self._compiling.close()
         for crew in self._crews:
             crew.end()

@@ -13,7 +13,8 @@ _DEVICE = (
     "before left in it; overhead: the host's time to start a call; limit: share of the measured "
     "copy bandwidth, or of the peak."
 )
-_END = "end to end: NumPy arrays in, a NumPy array out; first call: with compilation and start-up"
+_END = "end to end: NumPy arrays in, a NumPy array out"
+_FIRST = "first call: in a process of its own, with compilation and start-up"
 _PHASES = (
     "in, compute, out: the phases of a call that is composed of the library's own functions, each "
     "of which waits for the one before"
@@ -96,7 +97,7 @@ def _caption(comparison: Results) -> str:
     if comparison.mode != "end-to-end":
         parts.append(_DEVICE)
     if comparison.mode != "device":
-        parts.append(f"{'; '.join([_END, *_of_split(comparison.rows)])}.")
+        parts.append(f"{'; '.join([_END, *_of_calls(comparison.rows)])}.")
     parts.append(_intervals(comparison))
     used = dict.fromkeys(row.contender for row in comparison.rows if row.status == RIGHT)
     versions = {row.contender: row.version for row in comparison.rows if row.version}
@@ -104,7 +105,9 @@ def _caption(comparison: Results) -> str:
     return " ".join(parts)
 
 
-def _of_split(rows: list[Row]) -> Iterator[str]:
+def _of_calls(rows: list[Row]) -> Iterator[str]:
+    if any(row.first_call is not None for row in rows):
+        yield _FIRST
     if any(row.phases() for row in rows):
         yield _PHASES
     elif any(row.split for row in rows):

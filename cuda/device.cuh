@@ -63,9 +63,9 @@ __device__ static inline size_t gk_thread(void) {
 struct gk_corner {
     size_t row, column;
 };
-__device__ static inline gk_corner gk_tile_corner(size_t columns, int tile_rows, int tile_columns) {
+__device__ static inline gk_corner gk_tile_corner(size_t tile, size_t columns, int tile_rows, int tile_columns) {
     size_t across = (columns + tile_columns - 1) / tile_columns;
-    return {blockIdx.x / across * tile_rows, blockIdx.x % across * tile_columns};
+    return {tile / across * tile_rows, tile % across * tile_columns};
 }
 
 // Whether all other blocks of a result have left their partial results before this one.

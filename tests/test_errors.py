@@ -69,7 +69,7 @@ DTYPE_ERRORS = {
     "mean in int64": (lambda x: gk.mean(x.i32, dtype="int64"), ("mean: ", "int64", "float64")),
     "prod in float64": (lambda x: gk.prod(x.i32, dtype="float64"), ("prod: ", "float64", "int32")),
     "dot of two dtypes": (lambda x: gk.dot(x.f32[0], x.f64[0]), ("dot: ", "float32", "float64")),
-    "matmul int32": (lambda x: gk.matmul(x.i32, x.i32.T), ("matmul: ", "int32", "float32")),
+    "matmul int32": (lambda x: gk.matmul(x.i32, x.f32.T), ("matmul: ", "int32", "float32")),
     "matmul objects": (lambda x: gk.matmul(OBJECTS, OBJECTS), ("matmul: ", "object")),
     "transpose complex": (lambda x: gk.transpose(COMPLEX), ("transpose: ", "complex64")),
     "to_device objects": (lambda x: gk.to_device(OBJECTS), ("to_device: ", "object")),
@@ -179,7 +179,10 @@ SHAPE_ERRORS = {
         lambda x: gk.matmul(x.f32, 2.0),
         ("matmul: Input operand 1 does not have enough dimensions (has 0", "requires 1"),
     ),
-    "matmul of stacks": (lambda x: gk.matmul(x.cube, x.cube), ("matmul: ", "(2,2,2)")),
+    "matmul of stacks": (
+        lambda x: gk.matmul(x.cube, np.ones((3, 2, 2), np.float32)),
+        ("matmul: the stacks of a, of shape (2, 2, 2)", "(3, 2, 2)", "broadcast"),
+    ),
     "matmul into another shape": (
         lambda x: gk.matmul(x.f32, x.wide, out=x.small),
         ("matmul: ", "out", "(2,2)", "(2,4)"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,6 +19,7 @@ from arrays import (
     DeviceView,
     contents,
     dtypes_of,
+    is_float,
     on_device,
     on_gpu,
     places,
@@ -23,6 +28,7 @@ from arrays import (
 )
 
 ROWS = variants("matmul")
+FLOAT_ROWS = [(variant, dtype) for variant, dtype in ROWS if is_float(DTYPES[dtype])]
 # (m, k, n): nothing, one, around the tile's width, primes, long and thin.
 SIZES = [
     *((0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0), (1, 1, 1), (1, 7, 1), (7, 1, 7), (1, 1, 9)),
@@ -63,7 +69,7 @@ def test_contents(variant, dtype):
         )
 
 
-@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+@pytest.mark.parametrize(("variant", "dtype"), FLOAT_ROWS)
 def test_one_special_value_spoils_one_row_and_one_column(variant, dtype):
     for special in (np.nan, np.inf):
         a, b = pair(35, 37, 33, dtype)
@@ -243,3 +249,114 @@ def test_tiles_that_the_copy_engine_fetches(m, k, n):
     specials = np.resize(np.float32([np.nan, np.inf, -np.inf, 1e38, 1e-42, -0.0]), min(m, k))
     a[np.arange(min(m, k)), np.arange(min(m, k))] = specials
     oracle.assert_matmul(gk.matmul(a, b, variant="tma"), a, b, "tma", f"{m}x{k}x{n}, special")
+
+
+# --- stacks -----------------------------------------------------------------------------------
+
+# Of the left and the right operand: side by side, one for all, axes that do not merge, vectors,
+# nothing, one, tiles of several blocks.
+STACKS = [
+    ((3, 4, 5), (3, 5, 6)),
+    ((4, 5), (3, 5, 6)),
+    ((3, 4, 5), (5, 6)),
+    ((2, 3, 4, 5), (5, 6)),
+    ((2, 1, 4, 5), (3, 5, 6)),
+    ((2, 3, 4, 5), (1, 3, 5, 6)),
+    ((2, 3, 4, 5), (2, 1, 5, 6)),
+    ((2, 3, 1, 4, 5), (3, 2, 5, 2)),
+    ((5,), (3, 5, 6)),
+    ((3, 4, 5), (5,)),
+    ((1, 4, 5), (3, 5, 6)),
+    ((1, 1, 4, 5), (1, 5, 6)),
+    ((0, 4, 5), (5, 6)),
+    ((3, 0, 5), (3, 5, 2)),
+    ((3, 4, 0), (3, 0, 2)),
+    ((70, 1, 1), (70, 1, 1)),
+    ((3, 1, 2, 33, 40), (2, 40, 67)),
+]
+
+
+def stack(left, right, dtype):
+    return random(left, DTYPES[dtype], 3), random(right, DTYPES[dtype], 4)
+
+
+def assert_stack(got, a, b, variant, case):
+    """Each of its products is as a product alone has to be."""
+    got = np.asarray(got)
+    left = a if a.ndim > 1 else a[None, :]
+    right = b if b.ndim > 1 else b[:, None]
+    leading = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    left = np.broadcast_to(left, leading + left.shape[-2:])
+    right = np.broadcast_to(right, leading + right.shape[-2:])
+    assert got.shape == np.matmul(np.zeros(a.shape, bool), np.zeros(b.shape, bool)).shape, case
+    products = got.reshape(*leading, left.shape[-2], right.shape[-1])
+    for at in np.ndindex(leading):
+        oracle.assert_matmul(products[at], left[at], right[at], variant, f"{case} {at}")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ROWS)
+def test_stacks(variant, dtype):
+    for left, right in STACKS:
+        a, b = stack(left, right, dtype)
+        case = f"{left} @ {right}"
+        assert_stack(gk.matmul(a, b, variant=variant), a, b, variant, case)
+        there = gk.matmul(gk.to_device(a), b, variant=variant)
+        assert_stack(there.to_host() if there.ndim else there, a, b, variant, case)
+
+
+@pytest.mark.parametrize("dtype", dtypes_of("matmul"))
+def test_stacks_of_any_layout(dtype):
+    a, b = stack((4, 6, 9, 7), (6, 7, 10), dtype)
+    cases = {
+        "every second": (a[::2, ::-2], b[::2]),
+        "axes exchanged": (a.swapaxes(0, 1)[:, :, :3], b[:, None, :, ::3]),
+        "transposed": (a.swapaxes(2, 3)[..., :7, :], np.broadcast_to(b[0].T[:9], (6, 9, 7))),
+        "one for all": (np.broadcast_to(a[0, 0], (5, 9, 7)), b[1]),
+    }
+    for case, (left, right) in cases.items():
+        assert_stack(gk.matmul(left, right), left, right, "tiled", case)
+
+
+@pytest.mark.parametrize("device", [False, True])
+def test_a_stack_into_an_array_of_the_callers(device):
+    a, b = stack((3, 4, 5), (5, 6), "float32")
+    room = np.full((3, 4, 8), 9, np.float32)
+    if device:
+        there = gk.to_device(room)
+        assert gk.matmul(a, b, out=there[..., 1:7]) is not None
+        room = there.to_host()
+    else:
+        gk.matmul(a, b, out=room[..., 1:7])
+    np.testing.assert_allclose(room[..., 1:7], a @ b, rtol=1e-5)
+    assert (room[..., 0] == 9).all() and (room[..., 7] == 9).all()
+
+
+def test_stacks_that_do_not_broadcast():
+    a, b = stack((2, 3, 4), (3, 4, 5), "float32")
+    with pytest.raises(ValueError, match=r"matmul: the stacks of a, .*\(2, 3, 4\).* broadcast"):
+        gk.matmul(a, b)
+    with pytest.raises(ValueError, match="core dimension 0"):
+        gk.matmul(a, b.swapaxes(1, 2))
+
+
+NUMPYS_OWN = """
+from numpy._core.tests.test_multiarray import MatmulCommon
+
+import gpukern
+
+class TestMatmul(MatmulCommon):
+    types = "?bhilBHILefd"  # those that it shares with gpukern
+
+    def matmul(self, *operands, **named):
+        return gpukern.matmul(*operands, **named)
+"""
+
+
+def test_numpys_own_tests_pass(tmp_path):
+    """In a pytest of its own: NumPy's tests have markers that are not ours."""
+    (tmp_path / "test_numpys.py").write_text(NUMPYS_OWN)
+    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    command += ["-p", "no:cacheprovider", "-W", "ignore", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "passed" in done.stdout

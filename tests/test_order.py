@@ -496,6 +496,26 @@ for m, k, n in ((1, 1, 1), (3, 5, 7), (33, 17, 65), (128, 1, 9), (2, 70, 1), (1,
         there = gk.matmul(*there, variant="cublas", stream=at(1001))
         assert (there.to_host().astype(np.float64) == want).all(), (m, k, n)
 assert (gk.matmul(x[0], y, variant="cublas").astype(np.float64) == want[0]).all()
+for left, right in (((3, 5, 7), (3, 7, 4)), ((5, 7), (3, 7, 4)), ((3, 5, 7), (7, 4)),
+                    ((7,), (3, 7, 4)), ((2, 1, 5, 7), (3, 7, 4)), ((2, 3, 5, 7), (2, 1, 7, 4))):
+    x, y = (rng.integers(-4, 5, shape).astype(dtype) for shape in (left, right))
+    want = x.astype(np.float64) @ y.astype(np.float64)
+    got = gk.matmul(x, y, variant="cublas")
+    assert got.shape == want.shape and (got.astype(np.float64) == want).all(), (left, right)
+""")
+
+
+def test_a_stack_is_one_launch_where_its_matrices_lie_evenly(right):
+    right("""
+def launches(left, right):
+    x, y = (gk.to_device(np.ones(shape, np.float32)) for shape in (left, right))
+    done = steps(lambda: gk.matmul(x, y, variant="tiled"))
+    return len([step for step in done if step[0] == "l"])
+assert launches((500, 3, 4), (500, 4, 2)) == 1
+assert launches((500, 3, 4), (4, 2)) == 1
+assert launches((20, 25, 3, 4), (20, 25, 4, 2)) == 1
+assert launches((3, 4), (500, 4, 2)) == 1
+assert launches((20, 1, 3, 4), (25, 4, 2)) == 20
 """)
 
 

@@ -110,8 +110,8 @@ WRONG: dict[str, tuple[str, ...]] = {
     "matmul": (
         "gk.matmul(a, a)",
         "gk.matmul(a, 2.0)",
-        "gk.matmul(a, np.ones((2, 3, 4), np.float32))",
-        "gk.matmul(whole, whole.T)",
+        "gk.matmul(np.ones((2, 1, 4), np.float32), np.ones((3, 4, 5), np.float32))",
+        "gk.matmul(whole, a.T)",
     ),
     "transpose": (
         "gk.transpose(a, 1, 0)",

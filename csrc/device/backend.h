@@ -74,10 +74,12 @@ typedef struct gk_room {
 typedef gk_room gk_workspace(const void *problem);
 typedef gk_status gk_prepare(gk_backend *backend, gk_prepared *prepared, gk_error *error);
 
-/* C = A x B, all row-major and contiguous: A is m x k, B is k x n, C is m x n; dtype: gk_dtype. */
+/* C = A x B, all row-major and contiguous: A is m x k, B is k x n, C is m x n; dtype: gk_dtype. So
+   many products, whose matrices lie so many elements behind those of the one before. */
 typedef struct gk_gemm {
     int dtype;
     int64_t m, n, k;
+    int64_t products, a_step, b_step, c_step;
     const void *a, *b;
     void *c;
     gk_stream stream;

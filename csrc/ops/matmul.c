@@ -1,4 +1,6 @@
-/* matmul: on the device as a whole, from host arrays by panels of rows. */
+/* matmul: on the device as a whole, stacks of products in one launch where their matrices lie
+   evenly, from host arrays by panels of rows. */
+#include "engine/nest.h"
 #include "engine/pipeline.h"
 #include "engine/pool.h"
 #include "engine/transfer.h"
@@ -8,29 +10,61 @@
 /* The sizes of a product; a 1-D operand is a row on the left and a column on the right. */
 static gk_gemm product_sizes(const gk_array *a, const gk_array *b) {
     return (gk_gemm){
-        .m = a->ndim == 2 ? a->shape[0] : 1,
+        .m = a->ndim >= 2 ? a->shape[a->ndim - 2] : 1,
         .k = a->shape[a->ndim - 1],
-        .n = b->ndim == 2 ? b->shape[1] : 1,
+        .n = b->ndim >= 2 ? b->shape[b->ndim - 1] : 1,
+        .products = 1,
     };
+}
+
+/* An operand is a stack along all axes but its last two. */
+static int stack_axes(const gk_array *operand) {
+    return operand->ndim > 2 ? operand->ndim - 2 : 0;
+}
+
+/* Of the result of two. */
+static int stack_axes_of(const gk_array *operands) {
+    int of_a = stack_axes(&operands[0]), of_b = stack_axes(&operands[1]);
+    return of_a > of_b ? of_a : of_b;
+}
+
+/* Which of an operand's axes is the one that is `axis` of the result's `axes`; below 0: none. */
+static int own_axis(const gk_array *operand, int axes, int axis) {
+    return axis - (axes - stack_axes(operand));
+}
+
+static int64_t stack_length(const gk_array *operand, int axes, int axis) {
+    int own = own_axis(operand, axes, axis);
+    return own < 0 ? 1 : operand->shape[own];
+}
+
+/* The axes of the result before those of a product, by NumPy's broadcasting. */
+static gk_status infer_stack(gk_call *call, const gk_array *operands, gk_array *result) {
+    const gk_array *a = &operands[0], *b = &operands[1];
+    int axes = stack_axes_of(operands);
+    for (int i = 0; i < axes; i++) {
+        int64_t of_a = stack_length(a, axes, i), of_b = stack_length(b, axes, i);
+        if (of_a != of_b && of_a != 1 && of_b != 1)
+            return gk_fail(&call->error, GK_VALUE_ERROR,
+                           "matmul: the stacks of a, of shape %s, and of b, of shape %s, do not "
+                           "broadcast: all axes but the last two have to be of one length, or 1",
+                           gk_shape_text(a).text, gk_shape_text(b).text);
+        result->shape[result->ndim++] = of_a == 1 ? of_b : of_a;
+    }
+    return GK_OK;
 }
 
 static gk_status infer_matmul(const gk_operation *operation, gk_call *call,
                               const gk_array *operands, gk_array *result) {
     const gk_array *a = &operands[0], *b = &operands[1];
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         if (operands[i].ndim == 0)
             return gk_fail(&call->error, GK_VALUE_ERROR,
                            "matmul: Input operand %d does not have enough dimensions (has 0, "
                            "gufunc core with signature (n?,k),(k,m?)->(n?,m?) requires 1): %s is "
                            "0-d; multiply takes numbers",
                            i, operation->operands[i]);
-        if (operands[i].ndim > 2)
-            return gk_fail(&call->error, GK_VALUE_ERROR,
-                           "matmul: %s has shape %s; it takes 1-D and 2-D arrays, and no stacks of "
-                           "matrices",
-                           operation->operands[i], gk_shape_text(&operands[i]).text);
-    }
-    int64_t inner = b->shape[0];
+    int64_t inner = b->shape[b->ndim >= 2 ? b->ndim - 2 : 0];
     gk_gemm sizes = product_sizes(a, b);
     if (inner != sizes.k)
         return gk_fail(
@@ -40,9 +74,12 @@ static gk_status infer_matmul(const gk_operation *operation, gk_call *call,
             "a has shape %s and b has shape %s",
             (long long)inner, (long long)sizes.k, gk_shape_text(a).text, gk_shape_text(b).text);
     result->dtype = a->dtype;
-    if (a->ndim == 2)
+    gk_status status = infer_stack(call, operands, result);
+    if (status != GK_OK)
+        return status;
+    if (a->ndim >= 2)
         result->shape[result->ndim++] = sizes.m;
-    if (b->ndim == 2)
+    if (b->ndim >= 2)
         result->shape[result->ndim++] = sizes.n;
     return GK_OK;
 }
@@ -51,33 +88,130 @@ static gk_status infer_matmul(const gk_operation *operation, gk_call *call,
 static uintptr_t product_bits(const gk_gemm *gemm) {
     size_t size = gk_dtype_size((gk_dtype)gemm->dtype);
     return (uintptr_t)gemm->a | (uintptr_t)gemm->b | (uintptr_t)gemm->c |
-           (uintptr_t)gemm->k * size | (uintptr_t)gemm->n * size;
+           (uintptr_t)gemm->k * size | (uintptr_t)gemm->n * size |
+           (uintptr_t)(gemm->a_step | gemm->b_step | gemm->c_step) * size;
 }
 
-static gk_status launch_product(gk_call *call, const gk_row *row, gk_gemm gemm) {
-    size_t m = (size_t)gemm.m, n = (size_t)gemm.n, k = (size_t)gemm.k;
-    void *arguments[] = {&gemm.c, &gemm.a, &gemm.b, &m, &n, &k};
+/* The product that is so many behind the first one. */
+static gk_gemm product_at(const gk_gemm *first, int64_t index) {
+    int64_t size = (int64_t)gk_dtype_size((gk_dtype)first->dtype);
+    gk_gemm one = *first;
+    one.a = (const char *)first->a + index * first->a_step * size;
+    one.b = (const char *)first->b + index * first->b_step * size;
+    one.c = (char *)first->c + index * first->c_step * size;
+    return one;
+}
+
+/* As many products at a time as a grid has blocks for. */
+static gk_status launch_products(gk_call *call, const gk_row *row, const gk_gemm *all) {
+    size_t m = (size_t)all->m, n = (size_t)all->n, k = (size_t)all->k;
+    size_t a_step = (size_t)all->a_step, b_step = (size_t)all->b_step, c_step = (size_t)all->c_step;
     size_t tiles = gk_blocks(m, row->tile_rows) * gk_blocks(n, row->tile_columns);
-    return gk_call_launch(call, row, tiles, arguments);
+    unsigned each = (unsigned)tiles; /* more than that the launch refuses */
+    int64_t most = tiles < INT32_MAX ? (int64_t)(INT32_MAX / tiles) : 1;
+    gk_status status = GK_OK;
+    for (int64_t done = 0; done < all->products && status == GK_OK; done += most) {
+        gk_gemm now = product_at(all, done);
+        int64_t left = all->products - done;
+        void *arguments[] = {&now.c, &now.a, &now.b, &m, &n, &k, &each, &a_step, &b_step, &c_step};
+        status = gk_call_launch(call, row, tiles * (size_t)(left < most ? left : most), arguments);
+    }
+    return status;
+}
+
+static gk_status prepare_products(gk_call *call, const gk_row *row, const gk_gemm *all) {
+    gk_status status = GK_OK;
+    for (int64_t i = 0; i < all->products && status == GK_OK; i++) {
+        gk_gemm one = product_at(all, i);
+        status = gk_call_prepared(call, row, &one);
+    }
+    return status;
+}
+
+/* The loops over a stack: its matrices are the elements of the nest's arrays, C first. */
+static gk_nest stack_of(const gk_array *operands, const gk_array *result) {
+    const gk_array *a = &operands[0], *b = &operands[1];
+    int axes = stack_axes_of(operands);
+    gk_array views[3] = {{.data = result->data, .dtype = result->dtype},
+                         {.data = a->data, .dtype = a->dtype},
+                         {.data = b->data, .dtype = b->dtype}};
+    for (int i = 0; i < axes; i++)
+        for (int v = 0; v < 3; v++) {
+            const gk_array *whole = v == 0 ? result : &operands[v - 1];
+            int own = v == 0 ? i : own_axis(whole, axes, i);
+            views[v].shape[i] = result->shape[i];
+            views[v].strides[i] = own < 0 || whole->shape[own] == 1 ? 0 : whole->strides[own];
+            views[v].ndim = axes;
+        }
+    gk_nest nest;
+    gk_nest_make(&nest, (const gk_array *const[]){&views[0], &views[1], &views[2]}, 3);
+    return nest;
+}
+
+/* The innermost axis becomes part of the product: of its rows, where B is one for all, or else its
+   number. */
+static void take_axis(gk_nest *nest, gk_gemm *gemm) {
+    int64_t size = (int64_t)gk_dtype_size((gk_dtype)gemm->dtype);
+    int last = nest->ndim - 1;
+    if (last >= 0 && nest->stride[2][last] == 0 &&
+        nest->stride[1][last] == gemm->m * gemm->k * size) {
+        gemm->m *= nest->shape[last];
+        nest->ndim = last--;
+    }
+    if (last < 0)
+        return;
+    gemm->products = nest->shape[last];
+    gemm->c_step = nest->stride[0][last] / size;
+    gemm->a_step = nest->stride[1][last] / size;
+    gemm->b_step = nest->stride[2][last] / size;
+    nest->ndim = last;
+}
+
+static gk_status run_products(gk_call *call, const gk_row *row, const gk_gemm *all) {
+    if (!row->symbol)
+        return gk_call_gemm(call, row, *all);
+    return row->prepare ? prepare_products(call, row, all) : launch_products(call, row, all);
+}
+
+/* The innermost axis in one launch, at all places of the others. */
+static gk_status run_stack(const gk_operation *operation, gk_call *call, const gk_array *operands,
+                           const gk_array *result, gk_gemm first) {
+    gk_nest nest = stack_of(operands, result);
+    const gk_row *row;
+    take_axis(&nest, &first);
+    uintptr_t bits = product_bits(&first) | gk_nest_bits(&nest);
+    gk_status status = gk_call_choose(call, operation->op, result->dtype, bits, &row);
+    size_t count = gk_nest_count(&nest);
+    for (size_t i = 0; i < count && status == GK_OK; i++) {
+        gk_gemm now = first;
+        size_t rest = i;
+        for (int axis = nest.ndim - 1; axis >= 0; axis--) {
+            int64_t at = (int64_t)(rest % (size_t)nest.shape[axis]);
+            rest /= (size_t)nest.shape[axis];
+            now.c = (char *)now.c + at * nest.stride[0][axis];
+            now.a = (const char *)now.a + at * nest.stride[1][axis];
+            now.b = (const char *)now.b + at * nest.stride[2][axis];
+        }
+        status = run_products(call, row, &now);
+    }
+    return status;
 }
 
 static gk_status run_matmul(const gk_operation *operation, gk_call *call, const gk_array *operands,
                             gk_array *result) {
     gk_gemm gemm = product_sizes(&operands[0], &operands[1]);
-    const gk_row *row;
     if (gemm.k == 0)
         return gk_call_zero(call, result->data, gk_bytes(result));
     gemm.dtype = (int)result->dtype;
     gemm.a = operands[0].data;
     gemm.b = operands[1].data;
     gemm.c = result->data;
+    if (stack_axes_of(operands) > 0 && gk_count(result) > 0)
+        return run_stack(operation, call, operands, result, gemm);
+    const gk_row *row;
     gk_status status =
         gk_call_choose(call, operation->op, result->dtype, product_bits(&gemm), &row);
-    if (status != GK_OK || gk_count(result) == 0)
-        return status;
-    if (!row->symbol)
-        return gk_call_gemm(call, row, gemm);
-    return row->prepare ? gk_call_prepared(call, row, &gemm) : launch_product(call, row, gemm);
+    return status != GK_OK || gk_count(result) == 0 ? status : run_products(call, row, &gemm);
 }
 
 /* by panels ------------------------------------------------------------------------------------ */
@@ -279,8 +413,8 @@ static gk_status flow_matmul(const gk_operation *operation, gk_call *call, const
                   .a = as_matrix(&operands[0], true),
                   .b = as_matrix(&operands[1], false),
                   .c = *result};
-    if (of.a.shape[1] == 0)
-        return GK_MEMORY_ERROR; /* nothing to stream: the plain way writes the zeros */
+    if (stack_axes_of(operands) > 0 || of.a.shape[1] == 0)
+        return GK_MEMORY_ERROR; /* a stack, or zeros: the plain way has them */
     of.c.ndim = 2;
     of.c.shape[0] = of.a.shape[0];
     of.c.shape[1] = of.b.shape[1];
@@ -318,12 +452,15 @@ static const gk_parameter parameters[] = {{"out", GK_OUT, 0}, {0}};
 static const gk_operation operation_matmul = {
     .name = "matmul",
     .op = GK_OP_matmul,
-    .doc = "matmul($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
-           "The matrix product of 1-D and 2-D arrays, with numpy.matmul's shapes.\n\n"
-           "a, b: " GK_OPERANDS_DOC ";\n"
-           "    both float32, float64, float16 or bfloat16.\n" GK_OPTIONS_DOC
-           "float16 and bfloat16 are accumulated in float32 and rounded once; float32 never uses\n"
-           "tf32. An inner length of 0 gives zeros.\n" GK_RAISES_DOC,
+    .doc =
+        "matmul($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
+        "The matrix product, with numpy.matmul's shapes: of arrays of more than 2 axes the last\n"
+        "two are the matrices, and the others broadcast.\n\n"
+        "a, b: " GK_OPERANDS_DOC ";\n"
+        "    both of one dtype.\n" GK_OPTIONS_DOC
+        "float16 and bfloat16 are accumulated in float32 and rounded once; float32 never uses\n"
+        "tf32; integers wrap around, and of bools it is whether both are true anywhere. An inner\n"
+        "length of 0 gives zeros.\n" GK_RAISES_DOC,
     .operand_count = 2,
     .operands = names,
     .parameters = parameters,

@@ -193,3 +193,19 @@ status cublasGemmEx_64(blas *of, int transpose_a, int transpose_b, int64_t m, in
     driver.fake_unlock();
     return SUCCESS;
 }
+
+status cublasGemmStridedBatchedEx_64(blas *of, int transpose_a, int transpose_b, int64_t m,
+                                     int64_t n, int64_t k, const void *alpha, const void *a,
+                                     int type_a, int64_t lda, int64_t step_a, const void *b,
+                                     int type_b, int64_t ldb, int64_t step_b, const void *beta,
+                                     void *c, int type_c, int64_t ldc, int64_t step_c,
+                                     int64_t products, int compute, int algorithm) {
+    int64_t size = (int64_t)size_of(type_a);
+    status result = products < 1 ? BAD_VALUE : SUCCESS;
+    for (int64_t i = 0; i < products && result == SUCCESS; i++)
+        result = cublasGemmEx_64(of, transpose_a, transpose_b, m, n, k, alpha,
+                                 (const char *)a + i * step_a * size, type_a, lda,
+                                 (const char *)b + i * step_b * size, type_b, ldb, beta,
+                                 (char *)c + i * step_c * size, type_c, ldc, compute, algorithm);
+    return result;
+}

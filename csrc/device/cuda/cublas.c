@@ -33,7 +33,11 @@ enum {
     X(set_math_mode, cublasSetMathMode, (cublas_handle, int))                                      \
     X(gemm, cublasGemmEx_64,                                                                       \
       (cublas_handle, int, int, int64_t, int64_t, int64_t, const void *, const void *, int,        \
-       int64_t, const void *, int, int64_t, const void *, void *, int, int64_t, int, int))
+       int64_t, const void *, int, int64_t, const void *, void *, int, int64_t, int, int))         \
+    X(gemm_stack, cublasGemmStridedBatchedEx_64,                                                   \
+      (cublas_handle, int, int, int64_t, int64_t, int64_t, const void *, const void *, int,        \
+       int64_t, int64_t, const void *, int, int64_t, int64_t, const void *, void *, int, int64_t,  \
+       int64_t, int64_t, int, int))
 
 struct gk_cublas {
     void *library;
@@ -127,8 +131,7 @@ void gk_cublas_close(gk_cublas *cublas) {
     free(cublas);
 }
 
-gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, void *workspace, size_t bytes,
-                         gk_error *error) {
+static cublas_status multiply(gk_cublas *cublas, const gk_gemm *gemm) {
     static const struct {
         int type, compute;
     } of_dtype[GK_DTYPE_COUNT] = {
@@ -137,11 +140,25 @@ gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, void *workspace
         [GK_float16] = {REAL_16F, COMPUTE_32F},
         [GK_bfloat16] = {REAL_16BF, COMPUTE_32F},
     };
-    const float one = 1.0f, zero = 0.0f;
+    const float one32 = 1.0f, zero32 = 0.0f;
     const double one64 = 1.0, zero64 = 0.0;
     int type = of_dtype[gemm->dtype].type, compute = of_dtype[gemm->dtype].compute;
     bool wide = compute == COMPUTE_64F;
+    const void *one = wide ? (const void *)&one64 : &one32;
+    const void *zero = wide ? (const void *)&zero64 : &zero32;
 
+    if (gemm->products == 1)
+        return cublas->gemm(cublas->handle, NO_TRANSPOSE, NO_TRANSPOSE, gemm->n, gemm->m, gemm->k,
+                            one, gemm->b, type, gemm->n, gemm->a, type, gemm->k, zero, gemm->c,
+                            type, gemm->n, compute, ALGORITHM_DEFAULT);
+    return cublas->gemm_stack(cublas->handle, NO_TRANSPOSE, NO_TRANSPOSE, gemm->n, gemm->m, gemm->k,
+                              one, gemm->b, type, gemm->n, gemm->b_step, gemm->a, type, gemm->k,
+                              gemm->a_step, zero, gemm->c, type, gemm->n, gemm->c_step,
+                              gemm->products, compute, ALGORITHM_DEFAULT);
+}
+
+gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, void *workspace, size_t bytes,
+                         gk_error *error) {
     pthread_mutex_lock(&cublas->lock);
     gk_status status = check(cublas, cublas->set_stream(cublas->handle, (void *)gemm->stream),
                              "setting the stream", error);
@@ -150,13 +167,7 @@ gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, void *workspace
                        "setting the workspace", error);
     /* cuBLAS is column-major: a row-major C = A B is, read so, C' = B' A' with nothing moved. */
     if (status == GK_OK)
-        status =
-            check(cublas,
-                  cublas->gemm(cublas->handle, NO_TRANSPOSE, NO_TRANSPOSE, gemm->n, gemm->m,
-                               gemm->k, wide ? (const void *)&one64 : &one, gemm->b, type, gemm->n,
-                               gemm->a, type, gemm->k, wide ? (const void *)&zero64 : &zero,
-                               gemm->c, type, gemm->n, compute, ALGORITHM_DEFAULT),
-                  "the matrix product", error);
+        status = check(cublas, multiply(cublas, gemm), "the matrix product", error);
     pthread_mutex_unlock(&cublas->lock);
     return status;
 }

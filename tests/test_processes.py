@@ -20,7 +20,6 @@ from gpukern.bench.contenders import registry
 from gpukern.bench.model.case import make_case
 from gpukern.bench.model.contender import Contender
 from gpukern.bench.processes import room, sending, team
-from gpukern.bench.processes.compiling import Compiling
 from gpukern.bench.processes.member import LostError, Member
 from gpukern.machine import conditions
 
@@ -224,42 +223,21 @@ def test_so_many_processes_as_memory_holds():
     assert not room.holds(small, most)
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_what_is_compiled_to_disk_is_called_before_anything_is_measured(tmp_path, fails):
+def test_who_tunes_does_so_while_nobody_else_is_at_work(tmp_path):
     seen = tmp_path / "calls"
 
     def offer(op, dtype):
         def told(a, b):
             with seen.open("a") as file:
-                file.write(f"{os.getpid()} {a.any()}\n")
-            if fails and not a.any():
-                os._exit(3)
+                file.write(f"{os.getpid()}\n")
             return a + b
 
-        return [Contender("told", "v", told)]
+        return [Contender("told", "v", told, tunes=True)]
 
-    peer = registry.Peer("told", "told", offer, needs_gpu=False, compiled=("v",))
-    rows = compared(peer, processes=2, isolate=False)
+    peer = registry.Peer("told", "told", offer, needs_gpu=False)
+    rows = compared(peer, processes=3, rounds=6, isolate=False)
     assert rows["told"].status == "right"
-    first, *others = seen.read_text().split("\n")
-    assert first.endswith(" False")
-    assert first.split()[0] not in {line.split()[0] for line in others if line}
-    assert all(line.endswith(" True") for line in others if line)
-
-
-def test_compiling_is_ended_with_the_rest():
-    def offer(op, dtype):
-        def hangs(a, b):
-            time.sleep(600)
-
-        return [Contender("hangs", "v", hangs)]
-
-    before = len(children())
-    peer = registry.Peer("hangs", "hangs", offer, needs_gpu=False, compiled=(None,))
-    compiling = Compiling([(peer, None)], [make_case("add", 8)] * 3, 60)
-    time.sleep(0.5)
-    compiling.close()
-    assert len(children()) == before
+    assert len([key for key, _ in itertools.groupby(seen.read_text().split())]) == 3
 
 
 def test_first_calls_are_those_of_fresh_processes():

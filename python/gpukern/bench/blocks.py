@@ -75,10 +75,10 @@ class Measurer:
         tick: Tick,
         without: Collection[str] = (),
     ) -> None:
-        """Examine all contenders but some on a case, which is the ``index``-th.
+        """Examine contenders on a case, which is the ``index``-th: not those that tune themselves.
 
-        ``without`` holds their labels. The first block examines everybody on all inputs, those
-        after it on what is timed.
+        ``without`` holds labels of others that are left out. The first block examines everybody on
+        all inputs, those after it on what is timed.
         """
         mine = self._loaded(case, tick)
         tick("inputs")
@@ -89,7 +89,7 @@ class Measurer:
         measurement = Measurement(case, trials, entries, settings, rng, splits=block == 0)
         self._prepared = block, measurement, found
         with self._telling(found):
-            measurement.examine(self.clock, tick)
+            measurement.examine(self.clock, tick, tuning=False)
 
     def measure(self, block: int, effort: Effort, tick: Tick) -> list[Finding]:
         """The rounds of the block that was prepared, and all that was found out."""
@@ -108,13 +108,10 @@ class Measurer:
         finally:
             self.last = [_finding(peer, one) for peer, one in found]
 
-    def contenders(self, case: Case, tick: Tick) -> list[Contender]:
-        """Those that can take part in a case."""
-        return [one for _, one in self._loaded(case, tick) if isinstance(one, Contender)]
-
     def contender(self, case: Case, label: str, tick: Tick) -> Contender:
         """The one of that label."""
-        return next(one for one in self.contenders(case, tick) if one.label == label)
+        known = (one for _, one in self._loaded(case, tick) if isinstance(one, Contender))
+        return next(one for one in known if one.label == label)
 
     def _entry(self, one: Contender | Absent) -> Entry | Absent:
         if isinstance(one, Absent):

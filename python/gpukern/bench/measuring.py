@@ -221,24 +221,36 @@ class Measurement:
         self.stage = Stage(case, trials, on_host, rng)
         self.entries, self.settings, self.rng, self.splits = entries, settings, rng, splits
 
-    def examine(self, clock: Clock, tick: Tick) -> None:
-        """Everybody on the proof first, which tells best what is wrong, and then on the others."""
+    def examine(self, clock: Clock, tick: Tick, tuning: bool) -> None:
+        """Those that tune themselves, or all others.
+
+        Everybody on the proof first, which tells best what is wrong, and then on the other inputs.
+        """
+        entries = [entry for entry in self.entries if entry.contender.tunes == tuning]
+        if not entries:
+            return
         examination = Examination(self.stage, clock)
         # No collection anywhere, so that it tells nobody whether a call is timed.
         with wall.no_collection():
             for index in range(len(self.stage.trials)):
                 self.stage.show(index)
-                for entry in self.entries:
+                for entry in entries:
                     if entry.right:
                         tick(f"checking {entry.contender.label}")
                         examination.examine(entry)
                     entry.examined = index == len(self.stage.trials) - 1
                 gc.collect()
-            self.stage.show(0)
+        self.stage.show(0)
 
     def time(self, timer: DeviceTimer, effort: Effort, tick: Tick) -> None:
-        """All figures of those that are right, within the seconds of the effort."""
+        """All figures of those that are right, within the seconds of the effort.
+
+        Of a budget what examining the last ones takes is a part.
+        """
         settings, begin = self.settings, timer.clock.now()
+        self.examine(timer.clock, tick, tuning=True)
+        if settings.budget is None:
+            begin = timer.clock.now()
         timed = [e for e in self.entries if e.right and (settings.simulated or not e.simulated)]
         rounds = Round(self.stage, timer, settings, self.rng)
         with wall.no_collection():

@@ -44,7 +44,7 @@ def _contender(variant: str, function: Callable[..., Any], device: Any) -> Conte
     def end_to_end(*arrays: Array) -> Array:
         return np.asarray(function(*(jax.device_put(array, device) for array in arrays)))
 
-    return Contender("JAX", variant, end_to_end, off_device=_OFF_DEVICE)
+    return Contender("JAX", variant, end_to_end, off_device=_OFF_DEVICE, tunes=True)
 
 
 def _matmul(a: Any, b: Any) -> Any:

@@ -27,7 +27,6 @@ class Peer:
 
     The function takes an operation and a dtype, and yields contenders. ``requires`` is the module
     that has to be importable, ``install`` what brings it, ``package`` whose version is shown.
-    ``compiled`` are the variants that compile for seconds and keep that on disk; None is for all.
     """
 
     key: str
@@ -37,7 +36,6 @@ class Peer:
     install: str = ""
     needs_gpu: bool = True
     package: str = ""
-    compiled: tuple[str | None, ...] = ()
 
     @property
     def own(self) -> bool:
@@ -64,7 +62,6 @@ PEERS = (
         "gpukern.bench.contenders.torch_:contenders",
         "torch",
         "pip install torch",
-        compiled=("torch.compile",),
     ),
     Peer(
         "cupy",
@@ -94,7 +91,6 @@ PEERS = (
         "gpukern.bench.contenders.triton_:contenders",
         "triton",
         "pip install triton",
-        compiled=(None,),
     ),
     Peer(
         "jax",
@@ -102,7 +98,6 @@ PEERS = (
         "gpukern.bench.contenders.jax_:contenders",
         "jax",
         'pip install "jax[cuda13]"',
-        compiled=(None,),
     ),
     Peer(
         "cuda-python",

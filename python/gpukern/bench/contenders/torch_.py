@@ -67,9 +67,8 @@ def _compiled(op: str, dtype: str) -> Contender:
         result = compiled([load(array) for array in arrays], out)
         return fetch(out if result is None else result)
 
-    return Contender(
-        "PyTorch", "torch.compile", end_to_end, DeviceSide(load, compiled, fetch, wrap)
-    )
+    side = DeviceSide(load, compiled, fetch, wrap)
+    return Contender("PyTorch", "torch.compile", end_to_end, side, tunes=True)
 
 
 class _Compiled:

@@ -47,7 +47,8 @@ def _contender(
         into(out, *inputs)
         return fetch(out)
 
-    return Contender("Triton", variant, end_to_end, DeviceSide(load, run, fetch, wrap))
+    side = DeviceSide(load, run, fetch, wrap)
+    return Contender("Triton", variant, end_to_end, side, tunes=into is _matmul)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]

@@ -36,7 +36,9 @@ class Contender:
     ``reuses`` tells that the array which it returns is its own, and overwritten by the next call,
     as that of a user who passes ``out=``. ``transfers`` names the library whose transfers
     ``end_to_end`` makes, where they are not its own: it is checked so then, and not timed.
-    ``off_device`` says why there is no time on the device, where a reader would look for one.
+    ``tunes`` tells that its first call with a size times some kernels to choose one of them, while
+    nobody else may be at work. ``off_device`` says why there is no time on the device, where a
+    reader would look for one.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Contender:
     reuses: bool = False
     transfers: str = ""
     off_device: str = ""
+    tunes: bool = False
 
     @property
     def label(self) -> str:

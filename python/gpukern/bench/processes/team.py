@@ -1,8 +1,8 @@
 """The processes of a comparison, and what becomes of those that a contender takes with it.
 
 Each block of rounds is measured by a process of its own, one after another, never two at a time.
-Before that all examine their contenders at once, which compiles what they compile. Contenders that
-are isolated have, for each block, one more process each.
+Before that all examine their contenders at once, but for those that tune themselves. Contenders
+that are isolated have, for each block, one more process each.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,6 @@ from gpukern.bench.model.case import Case
 from gpukern.bench.model.finding import Finding, broken
 from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.settings import Effort, Settings
-from gpukern.bench.processes.compiling import Compiling
 from gpukern.bench.processes.confirm import confirmed
 from gpukern.bench.processes.member import LostError, Member
 from gpukern.bench.processes.room import holds
@@ -112,8 +111,6 @@ class Team:
         patience: float,
     ) -> None:
         self.blocks: list[list[Crew]] = []
-        self._shared, self._patience = shared, patience
-        self._compiling: Compiling | None = None
         orders = [(pickled(shared), True)] if shared else []
         orders += [(pickled(entrants), False) for entrants in apart]
         try:
@@ -134,18 +131,12 @@ class Team:
         return len(self._crews)
 
     def load(self, cases: Sequence[Case], tick: Tick) -> list[int]:
-        """All at once, since libraries take seconds to import; how many contenders a case has.
-
-        Meanwhile others compile what these will find on disk.
-        """
-        self._compiling = Compiling(self._shared, cases, self._patience)
+        """All at once, since libraries take seconds to import; how many contenders a case has."""
         for crew in self._crews:
             crew.begun(tick)
         for crew in self._crews:
             crew.member.ask("load", cases)
         counts = [crew.member.answer(tick) for crew in self._crews]
-        tick("compiling")
-        self._compiling.wait()
         return [sum(each) for each in zip(*counts[: len(self.blocks[0])], strict=True)]
 
     def limits(self, tick: Tick) -> Limits:
@@ -172,7 +163,5 @@ class Team:
 
     def close(self) -> None:
         """End all processes."""
-        if self._compiling:
-            self._compiling.close()
         for crew in self._crews:
             crew.end()

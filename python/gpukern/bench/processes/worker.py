@@ -19,10 +19,8 @@ import numpy.typing as npt
 from gpukern import _core
 from gpukern.bench.blocks import Measurer
 from gpukern.bench.cases.trials import make_trials
-from gpukern.bench.clock.composed import composed
 from gpukern.bench.clock.wall import wall
 from gpukern.bench.model.case import Case
-from gpukern.bench.model.dtypes import numpy_dtype
 from gpukern.bench.model.finding import Finding
 from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.settings import Effort, Settings
@@ -67,15 +65,6 @@ class Worker:
         """Have a contender's call at hand, and inputs of that seed."""
         self.inputs = make_trials(case, seed, only_proof=True)[0].inputs
         self.work = self.measurer.contender(case, label, self.tick).end_to_end
-
-    def compile(self, case: Case) -> None:
-        """Call all contenders once, on the host and on the device, for what they compile."""
-        host = tuple(np.zeros(shape, numpy_dtype(case.dtype)) for shape in case.shapes)
-        blank = np.zeros(case.result_shape, numpy_dtype(case.result_dtype))
-        for one in self.measurer.contenders(case, self.tick):
-            one.end_to_end(*host)
-            if one.device is not None:
-                composed(self.measurer.clock, one.device, host, blank)
 
     def named(self, case: Case, label: str) -> tuple[str, str]:
         """The name and the variant of the contender of that label."""

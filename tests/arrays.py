@@ -389,7 +389,8 @@ def on_device(place: Place, values: Array | None = None, readonly: bool = False)
 
 
 def as_host(memory: object) -> np.ndarray:
-    """The simulator's device memory as the array that it is."""
+    """The simulator's device memory as the array that it is, once all that was put off is done."""
+    gk.synchronize()
     interface = memory.__cuda_array_interface__
     dtype = np.dtype(interface["typestr"])
     count = int(np.prod(interface["shape"])) * dtype.itemsize

@@ -323,13 +323,19 @@ def allocated():
     return sys.getallocatedblocks(), info.uordblks + info.hblkhd
 
 
+def _drop():
+    """What is garbage, and what was put off until somebody waits."""
+    gc.collect()
+    gk.synchronize()
+
+
 def growth(call, calls):
     """What many calls leave allocated: blocks and bytes a call."""
-    gc.collect()
+    _drop()
     before = allocated()
     for _ in range(calls):
         call()
-    gc.collect()
+    _drop()
     return [(now - then) / calls for now, then in zip(allocated(), before, strict=True)]
 
 

@@ -17,16 +17,19 @@ _SHORT_CALL = 1e-3
 def no_collection() -> Iterator[None]:
     """A garbage collection in the middle of a round is not the contender's time.
 
-    What is there already is left out of those that are asked for meanwhile, which are quick then.
+    What is there already is left out of those that are asked for meanwhile, which are quick then;
+    who has frozen something already has seen to that.
     """
-    enabled = gc.isenabled()
+    enabled, frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.disable()
     gc.collect()
-    gc.freeze()
+    if not frozen:
+        gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if not frozen:
+            gc.unfreeze()
         if enabled:
             gc.enable()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import json
 import math
@@ -506,9 +507,20 @@ class TestTiming:
         sample = timer.sample(work, timer.pace(work))
         assert 0 < sample.warm < 1
 
-    def test_garbage_collection_is_left_as_it_was(self):
-        import gc
+    def test_what_is_frozen_stays_so(self):
+        assert gc.get_freeze_count() > 0, "the suite has frozen what was there before"
+        with wall.no_collection():
+            gc.collect()
+        assert gc.get_freeze_count() > 0
+        gc.unfreeze()
+        try:
+            with wall.no_collection():
+                assert gc.get_freeze_count() > 0
+            assert gc.get_freeze_count() == 0
+        finally:
+            gc.freeze()
 
+    def test_garbage_collection_is_left_as_it_was(self):
         assert gc.isenabled()
         with pytest.raises(ZeroDivisionError), wall.no_collection():
             assert not gc.isenabled()

@@ -216,6 +216,15 @@ def test_where_memory_is_short_each_examines_before_its_own_rounds(tmp_path, mon
     assert len([key for key, _ in itertools.groupby(seen.read_text().split())]) == 3
 
 
+def test_a_user_without_a_home_can_compare(monkeypatch):
+    def none(*_: object):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("pathlib.Path.home", none)
+    assert compared(processes=2)["NumPy"].end_to_end
+
+
 def test_so_many_processes_as_memory_holds():
     small = make_case("add", 1000)
     most = _core.devices()[0]["memory_free"] // small.bytes_moved

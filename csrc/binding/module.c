@@ -84,8 +84,7 @@ static PyObject *synchronize(PyObject *module, gk_arguments arguments, Py_ssize_
     gk_stream stream;
     PyObject *value;
     if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
-        gk_stream_from_object("synchronize", value, &stream) < 0 ||
-        gk_begin(state, &call, "synchronize") < 0 || gk_check_stream(&call, value, stream) < 0)
+        gk_begin(state, &call, "synchronize") < 0 || gk_read_stream(&call, value, &stream) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     status = call.backend->synchronize(call.backend, stream, &call.error);

@@ -70,9 +70,9 @@ PyObject *gk_raise(const gk_state *state, const gk_error *error);
 int gk_begin_on(gk_state *state, gk_call *call, int ordinal, const char *operation);
 /* The same on the device that the thread has chosen. */
 int gk_begin(gk_state *state, gk_call *call, const char *operation);
-/* Whether a number that a user gave for a stream can be one, where a wild one would end the
-   process. -1: raised. */
-int gk_check_stream(const gk_call *call, PyObject *object, gk_stream stream);
+/* The stream that the user names to the call; a number that cannot be one is refused, where the
+   device would follow it. -1: raised. */
+int gk_read_stream(const gk_call *call, PyObject *object, gk_stream *stream);
 /* Run the call on the stream that the user names; after gk_profile_begin. -1: raised. */
 int gk_take_stream(gk_state *state, gk_call *call, PyObject *object);
 /* Where cuBLAS may be, from the Python side: a gk_locator, called without the GIL. */

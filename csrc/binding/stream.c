@@ -253,9 +253,8 @@ static PyObject *graph_launch(PyObject *object, PyObject *const *arguments, Py_s
     gk_stream stream;
     PyObject *value;
     if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
-        gk_stream_from_object("Graph.launch", value, &stream) < 0 ||
         begin_at(self->stream, &call, "Graph.launch") < 0 ||
-        gk_check_stream(&call, value, stream) < 0)
+        gk_read_stream(&call, value, &stream) < 0)
         return NULL;
     if (!value || Py_IsNone(value))
         stream = self->stream->handle;

@@ -132,16 +132,15 @@ static gk_status prepare_products(gk_call *call, const gk_row *row, const gk_gem
 static gk_nest stack_of(const gk_array *operands, const gk_array *result) {
     const gk_array *a = &operands[0], *b = &operands[1];
     int axes = stack_axes_of(operands);
-    gk_array views[3] = {{.data = result->data, .dtype = result->dtype},
-                         {.data = a->data, .dtype = a->dtype},
-                         {.data = b->data, .dtype = b->dtype}};
+    gk_array views[3] = {{.data = result->data, .dtype = result->dtype, .ndim = axes},
+                         {.data = a->data, .dtype = a->dtype, .ndim = axes},
+                         {.data = b->data, .dtype = b->dtype, .ndim = axes}};
     for (int i = 0; i < axes; i++)
         for (int v = 0; v < 3; v++) {
             const gk_array *whole = v == 0 ? result : &operands[v - 1];
             int own = v == 0 ? i : own_axis(whole, axes, i);
             views[v].shape[i] = result->shape[i];
             views[v].strides[i] = own < 0 || whole->shape[own] == 1 ? 0 : whole->strides[own];
-            views[v].ndim = axes;
         }
     gk_nest nest;
     gk_nest_make(&nest, (const gk_array *const[]){&views[0], &views[1], &views[2]}, 3);

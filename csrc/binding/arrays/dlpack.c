@@ -231,30 +231,34 @@ int gk_dlpack_place(gk_state *state, const char *operation, const char *name, Py
     return ask_device(state, operation, name, object, &device) < 0 ? -2 : place_on(device);
 }
 
+PyObject *gk_dlpack_ask(const gk_state *state, PyObject *object, PyObject *named) {
+    PyObject *method = PyObject_GetAttr(object, state->names[GK_NAME_DLPACK]);
+    PyObject *nothing = method ? PyTuple_New(0) : NULL;
+    PyObject *capsule = nothing ? PyObject_Call(method, nothing, named) : NULL;
+    if (nothing && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear(); /* a producer that knows of no versions */
+        if (PyDict_DelItemString(named, "max_version") == 0)
+            capsule = PyObject_Call(method, nothing, named);
+    }
+    Py_XDECREF(nothing);
+    Py_XDECREF(method);
+    return capsule;
+}
+
 /* __dlpack__(stream=..., max_version=(1, 0)), or as before there were versions. The producer makes
    the legacy default stream, which is home to an array that names none, wait for its own; a graph
    waits for nothing; host memory, which the simulator's is, has no streams. */
 static PyObject *ask(gk_state *state, const gk_call *call, gk_dl_device device, PyObject *object) {
     long ours = call->captured ? -1 : GK_LEGACY_STREAM;
     PyObject *capsule = NULL;
-    PyObject *method = PyObject_GetAttr(object, state->names[GK_NAME_DLPACK]);
-    PyObject *nothing = method ? PyTuple_New(0) : NULL;
-    PyObject *named =
-        nothing ? Py_BuildValue("{s:(ii)}", "max_version", GK_DL_MAJOR, GK_DL_MINOR) : NULL;
+    PyObject *named = Py_BuildValue("{s:(ii)}", "max_version", GK_DL_MAJOR, GK_DL_MINOR);
     PyObject *stream = named && device.kind != GK_DL_CPU ? PyLong_FromLong(ours) : NULL;
     if (stream && PyDict_SetItem(named, state->names[GK_NAME_STREAM], stream) < 0)
         Py_CLEAR(named);
     if (named && !PyErr_Occurred())
-        capsule = PyObject_Call(method, nothing, named);
-    if (named && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
-        PyErr_Clear(); /* a producer that knows of no versions */
-        if (PyDict_DelItemString(named, "max_version") == 0)
-            capsule = PyObject_Call(method, nothing, named);
-    }
+        capsule = gk_dlpack_ask(state, object, named);
     Py_XDECREF(stream);
     Py_XDECREF(named);
-    Py_XDECREF(nothing);
-    Py_XDECREF(method);
     return capsule;
 }
 

@@ -24,6 +24,10 @@ int gk_dlpack_import(gk_state *state, gk_call *call, const char *name, PyObject 
 int gk_dlpack_shown_place(const gk_dl_exchange *exchange, PyObject *object);
 int gk_dlpack_place(gk_state *state, const char *operation, const char *name, PyObject *object);
 
+/* What an object lends by __dlpack__, asked with these arguments; without max_version where it
+   knows of no versions. NULL: raised. */
+PyObject *gk_dlpack_ask(const gk_state *state, PyObject *object, PyObject *named);
+
 /* A new capsule of an array's memory; `owner` lives as long as somebody uses it. */
 PyObject *gk_dlpack_export(const gk_array *array, gk_dl_device device, PyObject *owner,
                            bool versioned, bool copied);

@@ -111,24 +111,15 @@ static int hand_over(gk_device_array *self, gk_call *call, PyObject *stream) {
     return -1;
 }
 
-/* What NumPy makes of a copy on the host, which knows DLPack itself. */
-static PyObject *lend_on_host(PyObject *object, PyObject *version, PyObject *copy) {
-    if (copy && PyObject_Not(copy) == 1 && !Py_IsNone(copy)) {
-        PyErr_SetString(PyExc_BufferError, "__dlpack__: the array is on the device, and dl_device "
-                                           "asks for the host, which takes a copy: copy=False "
-                                           "forbids it");
-        return NULL;
-    }
-    PyObject *host = PyObject_CallMethod(object, "to_host", NULL);
-    PyObject *lend = host ? PyObject_GetAttrString(host, "__dlpack__") : NULL;
-    PyObject *none = PyTuple_New(0), *named = PyDict_New(), *capsule = NULL;
-    if (lend && none && named &&
-        (!version || PyDict_SetItemString(named, "max_version", version) == 0))
-        capsule = PyObject_Call(lend, none, named);
-    Py_XDECREF(named);
-    Py_XDECREF(none);
-    Py_XDECREF(lend);
+/* What NumPy lends of a copy on the host. */
+static PyObject *lend_on_host(gk_device_array *self, PyObject *version) {
+    PyObject *capsule = NULL;
+    PyObject *named = PyDict_New();
+    PyObject *host = named ? PyObject_CallMethod((PyObject *)self, "to_host", NULL) : NULL;
+    if (host && PyDict_SetItemString(named, "max_version", version ? version : Py_None) == 0)
+        capsule = gk_dlpack_ask(self->state, host, named);
     Py_XDECREF(host);
+    Py_XDECREF(named);
     return capsule;
 }
 
@@ -146,8 +137,15 @@ PyObject *gk_method_dlpack(PyObject *object, PyObject *const *arguments, Py_ssiz
          gk_take_flag("__dlpack__", "copy", values[3], &copied) < 0) ||
         gk_begin_on(self->state, &call, gk_device_number(self), "__dlpack__") < 0)
         return NULL;
+    bool as_is = values[3] && !Py_IsNone(values[3]) && !copied;
+    if (to_host && as_is) {
+        PyErr_SetString(PyExc_BufferError, "__dlpack__: the array is on the device, and dl_device "
+                                           "asks for the host, which takes a copy: copy=False "
+                                           "forbids it");
+        return NULL;
+    }
     if (to_host)
-        return lend_on_host(object, values[1], values[3]);
+        return lend_on_host(self, values[1]);
     if (self->array.readonly && !versioned && !copied) {
         PyErr_SetString(PyExc_BufferError, "__dlpack__: the array is read-only, which DLPack tells "
                                            "from version 1.0 on; pass max_version=(1, 0)");

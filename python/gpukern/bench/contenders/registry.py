@@ -93,11 +93,7 @@ PEERS = (
         "pip install triton",
     ),
     Peer(
-        "jax",
-        "JAX",
-        "gpukern.bench.contenders.jax_:contenders",
-        "jax",
-        'pip install "jax[cuda13]"',
+        "jax", "JAX", "gpukern.bench.contenders.jax_:contenders", "jax", 'pip install "jax[cuda13]"'
     ),
     Peer(
         "cuda-python",

@@ -22,12 +22,12 @@ class LostError(Exception):
         self.doing = doing
 
 
-# Those who keep on disk what they have compiled, and do so only where they are asked to.
-_KEEP = {
-    "JAX_COMPILATION_CACHE_DIR": str(cache_folder() / "jax"),
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    "TRITON_CACHE_AUTOTUNING": "1",
-}
+def _keeping() -> dict[str, str]:
+    """Has those keep on disk what they have compiled who do so only where they are asked to."""
+    keeping = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "TRITON_CACHE_AUTOTUNING": "1"}
+    with suppress(RuntimeError):  # a user without a home has no such folder
+        keeping["JAX_COMPILATION_CACHE_DIR"] = str(cache_folder() / "jax")
+    return keeping
 
 
 class Member:
@@ -49,7 +49,7 @@ class Member:
                 pass_fds=[descriptor],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                env={**_KEEP, **os.environ, "PYTHONPATH": paths, **(changes or {})},
+                env={**_keeping(), **os.environ, "PYTHONPATH": paths, **(changes or {})},
             )
         self._pipe: Connection[Any, Any] = Connection(ours.detach())
 

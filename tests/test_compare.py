@@ -507,6 +507,13 @@ class TestTiming:
         sample = timer.sample(work, timer.pace(work))
         assert 0 < sample.warm < 1
 
+    @pytest.mark.parametrize("size", [64, 1024])
+    def test_a_result_of_any_bits_is_wrong_and_no_warning(self, size):
+        bits = np.random.default_rng(1).integers(0, 2**32, (size, size), np.uint64)
+        noise = bits.astype(np.uint32).view(np.float32)
+        row = only_row("add", size, "float32", planted(lambda a, b: noise.copy()))
+        assert row.status == WRONG, row.detail
+
     def test_what_is_frozen_stays_so(self):
         assert gc.get_freeze_count() > 0, "the suite has frozen what was there before"
         with wall.no_collection():

@@ -31,7 +31,13 @@ def in_pieces(function: Callable[..., Result], *arrays: Array) -> list[Result]:
     starts = range(0, flat[0].size, PIECE)
     if len(starts) < 2:
         return [function(*flat)]
-    return list(_pool().map(lambda at: function(*(one[at : at + PIECE] for one in flat)), starts))
+
+    def one_piece(at: int) -> Result:
+        with np.errstate(**handling):  # a thread has its own
+            return function(*(one[at : at + PIECE] for one in flat))
+
+    handling: Any = np.geterr()
+    return list(_pool().map(one_piece, starts))
 
 
 def fill(rng: np.random.Generator, function: Callable[..., object], *arrays: Array) -> None:

@@ -178,6 +178,7 @@ def lend(entry: Entry, side: DeviceSide, stage: Stage) -> None:
     entry.lent = stage.renewals
 
 
+@np.errstate(invalid="ignore")  # what is wrong may be any bits, which no conversion is to warn of
 def _judged(entry: Entry, stage: Stage, got: Array, where: str, figures: bool) -> Verdict:
     trial, who = stage.trial, entry.contender
     verdict = check(got, trial.expected, who.serial, who.carried, figures)

@@ -34,8 +34,13 @@ def compared(op: str, size: object, function: Callable, dtype: str = "float32", 
 
 def on_device(op: str, size: object, run: Callable, wrap: Callable | None, **more: object):
     """The row of one contender whose fault is on the device alone."""
-    right = {"add": np.add, "matmul": np.matmul, "sum": np.sum}[op]
     side = DeviceSide(_core.to_device, run, _core.DeviceArray.to_host, wrap)
+    return row_of(op, size, side, **more)
+
+
+def row_of(op: str, size: object, side: DeviceSide, **more: object):
+    """The row of one contender that is NumPy from end to end."""
+    right = {"add": np.add, "matmul": np.matmul, "sum": np.sum}[op]
 
     def offer(wanted: str, dtype: str) -> Iterator[Contender]:
         yield Contender("cheater", "v", right, side)
@@ -239,13 +244,15 @@ class TestNoSynchronization:
     def test_a_stream_of_its_own_is_noticed(self, size):
         import torch
 
-        side = torch.cuda.Stream()
+        from gpukern.bench.contenders import torch_
+
+        stream = torch.cuda.Stream()
 
         def run(inputs: object, out: object) -> None:
-            with torch.cuda.stream(side):
+            with torch.cuda.stream(stream):
                 torch.add(*inputs, out=out)
 
-        row = on_device("add", size, run, lambda memory: torch.as_tensor(memory, device="cuda"))
+        row = row_of("add", size, DeviceSide(torch_.load, run, torch_.fetch, torch_.wrap))
         assert row.status == rows.RIGHT
         assert any("stream of its own" in flag for flag in row.flags)
         least = row.bytes_moved / 20e12

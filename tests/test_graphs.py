@@ -263,6 +263,72 @@ def test_memory_goes_when_array_and_graph_are_gone(library):
     assert settled() - before < 512 * 512 * 4
 
 
+def an_event():
+    event = gk.Event()
+    event.record()
+    return event
+
+
+def a_stream():
+    stream, x = gk.Stream(), gk.to_device(small_integers(1))
+    return stream, gk.add(x, x, stream=stream)
+
+
+def a_graph():
+    stream, x = gk.Stream(), gk.to_device(small_integers(1))
+    stream.begin_capture()
+    total = gk.add(x, x, stream=stream)
+    graph = stream.end_capture()
+    graph.launch()
+    return graph, total
+
+
+def a_stream_under_capture():
+    stream, x = gk.Stream(), gk.to_device(small_integers(1))
+    stream.begin_capture()
+    return stream, gk.add(x, x, stream=stream)
+
+
+def a_pinned_result():
+    return gk.add(np.ones(1 << 21, np.float32), 1.0)
+
+
+@pytest.mark.parametrize(
+    "make", [an_event, a_stream, a_graph, a_stream_under_capture, a_pinned_result]
+)
+def test_what_dies_during_a_capture_does_not_end_it(make, library):
+    """The collector may come at any time, and the driver forbids a capture's thread much."""
+    x = library.array(small_integers(1))
+    dying = [make()]
+
+    def work(stream):
+        dying.clear()
+        gc.collect()
+        return gk.add(x, x, stream=stream)
+
+    result, launch = library.capture(work)
+    launch()
+    np.testing.assert_array_equal(result.to_host(), 2 * small_integers(1))
+
+
+def test_a_graph_is_made_during_a_capture(library):
+    x, y = library.array(small_integers(1)), gk.to_device(small_integers(2))
+    made = []
+
+    def work(stream):
+        other = gk.Stream()
+        other.begin_capture()
+        made.append(gk.add(y, 1.0, stream=other))
+        made.append(other.end_capture())
+        return gk.add(x, x, stream=stream)
+
+    result, launch = library.capture(work)
+    launch()
+    np.testing.assert_array_equal(result.to_host(), 2 * small_integers(1))
+    made[1].launch()
+    np.testing.assert_array_equal(made[0].to_host(), small_integers(2) + 1)
+
+
 def test_arrays_that_die_during_a_capture(library):
     x = library.array(small_integers(1))
     dying = [gk.add(x, x) for _ in range(10)]

@@ -370,6 +370,15 @@ LEAKS = {
     fail("cuGraphInstantiateWithFlags", 2)
     failure(stream.end_capture)
     del stream""",
+    "graphs that die during a capture": """stream, other = gk.Stream(), gk.Stream()
+    stream.begin_capture()
+    gk.add(there, there, stream=stream)
+    graph = stream.end_capture()
+    other.begin_capture()
+    del graph
+    gk.add(there, there, stream=other)
+    graph = other.end_capture()
+    del stream, other""",
     "captures that fail": """driver.fake_capture(ctypes.c_void_p(at(1001)), 0)
     fail("cuGraphRetainUserObject", 1)
     failure(gk.add, there, there, stream=at(1001))

@@ -25,7 +25,9 @@ void fake_note(char what, handle stream) {
    nothing. */
 enum { OBJECTS = 64 };
 static handle captured;
-static int is_blocking, graph, holders; /* of the graph: itself and executables */
+static int is_blocking, is_ended; /* by a call that is forbidden meanwhile */
+static int graph, holders;        /* of the graph: itself and executables */
+static _Thread_local int mode_of_thread;
 static struct user_object {
     void (*gone)(void *); /* NULL: there is none in this place */
     void *data;
@@ -42,6 +44,14 @@ static void end_object(struct user_object *object) {
 void fake_capture(handle stream, int blocking) {
     captured = stream;
     is_blocking = blocking;
+    is_ended = 0;
+}
+
+/* Whether a call ends the capture under way, as it does in a thread that is not relaxed. */
+static int is_forbidden(void) {
+    int is_now = captured && mode_of_thread != RELAXED;
+    is_ended |= is_now;
+    return is_now;
 }
 
 void fake_graph_gone(void) {
@@ -67,8 +77,11 @@ result cuStreamBeginCapture_v2(handle stream, int mode) {
 result cuStreamEndCapture(handle stream, handle *ended) {
     if (!fake_is_captured(stream))
         return INVALID_VALUE;
+    int was_ended = is_ended;
     fake_capture(NULL, 0);
     FAKE_ENTER();
+    if (was_ended)
+        return CAPTURE_INVALIDATED;
     holders++;
     fake_count("graphs", 1);
     *ended = &graph;
@@ -78,6 +91,8 @@ result cuStreamEndCapture(handle stream, handle *ended) {
 result cuGraphInstantiateWithFlags(handle *executable, handle of, unsigned long long flags) {
     (void)flags;
     FAKE_ENTER();
+    if (is_forbidden())
+        return CAPTURE_UNSUPPORTED;
     holders++;
     fake_count("executables", 1);
     *executable = of;
@@ -102,6 +117,8 @@ result cuGraphDestroy(handle gone) {
 
 result cuGraphExecDestroy(handle gone) {
     (void)gone;
+    if (is_forbidden())
+        return CAPTURE_UNSUPPORTED;
     let_go("executables");
     return fake_sticky;
 }
@@ -160,9 +177,8 @@ result cuGraphRetainUserObject(handle of, handle object, unsigned count, unsigne
 }
 
 result cuThreadExchangeStreamCaptureMode(int *mode) {
-    static _Thread_local int of_thread;
-    int before = of_thread;
-    of_thread = *mode;
+    int before = mode_of_thread;
+    mode_of_thread = *mode;
     *mode = before;
     return OK;
 }

@@ -21,7 +21,7 @@ void gk_captures_free(gk_captures *captures);
 CUresult gk_is_captured(const gk_driver *driver, CUstream stream, bool *captured);
 
 /* Let this thread do what a capture under way forbids though nothing of it is captured: load
-   kernels, make streams. Returns the mode that gk_restrict takes back. */
+   kernels, make streams, end graphs. Returns the mode that gk_restrict takes back. */
 CUstreamCaptureMode gk_relax(const gk_driver *driver);
 void gk_restrict(const gk_driver *driver, CUstreamCaptureMode mode);
 

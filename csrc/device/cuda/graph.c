@@ -26,8 +26,11 @@ gk_status gk_cuda_capture_end(gk_backend *base, gk_stream stream, gk_graph **gra
     CUresult result;
     gk_graph *made = malloc(sizeof *made);
     GK_IN_CONTEXT(cuda, result, driver->cuStreamEndCapture((CUstream)stream, &captured));
-    if (result == CUDA_SUCCESS && made)
+    if (result == CUDA_SUCCESS && made) {
+        CUstreamCaptureMode mode = gk_relax(driver); /* another stream may be under capture */
         GK_IN_CONTEXT(cuda, result, driver->cuGraphInstantiate(&made->executable, captured, 0));
+        gk_restrict(driver, mode);
+    }
     if (captured)
         (void)driver->cuGraphDestroy(captured); /* the executable has what it needs of it */
     if (result == CUDA_SUCCESS && made) {
@@ -53,7 +56,9 @@ void gk_cuda_graph_free(gk_backend *base, gk_graph *graph) {
     CUresult result;
     if (!graph)
         return;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver); /* a collection may come at any time */
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuGraphExecDestroy(graph->executable));
+    gk_restrict(&cuda->driver, mode);
     (void)result; /* fails only after a fault, which the next call reports */
     free(graph);
 }

@@ -271,7 +271,9 @@ gk_status gk_cuda_map(gk_backend *base, void *host, void **device, gk_error *err
 void gk_cuda_unpin(gk_backend *base, void *host) {
     gk_cuda *cuda = (gk_cuda *)base;
     CUresult result;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver); /* a collection may come at any time */
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuMemHostUnregister(host));
+    gk_restrict(&cuda->driver, mode);
     (void)result; /* fails only after a fault, or when the process is ending */
 }
 

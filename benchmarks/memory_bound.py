@@ -14,7 +14,6 @@ import os
 import random
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -30,7 +29,7 @@ from gpukern.bench.clock.machine import MachineClock
 from gpukern.bench.clock.protocols import leetcuda
 from gpukern.bench.clock.wall import wall_synchronized
 from gpukern.bench.comparison import Comparison, prepare
-from gpukern.bench.contenders.registry import Wanted, gather, select
+from gpukern.bench.contenders.registry import Wanted, begin_ahead, gather, select
 from gpukern.bench.filling import fill
 from gpukern.bench.model.clock import Clock
 from gpukern.bench.model.intervals import Figure, figure, ratio
@@ -453,16 +452,6 @@ def write(paths: Sequence[str], lines: Sequence[Line], run: Run, spent: dict[str
     Path(paths[1]).write_text(as_markdown(lines, remarks(run), run))
 
 
-def build_cub() -> None:
-    """CUB takes a while to compile: meanwhile the first sections run."""
-    from gpukern.bench.contenders import cub_
-
-    capability = int(_core.devices()[0]["capability"])
-    if cub_.nvcc():
-        # A failure is told by the comparison that needs the library.
-        threading.Thread(target=cub_.build, args=(capability,), daemon=True).start()
-
-
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("paths", nargs=2, metavar=("JSON", "MARKDOWN"))
@@ -473,8 +462,8 @@ def main(arguments: Sequence[str]) -> int:
     if not set(wanted) <= set(SECTIONS):
         parser.error(f"--only: there are {', '.join(SECTIONS)}")
     run = Run(small=given.smoke or _core.backend() == "sim")
-    if not run.simulated:
-        build_cub()
+    (cub, _), *_ = select(["cub"])
+    begin_ahead(cub, [(op, "float32") for op in ("sum", "max", "argmax")])
     lines: list[Line] = []
     spent: dict[str, float] = {}
     for name in wanted:

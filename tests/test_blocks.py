@@ -263,7 +263,7 @@ class TestAgainst:
 class TestBudget:
     def test_what_is_left_is_spread_by_need(self):
         now = [0.0]
-        budget = Budget(100.0, [1, 3, 1], 2, lambda: now[0])
+        budget = Budget(100.0, [100, 300, 100], 2, lambda: now[0])
         given = []
         for index in range(3):
             budget.begin(index)
@@ -274,6 +274,11 @@ class TestBudget:
         assert given[:2] == pytest.approx([(20 - 4) / 2, (20 - 4) / 2 - 1])
         assert given[2] == pytest.approx(((100 - 21) * 3 / 4 - 4) / 2)
         assert now[0] == pytest.approx(100)
+
+    def test_few_contenders_do_not_take_all_of_it(self):
+        budget = Budget(60.0, [2, 2], 1, lambda: 0.0)
+        budget.begin(0)
+        assert budget.effort(Effort(), 0).seconds == pytest.approx(0.8)
 
     def test_without_one_or_with_rounds_it_changes_nothing(self):
         fixed = make_settings("both", "default", 5, False)

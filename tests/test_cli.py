@@ -18,6 +18,7 @@ from gpukern.bench.cases import lists
 from gpukern.bench.contenders.registry import PEERS, REGISTERED, Peer
 from gpukern.bench.model.case import OPERATIONS
 from gpukern.bench.model.contender import Contender
+from gpukern.cli import running
 from gpukern.cli.commands import main
 from gpukern.machine import inventory, libraries
 from gpukern.machine.inventory import installed
@@ -261,6 +262,18 @@ def test_the_margin(tmp_path):
 def test_what_was_spent_of_the_budget_is_said():
     lines = run("compare", *FEW, "--budget", "0.01").stderr.splitlines()
     assert len(lines) == 1 and lines[0].endswith("s of a budget of 0.01 s")
+
+
+@pytest.mark.parametrize(
+    ("budget", "kept", "processes"),
+    [(60, False, 1), (5, False, 1), (130, False, 2), (900, False, 3), (60, True, 3)],
+)
+def test_a_process_for_each_minute_and_several_for_what_is_kept(
+    budget, kept, processes, monkeypatch
+):
+    monkeypatch.setattr("gpukern._core.backend", lambda: "cuda")
+    assert running._processes(budget, kept) == processes
+    assert running._processes(None, kept) == 3
 
 
 def test_contenders_that_cannot_be_sent_to_a_process_of_their_own(mine, monkeypatch):

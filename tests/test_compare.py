@@ -366,9 +366,9 @@ class TestCases:
         if _core.backend() == "sim":
             assert max(case.count for case in plan) <= 2**20
         else:
-            assert make_case("matmul", 2048) in plan
-            assert len([case for case in plan if case.op == "add"]) == 3
-            assert make_case("sum", 2**27 - 157) in plan
+            assert make_case("matmul", 1000) in plan
+            assert len([case for case in plan if case.op == "add"]) == 2
+            assert make_case("sum", 2**25 - 157) in plan
         assert {case.op for case in plans.plan("all")} == {"matmul", "add", "sum", "transpose"}
         assert all(plans.plan(op) for op in cases.OPERATIONS)
 

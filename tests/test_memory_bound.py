@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -187,7 +188,7 @@ class TestCub:
         (absent,) = cub_.contenders("transpose", "float32")
         assert absent.why == "no transpose for float32 here"
         with pytest.raises(RuntimeError, match="no nvcc"):
-            cub_.build(90)
+            cub_.build("sum", "float32", 90)
 
     def test_the_compiler_is_called_once(self, monkeypatch, tmp_path):
         """A stand-in for nvcc: it notes its arguments and writes what it was asked for."""
@@ -200,26 +201,39 @@ class TestCub:
         fake.chmod(0o755)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-        made = cub_.build(90)
-        assert cub_.build(90) == made and made.read_text() == "made\n"
+        made = cub_.build("sum", "float32", 90)
+        assert cub_.build("sum", "float32", 90) == made and made.read_text() == "made\n"
         (call,) = (tmp_path / "calls").read_text().splitlines()
         assert "-arch=sm_90" in call and call.endswith("cub.cu")
-        assert cub_.build(80) != made
+        assert "-DREDUCTION=sum -DELEMENT=float -DACCUMULATOR=float -DRESULT=float" in call
+        assert cub_.build("max", "float32", 90) != made
+        assert cub_.build("sum", "float32", 80) != made
         fake.write_text("#!/bin/sh\necho no such header >&2\nexit 1\n")
         with pytest.raises(RuntimeError, match="no such header"):
-            cub_.build(75)
+            cub_.build("sum", "float32", 75)
 
-    def test_every_function_is_declared(self):
+    def test_what_is_asked_for_is_compiled_ahead(self, monkeypatch):
+        asked: list[tuple[str, str]] = []
+        done = threading.Event()
+
+        def build(op, dtype, capability):
+            asked.append((op, dtype))
+            done.set()
+
+        monkeypatch.setattr(cub_, "nvcc", lambda: "nvcc")
+        monkeypatch.setattr(cub_, "build", build)
+        cub_.ahead([("add", "float32"), ("sum", "float16")])
+        assert done.wait(60) and asked == [("sum", "float16")]
+
+    def test_every_reduction_is_in_the_source(self):
         source = Path(cub_.__file__).with_name("cub.cu").read_text()
-        for op, dtypes in cub_._SUPPORTED.items():
-            for dtype in dtypes:
-                macro = f"SUM({dtype}," in source
-                assert macro or f"gk_cub_{op}_{dtype}(" in source
+        for reduction, *_ in cub_._SUPPORTED.values():
+            assert f"static cudaError_t {reduction}(" in source
+        assert all(name in source for name in cub_._MACROS)
 
     def test_it_takes_part_on_a_gpu(self):
         if _core.backend() == "sim" or not cub_.nvcc():
             pytest.skip("needs a GPU and nvcc")
-        for op, dtypes in cub_._SUPPORTED.items():
-            for dtype in dtypes:
-                (found,) = gpukern.compare(op, [100_003], dtype, ["cub"], rounds=1).rows
-                assert found.status == RIGHT, found.detail
+        for op, dtype in cub_._SUPPORTED:
+            (found,) = gpukern.compare(op, [100_003], dtype, ["cub"], rounds=1).rows
+            assert found.status == RIGHT, found.detail

@@ -11,7 +11,7 @@ from gpukern.bench.cases.trials import make_trials
 from gpukern.bench.checking.entry import Entry
 from gpukern.bench.clock.device import DeviceTimer
 from gpukern.bench.clock.machine import MachineClock
-from gpukern.bench.contenders.registry import Peer, gather
+from gpukern.bench.contenders.registry import Peer, begin_ahead, gather
 from gpukern.bench.measuring import Measurement, Tick
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.clock import Clock
@@ -53,6 +53,9 @@ class Measurer:
 
     def load(self, cases: Sequence[Case], tick: Tick) -> list[int]:
         """Load what the cases need; how many contenders each has."""
+        kinds = list(dict.fromkeys((case.op, case.dtype) for case in cases))
+        for peer, _ in self.entrants:
+            begin_ahead(peer, kinds)
         return [len(self._loaded(case, tick)) for case in cases]
 
     def _loaded(self, case: Case, tick: Tick) -> list[tuple[Peer, Contender | Absent]]:

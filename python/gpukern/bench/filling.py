@@ -21,6 +21,8 @@ from gpukern.bench.processes.team import Team
 from gpukern.bench.rows import rows_of
 from gpukern.machine.conditions import Watch
 
+# Seconds of timing of one contender on one case beyond which its interval hardly shrinks.
+_ENOUGH_EACH = 0.4
 Progress = Callable[[str, int, int], None]
 OnTable = Callable[[Results], None]
 
@@ -71,7 +73,7 @@ class _Counter:
 class Budget:
     """Seconds for everything, spread over the cases by how many contenders each has.
 
-    What examining them leaves of a case's share is for its blocks.
+    What examining them leaves of a case's share is for its blocks, as far as they make use of it.
     """
 
     seconds: float | None
@@ -81,6 +83,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         self._begin = self._end = self.now()
+        self._enough = 0.0
 
     def begin(self, index: int) -> None:
         """The next case begins, the ``index``-th."""
@@ -88,13 +91,14 @@ class Budget:
             left = self._begin + self.seconds - self.now()
             weight = self.weights[index] / max(sum(self.weights[index:]), 1e-9)
             self._end = self.now() + left * weight
+            self._enough = _ENOUGH_EACH * self.weights[index] / self.blocks
 
     def effort(self, whole: Effort, block: int) -> Effort:
         """What is left for a block, which begins now."""
         if self.seconds is None or whole.rounds is not None:
             return whole
         left = (self._end - self.now()) / (self.blocks - block)
-        return replace(whole, seconds=max(left, 0.0))
+        return replace(whole, seconds=min(max(left, 0.0), self._enough))
 
 
 def fill(

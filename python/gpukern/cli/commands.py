@@ -16,8 +16,8 @@ from gpukern.cli.options import (
 )
 from gpukern.cli.running import case_list, run
 
-# Seconds that compare takes where nobody says.
-_BUDGET = 60.0
+# Seconds that compare takes where nobody says, and where its result is kept.
+_BUDGET, _BUDGET_KEPT = 60.0, 180.0
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -116,7 +116,8 @@ def compare(
     """
     case = {"op": operations or None, "sizes": sizes, "dtype": dtype, "contenders": contenders}
     case |= {"mode": options.pop("mode"), "protocol": options.pop("protocol")}
-    options["budget"] = options["budget"] or _BUDGET
+    kept = options["save"] or options["against"]
+    options["budget"] = options["budget"] or (_BUDGET_KEPT if kept else _BUDGET)
     run(context, [case], options, shorten=False)
 
 

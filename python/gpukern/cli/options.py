@@ -162,7 +162,8 @@ def result_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--processes",
             type=click.IntRange(1, 100),
-            help="How many measure each case in turn; 3 on a GPU unless set, 1 on the simulator.",
+            help="How many measure each case in turn. Unless set: on a GPU 3 for bench, --save and "
+            "--against, else 1 for each minute of the budget; on the simulator 1.",
         ),
         click.option(
             "--isolate/--no-isolate", default=True, help="Own contenders in own processes."
@@ -178,7 +179,8 @@ def result_options(function: Callable[..., None]) -> Callable[..., None]:
             "--budget",
             type=click.FloatRange(0, min_open=True),
             metavar="SECONDS",
-            help="What everything together should take; compare has 60 unless set.",
+            help="What everything together should take; unless set, compare has 60, and 180 with "
+            "--save or --against.",
         ),
         click.option(
             "--first-calls",

@@ -34,6 +34,11 @@ class Outputs:
         """Whether tables go to standard output, and no data."""
         return STDOUT not in (self.json, self.csv, self.markdown)
 
+    @property
+    def kept(self) -> bool:
+        """Whether another run is held against this one, or this one against another."""
+        return self.save is not None or self.against is not None
+
     def check(self) -> None:
         """Raise UsageError for what could not be written once all is measured."""
         asked = {"--json": self.json, "--csv": self.csv, "--markdown": self.markdown}

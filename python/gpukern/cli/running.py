@@ -1,5 +1,6 @@
 """What ``compare`` and ``bench`` do: measure cases, print tables as they are done, tell the end."""
 
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -55,11 +56,12 @@ def run(
     baseline = options.pop("baseline", None)
     outputs = Outputs(**options)
     outputs.check()
+    _keep_compiled()
     with quiet_simulator():
         with one_sentence():
             earlier = _earlier(outputs.against)
             _load(files, cases)
-            effort["processes"] = effort["processes"] or _processes()
+            effort["processes"] = effort["processes"] or _processes(effort["budget"], outputs.kept)
             steps = [_step(case, effort, shorten) for case in cases]
             modes, protocols = ({case.get(key) for case in cases} for key in ("mode", "protocol"))
             result = Comparison(
@@ -84,15 +86,31 @@ def _tell_time(spent: float, budget: float | None) -> None:
         click.echo(f"took {spent:.0f} s of a budget of {budget:g} s", err=True)
 
 
+def _keep_compiled() -> None:
+    """Have compilers keep what they make, also where it is this process that measures."""
+    from gpukern.bench.processes.keeping import keeping
+
+    for name, value in keeping().items():
+        os.environ.setdefault(name, value)
+
+
 # How much is done, and how; what a case list does not say.
 _EFFORT = ("rounds", "simulated", "processes", "isolate", "patience", "budget", "first_calls")
 
 
-def _processes() -> int:
-    """Several where figures are of a GPU, and have to hold for the next run too."""
+# So many where figures of a GPU have to hold for the next run too.
+_SEVERAL = 3
+
+
+def _processes(budget: float | None, kept: bool) -> int:
+    """One for each minute that there is, several where there is time or the result is kept."""
     from gpukern._core import backend
 
-    return 3 if backend() == "cuda" else 1
+    if backend() != "cuda":
+        return 1
+    if budget is None or kept:
+        return _SEVERAL
+    return max(1, min(int(budget / 60), _SEVERAL))
 
 
 def _load(files: Iterable[str], cases: list[dict[str, Any]]) -> None:

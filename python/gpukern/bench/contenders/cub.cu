@@ -1,7 +1,6 @@
-// CUB's device-wide reductions behind plain C names, and a bare launch in a loop: compiled by
-// cub_.py with nvcc when a comparison asks for them.
-//
-// A reduction called with `temp` null writes the bytes of temporary storage that it wants.
+// One of CUB's device-wide reductions behind a plain C name, and a bare launch in a loop: compiled by
+// cub_.py with nvcc when a comparison asks for it, with REDUCTION, ELEMENT, ACCUMULATOR and RESULT
+// defined. One at a time, since each takes nvcc seconds.
 #include <cstdint>
 #include <cub/device/device_reduce.cuh>
 #include <cuda.h>
@@ -9,41 +8,39 @@
 
 // Its argument types are the accumulator's: half and int32 elements are widened before they are
 // added, as by everybody who is compared.
-template <typename Accumulator> struct Plus {
-    __host__ __device__ Accumulator operator()(Accumulator a, Accumulator b) const {
+struct Plus {
+    __host__ __device__ ACCUMULATOR operator()(ACCUMULATOR a, ACCUMULATOR b) const {
         return a + b;
     }
 };
 
-#define SUM(dtype, T, Accumulator, Result)                                                         \
-    extern "C" int gk_cub_sum_##dtype(void *temp, size_t *bytes, const T *in, Result *out,         \
-                                      int64_t count) {                                             \
-        return cub::DeviceReduce::Reduce(temp, *bytes, in, out, count, Plus<Accumulator>(),        \
-                                         Accumulator(0), cudaStreamLegacy);                        \
-    }
+template <typename T>
+static cudaError_t sum(void *temp, size_t *bytes, const T *in, RESULT *out, int64_t count) {
+    return cub::DeviceReduce::Reduce(temp, *bytes, in, out, count, Plus(), ACCUMULATOR(0),
+                                     cudaStreamLegacy);
+}
 
-SUM(float32, float, float, float)
-SUM(float64, double, double, double)
-SUM(float16, __half, float, __half)
-SUM(int32, int32_t, int64_t, int64_t)
-SUM(int64, int64_t, int64_t, int64_t)
-
-extern "C" int gk_cub_max_float32(void *temp, size_t *bytes, const float *in, float *out,
-                                  int64_t count) {
+template <typename T>
+static cudaError_t max(void *temp, size_t *bytes, const T *in, T *out, int64_t count) {
     return cub::DeviceReduce::Max(temp, *bytes, in, out, count, cudaStreamLegacy);
 }
 
 // CUB writes the maximum itself as well.
-static __device__ float argmax_value;
+template <typename T> static __device__ T argmax_value;
 
-extern "C" int gk_cub_argmax_float32(void *temp, size_t *bytes, const float *in, int64_t *out,
-                                     int64_t count) {
+template <typename T>
+static cudaError_t argmax(void *temp, size_t *bytes, const T *in, int64_t *out, int64_t count) {
     void *value = nullptr;
-    cudaError_t status = cudaGetSymbolAddress(&value, argmax_value);
+    cudaError_t status = cudaGetSymbolAddress(&value, argmax_value<T>);
     if (status != cudaSuccess)
         return status;
-    return cub::DeviceReduce::ArgMax(temp, *bytes, in, (float *)value, out, count,
-                                     cudaStreamLegacy);
+    return cub::DeviceReduce::ArgMax(temp, *bytes, in, (T *)value, out, count, cudaStreamLegacy);
+}
+
+// Called with `temp` null it writes the bytes of temporary storage that it wants.
+extern "C" int gk_cub_reduce(void *temp, size_t *bytes, const ELEMENT *in, RESULT *out,
+                             int64_t count) {
+    return REDUCTION(temp, bytes, in, out, count);
 }
 
 __global__ void add(float *out, const float *a, const float *b, size_t count) {

@@ -27,6 +27,8 @@ class Peer:
 
     The function takes an operation and a dtype, and yields contenders. ``requires`` is the module
     that has to be importable, ``install`` what brings it, ``package`` whose version is shown.
+    ``ahead`` is a function that begins what the peer compiles for pairs of them, while others are
+    imported.
     """
 
     key: str
@@ -36,6 +38,7 @@ class Peer:
     install: str = ""
     needs_gpu: bool = True
     package: str = ""
+    ahead: str = ""
 
     @property
     def own(self) -> bool:
@@ -103,7 +106,12 @@ PEERS = (
         "pip install cuda-core[cu13]",
         package="cuda-core",
     ),
-    Peer("cub", "CUB", "gpukern.bench.contenders.cub_:contenders"),
+    Peer(
+        "cub",
+        "CUB",
+        "gpukern.bench.contenders.cub_:contenders",
+        ahead="gpukern.bench.contenders.cub_:ahead",
+    ),
     Peer("gpukern", "gpukern", "gpukern.bench.contenders.gpukern_:contenders", needs_gpu=False),
 )
 
@@ -295,11 +303,20 @@ def check_variants(
 
 
 def _offer(peer: Peer) -> Offer:
-    if not isinstance(peer.offer, str):
-        return peer.offer
-    module, _, function = peer.offer.partition(":")
-    found: Offer = getattr(importlib.import_module(module), function)
+    found: Offer = _function(peer.offer) if isinstance(peer.offer, str) else peer.offer
     return found
+
+
+def _function(path: str) -> Callable[..., Any]:
+    module, _, name = path.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def begin_ahead(peer: Peer, kinds: Sequence[tuple[str, str]]) -> None:
+    """Begin what the peer compiles for these operations and dtypes, where it takes part."""
+    if peer.ahead and not (peer.needs_gpu and _core.backend() == "sim"):
+        _function(peer.ahead)(kinds)
 
 
 def missing() -> Iterator[tuple[str, str]]:

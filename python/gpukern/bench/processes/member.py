@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from gpukern.bench.measuring import Tick
-from gpukern.machine.folders import cache_folder
+from gpukern.bench.processes.keeping import keeping
 
 
 class LostError(Exception):
@@ -20,14 +20,6 @@ class LostError(Exception):
     def __init__(self, why: str, doing: str) -> None:
         super().__init__(why)
         self.doing = doing
-
-
-def _keeping() -> dict[str, str]:
-    """Has those keep on disk what they have compiled who do so only where they are asked to."""
-    keeping = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "TRITON_CACHE_AUTOTUNING": "1"}
-    with suppress(RuntimeError):  # a user without a home has no such folder
-        keeping["JAX_COMPILATION_CACHE_DIR"] = str(cache_folder() / "jax")
-    return keeping
 
 
 class Member:
@@ -49,7 +41,7 @@ class Member:
                 pass_fds=[descriptor],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                env={**_keeping(), **os.environ, "PYTHONPATH": paths, **(changes or {})},
+                env={**keeping(), **os.environ, "PYTHONPATH": paths, **(changes or {})},
             )
         self._pipe: Connection[Any, Any] = Connection(ours.detach())
 

@@ -215,16 +215,23 @@ def run(seed: int, factor: float = 1.0, count: int = 40) -> gpukern.Comparison:
     rng = random.Random(seed)
     result = gpukern.Comparison(7, conditions.describe_machine())
     for number in range(count):
-        mine = drawn(rng, 3, SCATTER["device ratio"], 0.004)
+        mine = drawn(rng, 3, SCATTER["device ratio"].of(), 0.004)
         pairs = [{turn: 1 / (value * (factor if number == 0 else 1)) for turn, value in
                   enumerate(block)} for block in mine]  # fmt: skip
         base = [dict.fromkeys(pair, 1.0) for pair in pairs]
-        speed = ratio(pairs, base, SCATTER["device ratio"])
+        speed = ratio(pairs, base, SCATTER["device ratio"].of())
         result.rows.append(
             Row("add", f"{number}", (), "float32", "gpukern", "f32", "right",
                 on_device=intervals.Figure(1.0, 0.9, 1.1, 9), device_ratio=speed)
         )  # fmt: skip
     return result
+
+
+def test_short_times_scatter_by_seconds_and_long_ones_by_a_share():
+    cold = SCATTER["cold"]
+    assert cold.of(1.0) == pytest.approx(cold.share)
+    assert cold.of(1e-6) == pytest.approx(cold.seconds / 1e-6, rel=0.01)
+    assert cold.of(1e-6, 1e-6) == pytest.approx(math.sqrt(2) * cold.seconds / 1e-6, rel=0.01)
 
 
 class TestAgainst:
@@ -263,7 +270,7 @@ class TestAgainst:
 class TestBudget:
     def test_what_is_left_is_spread_by_need(self):
         now = [0.0]
-        budget = Budget(100.0, [100, 300, 100], 2, lambda: now[0])
+        budget = Budget(100.0, [100, 300, 100], 2, 0.0, lambda: now[0])
         given = []
         for index in range(3):
             budget.begin(index)
@@ -276,20 +283,20 @@ class TestBudget:
         assert now[0] == pytest.approx(100)
 
     def test_few_contenders_do_not_take_all_of_it(self):
-        budget = Budget(60.0, [2, 2], 1, lambda: 0.0)
+        budget = Budget(60.0, [2, 2], 1, 0.0, lambda: 0.0)
         budget.begin(0)
         assert budget.effort(Effort(), 0).seconds == pytest.approx(0.8)
 
     def test_without_one_or_with_rounds_it_changes_nothing(self):
         fixed = make_settings("both", "default", 5, False)
         for settings, seconds in ((Settings(), None), (fixed, 9)):
-            budget = Budget(seconds, [1], 1)
+            budget = Budget(seconds, [1], 1, 0.0)
             budget.begin(0)
             assert budget.effort(settings.effort, 0) == settings.effort
 
     def test_time_that_is_over_leaves_the_least_number_of_rounds(self):
         now = [0.0]
-        budget = Budget(1.0, [1, 1], 1, lambda: now[0])
+        budget = Budget(1.0, [1, 1], 1, 0.0, lambda: now[0])
         budget.begin(0)
         now[0] = 50.0
         budget.begin(1)

@@ -135,7 +135,7 @@ class TestOnTheDevice:
         assert sample.cold == pytest.approx(70 * US)
 
     @pytest.mark.parametrize(
-        ("warm", "calls", "colds"), [(5 * US, 64, 6), (90 * US, 4, 6), (900 * US, 1, 2)]
+        ("warm", "calls", "colds"), [(5 * US, 16, 6), (90 * US, 4, 6), (900 * US, 1, 2)]
     )
     def test_so_many_calls_a_sample(self, warm, calls, colds):
         clock, timer = clocked()

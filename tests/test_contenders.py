@@ -282,3 +282,18 @@ class TestPrepared:
             run(inputs, None)
         run(inputs, None)
         assert len(failing) == 2
+
+
+def test_what_only_starts_a_compiler_is_made_ready_first_and_what_is_not_here_not_at_all(monkeypatch):
+    called: list[str] = []
+    monkeypatch.setattr(
+        registry, "_function", lambda path: lambda kinds: called.append(f"{path} {list(kinds)}")
+    )
+    peers = [
+        Peer("a", "a", "", "numpy", needs_gpu=False, ahead="imports"),
+        Peer("b", "b", "", needs_gpu=False, ahead="compiles"),
+        Peer("c", "c", "", needs_gpu=False),
+        Peer("d", "d", "", "there_is_no_such_module", needs_gpu=False, ahead="nothing"),
+    ]
+    registry.begin_ahead(peers, [("add", "float32")])
+    assert called == ["compiles [('add', 'float32')]", "imports [('add', 'float32')]"]

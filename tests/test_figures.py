@@ -122,7 +122,7 @@ class TestRatios:
             for name in ("a", "b")
         ]
         _, second = timed(clock, *players, effort=Effort(rounds=9), baseline="a")
-        scatter = intervals.figure([[1.0] * 9], intervals.SCATTER["end-to-end ratio"])
+        scatter = intervals.figure([[1.0] * 9], intervals.SCATTER["end-to-end ratio"].of())
         assert second.end_to_end_ratio.value == pytest.approx(1)
         assert second.end_to_end_ratio.low == pytest.approx(scatter.low)
         assert second.end_to_end_ratio.high == pytest.approx(scatter.high)

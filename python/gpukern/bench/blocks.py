@@ -54,8 +54,8 @@ class Measurer:
     def load(self, cases: Sequence[Case], tick: Tick) -> list[int]:
         """Load what the cases need; how many contenders each has."""
         kinds = list(dict.fromkeys((case.op, case.dtype) for case in cases))
-        for peer, _ in self.entrants:
-            begin_ahead(peer, kinds)
+        tick("loading compilers")
+        begin_ahead((peer for peer, _ in self.entrants), kinds)
         return [len(self._loaded(case, tick)) for case in cases]
 
     def _loaded(self, case: Case, tick: Tick) -> list[tuple[Peer, Contender | Absent]]:

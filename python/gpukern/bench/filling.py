@@ -79,16 +79,16 @@ class Budget:
     seconds: float | None
     weights: Sequence[float]
     blocks: int
+    started: float
     now: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self._begin = self._end = self.now()
-        self._enough = 0.0
+        self._end, self._enough = self.started, 0.0
 
     def begin(self, index: int) -> None:
         """The next case begins, the ``index``-th."""
         if self.seconds is not None:
-            left = self._begin + self.seconds - self.now()
+            left = self.started + self.seconds - self.now()
             weight = self.weights[index] / max(sum(self.weights[index:]), 1e-9)
             self._end = self.now() + left * weight
             self._enough = _ENOUGH_EACH * self.weights[index] / self.blocks
@@ -161,13 +161,14 @@ def _fill(
         if progress:
             progress(doing, 0, 1)
 
+    begin = time.monotonic()
     most = bench.load(cases, loading)
     limits = bench.limits(loading)
     results.machine["limits"] = limits.to_dict()
     blocks = settings.processes
     counter = _Counter(progress, cases, most, blocks)
     last = {(case.op, case.dtype): index for index, case in enumerate(cases)}
-    budget = Budget(settings.budget, most, blocks)
+    budget = Budget(settings.budget, most, blocks, begin)
     for index, case in enumerate(cases):
         found: list[list[Finding]] = []
         budget.begin(index)

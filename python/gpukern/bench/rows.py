@@ -6,7 +6,7 @@ from typing import Any
 
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.finding import Finding
-from gpukern.bench.model.intervals import SCATTER, Figure, figure, ratio
+from gpukern.bench.model.intervals import SCATTER, Figure, figure, ratio, typical
 from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.row import RIGHT, Row, Samples
 from gpukern.bench.model.split import Split, middle
@@ -35,7 +35,10 @@ class _Merged:
         return [block.samples.get(name, {}) for block in self.blocks]
 
     def figure(self, name: str) -> Figure | None:
-        return figure([list(taken.values()) for taken in self.samples(name)], SCATTER[name])
+        samples = self.samples(name)
+        return figure(
+            [list(taken.values()) for taken in samples], SCATTER[name].of(*typical(samples))
+        )
 
     def least(self, name: str) -> float | None:
         """The least of a number that each process gives."""
@@ -195,5 +198,6 @@ def _ratio(base: _Merged | None, one: _Merged, names: Sequence[str], kind: str) 
     for name in names:
         mine, theirs = one.samples(name), base.samples(name)
         if any(mine) and any(theirs):
-            return ratio(theirs, mine, SCATTER[kind])
+            scatter = SCATTER[kind].of(*typical(mine), *typical(theirs))
+            return ratio(theirs, mine, scatter)
     return None

@@ -27,8 +27,8 @@ class Peer:
 
     The function takes an operation and a dtype, and yields contenders. ``requires`` is the module
     that has to be importable, ``install`` what brings it, ``package`` whose version is shown.
-    ``ahead`` is a function that begins what the peer compiles for pairs of them, while others are
-    imported.
+    ``ahead`` is a function that takes pairs of them, and gets ready for these what the peer would
+    import or compile in its first call.
     """
 
     key: str
@@ -65,6 +65,7 @@ PEERS = (
         "gpukern.bench.contenders.torch_:contenders",
         "torch",
         "pip install torch",
+        ahead="gpukern.bench.contenders.torch_:ahead",
     ),
     Peer(
         "cupy",
@@ -313,10 +314,15 @@ def _function(path: str) -> Callable[..., Any]:
     return found
 
 
-def begin_ahead(peer: Peer, kinds: Sequence[tuple[str, str]]) -> None:
-    """Begin what the peer compiles for these operations and dtypes, where it takes part."""
-    if peer.ahead and not (peer.needs_gpu and _core.backend() == "sim"):
-        _function(peer.ahead)(kinds)
+def begin_ahead(peers: Iterable[Peer], kinds: Sequence[tuple[str, str]]) -> None:
+    """Get ready what peers that are here would import or compile in their first calls.
+
+    First those that have nothing to import: they start a compiler, which runs meanwhile.
+    """
+    for peer in sorted(peers, key=lambda one: bool(one.requires)):
+        on_gpu = _core.backend() != "sim" or not peer.needs_gpu
+        if peer.ahead and on_gpu and (not peer.requires or installed(peer.requires)):
+            _function(peer.ahead)(kinds)
 
 
 def missing() -> Iterator[tuple[str, str]]:

@@ -1,8 +1,9 @@
 """PyTorch, eager and compiled, in full float32 and with float32 accumulation of the half types."""
 
+import importlib
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,12 @@ _BY_LIBRARY = ("dot", "matmul")
 
 # It advises to use the lower precision that is ruled out here.
 warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
+
+
+def ahead(kinds: Iterable[tuple[str, str]]) -> None:
+    """Import what ``torch.compile`` imports in its first call, which takes seconds."""
+    if torch.cuda.is_available() and any(op in _OPERATIONS for op, _ in kinds):
+        importlib.import_module("torch._inductor.compile_fx")
 
 
 def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:

@@ -18,16 +18,32 @@ from gpukern.bench.model.student import quantile
 CONFIDENCE = 0.99
 # A ratio that differs from 1 by less is called the same.
 MARGIN = 0.01
-# By how much (standard deviation over the value) processes on one machine were seen to differ, and
-# how many processes that knowledge counts for.
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """By how much processes on one machine were seen to differ, as a standard deviation.
+
+    It is a share of the value, and ``seconds`` beside it, which make most of it for short kernels.
+    """
+
+    share: float
+    seconds: float = 0.0
+
+    def of(self, *values: float) -> float:
+        """Relative to a time, or to the ratio of two."""
+        return math.hypot(self.share, *(self.seconds / value for value in values if value > 0))
+
+
 SCATTER = {
-    "cold": 0.006,
-    "warm": 0.012,
-    "overhead": 0.06,
-    "end_to_end": 0.05,
-    "device ratio": 0.008,
-    "end-to-end ratio": 0.06,
+    "cold": Scatter(0.007, 0.1e-6),
+    "warm": Scatter(0.007, 0.07e-6),
+    "overhead": Scatter(0.2),
+    "end_to_end": Scatter(0.08),
+    "device ratio": Scatter(0.008, 0.1e-6),
+    "end-to-end ratio": Scatter(0.09),
 }
+# How many processes that knowledge counts for.
 _PRIOR = 4
 # From so many rounds on the order statistics of one process hold what they promise.
 _ENOUGH = 8
@@ -85,6 +101,12 @@ def rank(rounds: int, confidence: float = CONFIDENCE) -> int:
         if below > outside:
             return max(left_out - 1, 0)
     return rounds // 2
+
+
+def typical(samples: Sequence[Mapping[int, float]]) -> list[float]:
+    """The median of all samples; none where there are none."""
+    values = [one for taken in samples for one in taken.values()]
+    return [statistics.median(values)] if values else []
 
 
 def figure(blocks: Sequence[Collection[float]], scatter: float = 0.0) -> Figure | None:

@@ -284,7 +284,7 @@ class TestPrepared:
         assert len(failing) == 2
 
 
-def test_what_only_starts_a_compiler_is_made_ready_first_and_what_is_not_here_not_at_all(monkeypatch):
+def test_compilers_are_started_before_libraries_are_imported(monkeypatch):
     called: list[str] = []
     monkeypatch.setattr(
         registry, "_function", lambda path: lambda kinds: called.append(f"{path} {list(kinds)}")

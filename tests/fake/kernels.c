@@ -6,6 +6,7 @@
 
 #include "fake.h"
 #include "layout.h"
+#include "matmul/product.h"
 #include "reduce/reduction.h"
 
 enum { MARK = 0x5a };
@@ -20,6 +21,7 @@ typedef struct launch {
     stream *on;
     epoch when;
     const char *symbol;
+    unsigned blocks;
     void **arguments;
 } launch;
 
@@ -84,16 +86,21 @@ static void of_pointers(const launch *run, int operands) {
 /* --- products ---------------------------------------------------------------------------- */
 
 static void matmul_f32(const launch *run) {
-    size_t m = *(size_t *)run->arguments[3], n = *(size_t *)run->arguments[4];
-    size_t k = *(size_t *)run->arguments[5];
-    const float *a = (float *)reads(run, address_in(run, 1), m * k * sizeof *a);
-    const float *b = (float *)reads(run, address_in(run, 2), k * n * sizeof *b);
-    float *c = calloc(m * n, sizeof *c);
-    for (size_t i = 0; i < m; i++)
-        for (size_t l = 0; l < k; l++)
-            for (size_t j = 0; j < n; j++)
-                c[i * n + j] += a[i * k + l] * b[l * n + j];
-    writes(run, address_in(run, 0), c, m * n * sizeof *c);
+    const gk_product *of = run->arguments[3];
+    size_t m = of->m, n = of->n, k = of->k, products = run->blocks / of->tiles, last = products - 1;
+    size_t of_a = last * of->a_step + (m - 1) * of->a_row + (k - 1) * of->a_column + 1;
+    size_t of_b = last * of->b_step + (k - 1) * of->b_row + (n - 1) * of->b_column + 1;
+    size_t of_c = last * of->c_step + m * n;
+    const float *a = (float *)reads(run, address_in(run, 1), of_a * sizeof *a);
+    const float *b = (float *)reads(run, address_in(run, 2), of_b * sizeof *b);
+    float *c = calloc(of_c, sizeof *c);
+    for (size_t p = 0; p < products; p++, a += of->a_step, b += of->b_step)
+        for (size_t i = 0; i < m; i++)
+            for (size_t l = 0; l < k; l++)
+                for (size_t j = 0; j < n; j++)
+                    c[p * of->c_step + i * n + j] +=
+                        a[i * of->a_row + l * of->a_column] * b[l * of->b_row + j * of->b_column];
+    writes(run, address_in(run, 0), c, of_c * sizeof *c);
     free(c);
 }
 
@@ -267,6 +274,7 @@ result cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, un
     fake_lock();
     launch run = {.on = fake_stream(named, __func__),
                   .symbol = ((const kernel *)function)->symbol,
+                  .blocks = gx,
                   .arguments = arguments};
     run.when = fake_submit(run.on);
     if (!fake_is_captured(named))

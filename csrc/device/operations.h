@@ -33,6 +33,7 @@
     GK_REDUCTIONS(WALKS)                                                                           \
     WALKS(sum_wide)                                                                                \
     GK_OTHER_OPERATIONS(X)                                                                         \
+    X(matmul_wide)                                                                                 \
     X(convert)                                                                                     \
     X(sum_finish)                                                                                  \
     X(copy)

@@ -2,10 +2,17 @@
    one launch where their matrices lie evenly. */
 #include "ops/matmul.h"
 
+#include <stddef.h>
+
 #include "engine/nest.h"
 #include "engine/transfer.h"
 #include "matmul/product.h"
 #include "ops/docs.h"
+
+/* What a caller asks for. */
+typedef struct request {
+    gk_wanted_dtype dtype;
+} request;
 
 /* The sizes of a product; a 1-D operand is a row on the left and a column on the right. */
 static gk_gemm product_sizes(const gk_array *a, const gk_array *b) {
@@ -51,6 +58,29 @@ static gk_status infer_stack(gk_call *call, const gk_array *operands, gk_array *
     return GK_OK;
 }
 
+/* Whether there is a kernel that makes a result of `dtype`, as numpy.matmul(..., dtype=dtype) does.
+ */
+static bool is_offered(gk_dtype of, gk_dtype dtype) {
+    bool narrow = gk_dtype_kind(of) == GK_SIGNED || gk_dtype_kind(of) == GK_UNSIGNED;
+    return dtype == of || (dtype == GK_int32 && narrow && gk_dtype_size(of) < sizeof(int32_t));
+}
+
+static gk_status infer_dtype(gk_call *call, gk_dtype of, gk_dtype *result) {
+    const request *asked = call->parameters;
+    gk_list offered = {.text = ""};
+    *result = asked->dtype.given ? asked->dtype.dtype : of;
+    if (is_offered(of, *result))
+        return GK_OK;
+    for (int i = 0; i < GK_DTYPE_COUNT; i++)
+        if (is_offered(of, (gk_dtype)i))
+            gk_list_add(&offered, gk_dtype_name((gk_dtype)i));
+    return gk_fail(
+        &call->error, GK_TYPE_ERROR,
+        "matmul: dtype %s is not offered for arrays of %s, but %s; convert the arrays with "
+        ".astype(...)",
+        gk_dtype_name(*result), gk_dtype_name(of), offered.text);
+}
+
 static gk_status infer_matmul(const gk_operation *operation, gk_call *call,
                               const gk_array *operands, gk_array *result) {
     const gk_array *a = &operands[0], *b = &operands[1];
@@ -70,8 +100,9 @@ static gk_status infer_matmul(const gk_operation *operation, gk_call *call,
             "gufunc signature (n?,k),(k,m?)->(n?,m?) (size %lld is different from %lld): "
             "a has shape %s and b has shape %s",
             (long long)inner, (long long)sizes.k, gk_shape_text(a).text, gk_shape_text(b).text);
-    result->dtype = a->dtype;
-    gk_status status = infer_stack(call, operands, result);
+    gk_status status = infer_dtype(call, a->dtype, &result->dtype);
+    if (status == GK_OK)
+        status = infer_stack(call, operands, result);
     if (status != GK_OK)
         return status;
     if (a->ndim >= 2)
@@ -135,12 +166,18 @@ static bool is_large(const gk_gemm *gemm) {
    the products of a stack one by one, for large ones alone. */
 static gk_status choose(gk_call *call, const gk_gemm *gemm, uintptr_t bits, const gk_row **row) {
     bool many_small = !call->wanted && gemm->products > 1 && !is_large(gemm);
-    gk_wish wish = {.op = GK_OP_matmul,
+    bool wide = gemm->result != gemm->dtype;
+    gk_wish wish = {.op = wide ? GK_OP_matmul_wide : GK_OP_matmul,
                     .dtype = (gk_dtype)gemm->dtype,
                     .not_plain = gemm->a_transposed || gemm->b_transposed || many_small,
                     .address_bits = bits,
                     .limit = call->wanted};
-    gk_status status = gk_row_chosen(&wish, call->backend, row, &call->error);
+    gk_status status = GK_OK;
+    if (wide && call->variant)
+        status = gk_row_named(wish.op, call->variant, wish.dtype, call->backend, &wish.limit,
+                              &call->error);
+    if (status == GK_OK)
+        status = gk_row_chosen(&wish, call->backend, row, &call->error);
     if (status == GK_OK)
         call->ran = *row;
     return gk_call_blame(call, status);
@@ -323,23 +360,31 @@ gk_status gk_run_matmul(const gk_operation *operation, gk_call *call, const gk_a
 }
 
 static const char *const names[] = {"a", "b"};
-static const gk_parameter parameters[] = {{"out", GK_OUT, 0}, {0}};
+static const gk_parameter parameters[] = {
+    {"out", GK_OUT, 0}, {"dtype", GK_DTYPE, offsetof(request, dtype)}, {0}};
 
 static const gk_operation operation_matmul = {
     .name = "matmul",
     .op = GK_OP_matmul,
     .doc =
-        "matmul($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
+        "matmul($module, a, b, /, out=None, dtype=None, *, variant=None, stream=None)\n--\n\n"
         "The matrix product, with numpy.matmul's shapes: of arrays of more than 2 axes the last\n"
         "two are the matrices, and the others broadcast.\n\n"
         "a, b: " GK_OPERANDS_DOC ";\n"
-        "    both of one dtype.\n" GK_OPTIONS_DOC
+        "    both of one dtype. Matrices whose rows or columns are runs of elements side by side, "
+        "as\n"
+        "    those of a.T and a[:, :n] are, are taken as they lie on the device; others are "
+        "copied.\n"
+        "dtype: of the result. None: that of a and b. Also int32 for int8, uint8, int16 and "
+        "uint16,\n"
+        "    whose products are then made and added up in int32.\n" GK_OPTIONS_DOC
         "float16 and bfloat16 are accumulated in float32 and rounded once; float32 never uses\n"
         "tf32; integers wrap around, and of bools it is whether both are true anywhere. An inner\n"
         "length of 0 gives zeros.\n" GK_RAISES_DOC,
     .operand_count = 2,
     .operands = names,
     .parameters = parameters,
+    .parameter_bytes = sizeof(request),
     .infer = infer_matmul,
     .takes = takes_view,
     .run = gk_run_matmul,

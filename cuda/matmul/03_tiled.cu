@@ -18,7 +18,18 @@ GK_SIGNED_DTYPES(GK_TILED_ROW, )
 GK_UNSIGNED_DTYPES(GK_TILED_AS_SIGNED, )
 GK_BOOLEAN_DTYPES(GK_TILED_ROW, )
 
+// matmul(..., dtype="int32") of what is narrower.
+#define GK_TILED_WIDE_NOTE "tiles in shared memory; int32 products of narrower integers, added up in int32"
+GK_MATMUL_ROW_OF(matmul_wide, tiled, int8, gk_matmul_tiled_i8_i32, GK_TILED_WIDE_NOTE)
+GK_MATMUL_ROW_OF(matmul_wide, tiled, uint8, gk_matmul_tiled_u8_i32, GK_TILED_WIDE_NOTE)
+GK_MATMUL_ROW_OF(matmul_wide, tiled, int16, gk_matmul_tiled_i16_i32, GK_TILED_WIDE_NOTE)
+GK_MATMUL_ROW_OF(matmul_wide, tiled, uint16, gk_matmul_tiled_u16_i32, GK_TILED_WIDE_NOTE)
+
 #ifndef GK_ROWS_ONLY
+
+// What sums are carried in: float32 for the half types, and the result's own type where that is wider.
+template <typename T, typename C> struct matmul_carried { typedef C type; };
+template <typename T> struct matmul_carried<T, T> { typedef typename gk_traits<T>::wide type; };
 
 template <typename W> __device__ static inline W gk_add_product(W sum, W x, W y) { return gk_plus(sum, gk_times(x, y)); }
 __device__ static inline float gk_add_product(float sum, float x, float y) { return sum + x * y; }
@@ -33,10 +44,10 @@ __device__ static inline matmul_place place_in_tile(unsigned x, unsigned y, bool
     return down ? matmul_place{x, y} : matmul_place{y, x};
 }
 
-template <typename T>
-__device__ static inline void matmul_tiled(T *c, const T *a, const T *b, const gk_product &of, size_t at) {
+template <typename C, typename T>
+__device__ static inline void matmul_tiled(C *c, const T *a, const T *b, const gk_product &of, size_t at) {
     enum { TILE = GK_MATMUL_TILE };
-    typedef typename gk_traits<T>::wide W;
+    typedef typename matmul_carried<T, C>::type W;
     __shared__ T tile_a[TILE][TILE + 1], tile_b[TILE][TILE + 1]; // a column lies in as many banks as a row
     unsigned x = threadIdx.x % TILE, y = threadIdx.x / TILE;
     gk_corner tile = gk_tile_corner(at, of.n, TILE, TILE);
@@ -57,7 +68,7 @@ __device__ static inline void matmul_tiled(T *c, const T *a, const T *b, const g
         __syncthreads(); // nobody overwrites a tile that a slower thread still reads
     }
     if (row < of.m && column < of.n)
-        c[row * of.n + column] = gk_as<T>(sum);
+        c[row * of.n + column] = gk_as<C>(sum);
 }
 
 GK_MATMUL(gk_matmul_tiled_f32, matmul_tiled, float)
@@ -67,5 +78,9 @@ GK_MATMUL(gk_matmul_tiled_bf16, matmul_tiled, bfloat16)
 #define GK_TILED(dtype, name, T, ...) GK_MATMUL(gk_matmul_tiled_##name, matmul_tiled, T)
 GK_SIGNED_DTYPES(GK_TILED, )
 GK_BOOLEAN_DTYPES(GK_TILED, )
+GK_MATMUL_TO(gk_matmul_tiled_i8_i32, matmul_tiled, int8_t, int32_t)
+GK_MATMUL_TO(gk_matmul_tiled_u8_i32, matmul_tiled, uint8_t, int32_t)
+GK_MATMUL_TO(gk_matmul_tiled_i16_i32, matmul_tiled, int16_t, int32_t)
+GK_MATMUL_TO(gk_matmul_tiled_u16_i32, matmul_tiled, uint16_t, int32_t)
 
 #endif

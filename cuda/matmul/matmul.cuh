@@ -8,8 +8,9 @@
 #include "matmul/product.h"
 
 #define GK_MATMUL_TILE 32
-#define GK_MATMUL_ROW(variant, dtype, symbol, note)                                                \
-    GK_ROW(matmul, variant, dtype, symbol, note, .tile_rows = GK_MATMUL_TILE, .tile_columns = GK_MATMUL_TILE, .threads = GK_MATMUL_TILE * GK_MATMUL_TILE, .alignment = 1)
+#define GK_MATMUL_ROW(variant, dtype, symbol, note) GK_MATMUL_ROW_OF(matmul, variant, dtype, symbol, note)
+#define GK_MATMUL_ROW_OF(op, variant, dtype, symbol, note)                                         \
+    GK_ROW(op, variant, dtype, symbol, note, .tile_rows = GK_MATMUL_TILE, .tile_columns = GK_MATMUL_TILE, .threads = GK_MATMUL_TILE * GK_MATMUL_TILE, .alignment = 1)
 
 #ifndef GK_ROWS_ONLY
 
@@ -26,9 +27,11 @@ __device__ static inline void gk_dot_product(T *c, const T *a, const T *b, size_
     c[row * of.n + column] = sum;
 }
 
-#define GK_MATMUL(symbol, variant, T)                                                              \
+// Of operands of type T a result of type C.
+#define GK_MATMUL(symbol, variant, T) GK_MATMUL_TO(symbol, variant, T, T)
+#define GK_MATMUL_TO(symbol, variant, T, C)                                                            \
     extern "C" __global__ void __launch_bounds__(GK_MATMUL_TILE * GK_MATMUL_TILE)                   \
-        symbol(T *c, const T *a, const T *b, gk_product of) {                                      \
+        symbol(C *c, const T *a, const T *b, gk_product of) {                                      \
         size_t product = blockIdx.x / of.tiles;                                                    \
         variant(c + product * of.c_step, a + product * of.a_step, b + product * of.b_step, of, blockIdx.x % of.tiles); \
     }

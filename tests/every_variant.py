@@ -83,9 +83,16 @@ def run_dot(variant: Variant) -> None:
 def run_matmul(variant: Variant) -> None:
     for m, k, n in MATRICES:
         a, b = (random_array(shape, gk.empty(0, variant.dtype).dtype) for shape in ((m, k), (k, n)))
-        got = gk.matmul(gk.to_device(a), gk.to_device(b), variant=variant.variant)
-        exact = a.astype(np.float64) @ b.astype(np.float64)
-        check(str(variant), got, exact, 2.0**-7 * float(np.abs(exact).max()))
+        whole = a.dtype.kind in "iub"
+        exact = np.matmul(a, b) if whole else a.astype(np.float64) @ b.astype(np.float64)
+        room = 0.0 if whole else 2.0**-7 * float(np.abs(exact).max())
+        x, y = gk.to_device(a), gk.to_device(b)
+        check(str(variant), gk.matmul(x, y, variant=variant.variant), exact, room)
+        x, y = (gk.to_device(each.T.copy()).T for each in (a, b))
+        check(f"{variant} transposed", gk.matmul(x, y, variant=variant.variant), exact, room)
+        if variant.dtype in ("int8", "uint8", "int16", "uint16"):
+            exact = np.matmul(a, b, dtype=np.int32)
+            check(f"{variant} to int32", gk.matmul(x, y, dtype="int32"), exact, 0.0)
 
 
 def run_transpose(variant: Variant) -> None:

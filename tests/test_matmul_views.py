@@ -274,6 +274,15 @@ def test_stacks_by_panels_have_the_bits_of_the_whole(left, right):
             assert got.tobytes() == want.tobytes(), limit
 
 
+def test_columns_that_are_one_by_panels():
+    """Of such a B the parts begin at one address, and the last of them is narrower."""
+    a = random((2, 9000), DTYPES["float32"], 1)
+    b = np.broadcast_to(random((9000, 1), DTYPES["float32"], 2), (9000, 150))
+    with gk.limits(device_memory=1 << 20):
+        got = gk.matmul(a, b, variant=None if on_gpu() else "naive")
+    oracle.assert_matmul(got, a, b, "cublas", "one column")
+
+
 def test_stacks_of_other_layouts_by_panels():
     a, b = random((300, 64, 60), DTYPES["float32"], 1), random((60, 300, 30), DTYPES["float32"], 2)
     for case, (p, q) in {

@@ -146,7 +146,12 @@ STACKED = {
     "every second": (lambda x: x[::2], lambda x: x[1::2]),
     "backwards": (lambda x: x[::-1], lambda x: x),
     "the stack behind": (lambda x: x.transpose((1, 0, 2)), lambda x: x.transpose((2, 1, 0))),
-    "one for all": (lambda x: x[1:2], lambda x: x[:, :, 3:11]),
+    "one on the left": (lambda x: x[1:2], lambda x: x[:, :, 3:11]),
+    "one on the right": (lambda x: x, lambda x: x[2]),
+    "rows of each, one on the right": (lambda x: x[:, 1:5], lambda x: x[2]),
+    "a row of each, one on the right": (lambda x: x[:, 3:4], lambda x: x[2].T),
+    "transposed, one on the right": (lambda x: x.transpose((0, 2, 1)), lambda x: x[2]),
+    "every second, one on the right": (lambda x: x[::2, :, :6], lambda x: x[2, :6]),
     "the stack inside": (lambda x: x.transpose((1, 2, 0)), lambda x: x.transpose((1, 0, 2))),
 }
 
@@ -158,10 +163,7 @@ def test_stacks_of_views(variant, dtype):
     for case, (left, right) in STACKED.items():
         got, (p, q) = gk.matmul(left(x), right(y), variant=variant).to_host(), (left(a), right(b))
         assert got.shape == np.matmul(p, q).shape, case
-        p, q = (
-            np.broadcast_to(p, (len(got), *p.shape[1:])),
-            np.broadcast_to(q, got.shape[:1] + q.shape[1:]),
-        )
+        p, q = (np.broadcast_to(each, (len(got), *each.shape[-2:])) for each in (p, q))
         for i, one in enumerate(got):
             oracle.assert_matmul(one, p[i], q[i], variant, f"{case} {i}")
 

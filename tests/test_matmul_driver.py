@@ -107,6 +107,22 @@ for take in (
 """)
 
 
+def test_lines_that_overlap_are_copied(with_blas):
+    """cuBLAS and the copy engine take no line that begins before the one before it has ended."""
+    with_blas(f"""{COUNT}
+class Lent:
+    def __init__(self, *strides):
+        self.__cuda_array_interface__ = dict(
+            x.__cuda_array_interface__, shape=(30, 20), strides=strides
+        )
+for strides in ((0, 4), (4, 0), (4, 4), (40, 4), (76, 4), (4, 116)):
+    assert launches(Lent(*strides), x[:20], variant="cublas") == 1, strides
+    assert launches(x[:, :30], Lent(*strides), variant="cublas") == 1, strides
+for strides in ((80, 4), (4, 120)):
+    assert launches(Lent(*strides), x[:20], variant="cublas") == 0, strides
+""")
+
+
 @HOPPER
 def test_the_copy_engine_has_what_it_can_fetch(right):
     """By its name also of what it has to be copied for; by default of that only where it pays."""

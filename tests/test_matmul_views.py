@@ -146,7 +146,12 @@ STACKED = {
     "every second": (lambda x: x[::2], lambda x: x[1::2]),
     "backwards": (lambda x: x[::-1], lambda x: x),
     "the stack behind": (lambda x: x.transpose((1, 0, 2)), lambda x: x.transpose((2, 1, 0))),
-    "one for all": (lambda x: x[1:2], lambda x: x[:, :, 3:11]),
+    "one on the left": (lambda x: x[1:2], lambda x: x[:, :, 3:11]),
+    "one on the right": (lambda x: x, lambda x: x[2]),
+    "rows of each, one on the right": (lambda x: x[:, 1:5], lambda x: x[2]),
+    "a row of each, one on the right": (lambda x: x[:, 3:4], lambda x: x[2].T),
+    "transposed, one on the right": (lambda x: x.transpose((0, 2, 1)), lambda x: x[2]),
+    "every second, one on the right": (lambda x: x[::2, :, :6], lambda x: x[2, :6]),
     "the stack inside": (lambda x: x.transpose((1, 2, 0)), lambda x: x.transpose((1, 0, 2))),
 }
 
@@ -158,10 +163,7 @@ def test_stacks_of_views(variant, dtype):
     for case, (left, right) in STACKED.items():
         got, (p, q) = gk.matmul(left(x), right(y), variant=variant).to_host(), (left(a), right(b))
         assert got.shape == np.matmul(p, q).shape, case
-        p, q = (
-            np.broadcast_to(p, (len(got), *p.shape[1:])),
-            np.broadcast_to(q, got.shape[:1] + q.shape[1:]),
-        )
+        p, q = (np.broadcast_to(each, (len(got), *each.shape[-2:])) for each in (p, q))
         for i, one in enumerate(got):
             oracle.assert_matmul(one, p[i], q[i], variant, f"{case} {i}")
 
@@ -272,6 +274,15 @@ def test_stacks_by_panels_have_the_bits_of_the_whole(left, right):
             np.testing.assert_allclose(got, want, rtol=0, atol=1e-4)
         else:
             assert got.tobytes() == want.tobytes(), limit
+
+
+def test_columns_that_are_one_by_panels():
+    """Of such a B the parts begin at one address, and the last of them is narrower."""
+    a = random((2, 9000), DTYPES["float32"], 1)
+    b = np.broadcast_to(random((9000, 1), DTYPES["float32"], 2), (9000, 150))
+    with gk.limits(device_memory=1 << 20):
+        got = gk.matmul(a, b, variant=None if on_gpu() else "naive")
+    oracle.assert_matmul(got, a, b, "cublas", "one column")
 
 
 def test_stacks_of_other_layouts_by_panels():

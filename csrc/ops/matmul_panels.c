@@ -226,7 +226,7 @@ static void free_rings(product *of) {
     gk_error ignored;
     for (int i = 0; i < GK_PIPELINE_STREAMS; i++)
         (void)backend->synchronize(backend, of->streams.all[i], &ignored);
-    for (side *each = of->sides; each < of->sides + SIDES; each++) {
+    for (side *each = of->sides; each < of->sides + SIDES; each++)
         for (int i = 0; i < RING; i++) {
             slot *gone = &each->ring[i];
             backend->event_free(backend, gone->used);
@@ -234,8 +234,6 @@ static void free_rings(product *of) {
             gone->used = gone->sent = NULL;
             gone->part.ndim = 0;
         }
-        each->at = 0;
-    }
 }
 
 /* the way of a panel ----------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 // A block's tiles of A and B go through shared memory: each element is read from memory once for the 32
-// threads that need it, not once for each.
+// threads that need it, not once for each. Of a transposed operand they are fetched down its columns,
+// which lie side by side in memory.
 #include "matmul/matmul.cuh"
 
-GK_MATMUL_ROW(tiled, float32, gk_matmul_tiled_f32, "tiles of A and B in shared memory: each element is read from memory n / 32 times, not n")
+GK_MATMUL_ROW(tiled, float32, gk_matmul_tiled_f32, "tiles of A and B in shared memory: each element is read from memory n / 32 times, not n, and side by side also of transposed operands")
 GK_MATMUL_ROW(tiled, float64, gk_matmul_tiled_f64, "tiles of A and B in shared memory")
 GK_MATMUL_ROW(tiled, float16, gk_matmul_tiled_f16, "tiles in shared memory, accumulated in float32, rounded once")
 GK_MATMUL_ROW(tiled, bfloat16, gk_matmul_tiled_bf16, "tiles in shared memory, accumulated in float32, rounded once")

@@ -162,9 +162,27 @@ static bool is_large(const gk_gemm *gemm) {
     return gemm->m * gemm->n >= LARGE;
 }
 
+/* The row for a matrix and few vectors, of which one is there for the dtypes that are worth it and
+   a matrix that is aligned; or NULL. */
+static const gk_row *choose_vectors(gk_call *call, const gk_gemm *gemm) {
+    enum { FEW = 16 }; /* as cuda/matmul/12_vectors.cu has it */
+    bool on_the_left = gemm->n <= gemm->m;
+    int64_t count = on_the_left ? gemm->n : gemm->m;
+    if (count > FEW || gemm->products > 1 || gemm->result != gemm->dtype)
+        return NULL;
+    int64_t leading = on_the_left ? gemm->a_leading : gemm->b_leading;
+    uintptr_t first = (uintptr_t)(on_the_left ? gemm->a : gemm->b);
+    gk_wish wish = {.op = count == 1 ? GK_OP_matmul_vector : GK_OP_matmul_vectors,
+                    .dtype = (gk_dtype)gemm->dtype,
+                    .address_bits =
+                        first | (uintptr_t)leading * gk_dtype_size((gk_dtype)gemm->dtype)};
+    return gk_row_suiting(&wish, call->backend);
+}
+
 /* The last row in the table that takes the product as it lies; by default a plain one, which makes
    the products of a stack one by one, for large ones alone. */
-static gk_status choose(gk_call *call, const gk_gemm *gemm, uintptr_t bits, const gk_row **row) {
+static gk_status choose_matrices(gk_call *call, const gk_gemm *gemm, uintptr_t bits,
+                                 const gk_row **row) {
     bool many_small = !call->wanted && gemm->products > 1 && !is_large(gemm);
     bool wide = gemm->result != gemm->dtype;
     gk_wish wish = {.op = wide ? GK_OP_matmul_wide : GK_OP_matmul,
@@ -176,8 +194,14 @@ static gk_status choose(gk_call *call, const gk_gemm *gemm, uintptr_t bits, cons
     if (wide && call->variant)
         status = gk_row_named(wish.op, call->variant, wish.dtype, call->backend, &wish.limit,
                               &call->error);
-    if (status == GK_OK)
-        status = gk_row_chosen(&wish, call->backend, row, &call->error);
+    return status == GK_OK ? gk_row_chosen(&wish, call->backend, row, &call->error) : status;
+}
+
+static gk_status choose(gk_call *call, const gk_gemm *gemm, uintptr_t bits, const gk_row **row) {
+    gk_status status = GK_OK;
+    *row = call->wanted || call->variant ? NULL : choose_vectors(call, gemm);
+    if (!*row)
+        status = choose_matrices(call, gemm, bits, row);
     if (status == GK_OK)
         call->ran = *row;
     return gk_call_blame(call, status);

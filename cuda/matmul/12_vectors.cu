@@ -78,11 +78,8 @@ static gk_room room_of_vectors(const vectors_plan *plan) {
 
 static gk_status prepare_vectors(gk_prepared *prepared, bool several, gk_error *error) {
     vectors_plan plan = plan_vectors(prepared->problem, several);
-    unsigned most = several ? GK_VECTORS_MOST : 1;
-    if (plan.work.count > most)
-        return gk_fail(error, GK_VALUE_ERROR, "variant '%s' takes products of which M or N is %u at most", several ? "vectors" : "vector", most);
     if (plan.groups * plan.work.parts > INT32_MAX)
-        return gk_fail(error, GK_VALUE_ERROR, "variant '%s' takes no more than %d blocks", several ? "vectors" : "vector", INT32_MAX);
+        return gk_fail(error, GK_VALUE_ERROR, "no kernel for vectors has that many blocks: %llu", (unsigned long long)(plan.groups * plan.work.parts));
     plan.work.arrivals = prepared->workspace;
     plan.work.partials = prepared->workspace ? (char *)prepared->workspace + room_of_vectors(&plan).zeroed : NULL;
     _Static_assert(sizeof plan.work <= GK_PREPARED_BYTES, "it has to fit");
@@ -112,7 +109,7 @@ static gk_status vectors_prepare(gk_backend *backend, gk_prepared *prepared, gk_
 #endif
 
 #define GK_VECTORS_ROW(variant, dtype, symbol, note)                                               \
-    GK_ROW(matmul, variant, dtype, symbol, note, .tile_rows = 1, .tile_columns = 1, .threads = GK_VECTORS_THREADS, .alignment = 16, \
+    GK_ROW(matmul_##variant, variant, dtype, symbol, note, .tile_rows = 1, .tile_columns = 1, .threads = GK_VECTORS_THREADS, .alignment = 16, \
            .workspace = variant##_workspace, .prepare = variant##_prepare)
 #define GK_VECTOR_NOTE  "for M or N of 1: as fast as the matrix is read; K shared out where the result is short"
 #define GK_VECTORS_NOTE "for M or N up to 16: each element of the matrix is read once for all of them"

@@ -58,6 +58,7 @@ for take in (
     lambda s: (s.transpose((1, 0, 2)), s[0].T), lambda s: (s[0].T, s),
     lambda s: (s, s[1, 1]), lambda s: (s[:, 2], s[0].T), lambda s: (s[:, :1], s[0].T),
     lambda s: (s.transpose((1, 2, 0)), s.transpose((1, 0, 2))),
+    lambda s: (s[:, :, None, :7], s[:, None, 1:, :9]),
 ):
     assert launches(*take(s), variant="tiled") == 1, [each.strides for each in take(p)]
     left, right = take(p)

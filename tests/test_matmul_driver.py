@@ -140,6 +140,13 @@ assert ran(wide[:, :512], wide[:512]) == "tma" and launches(wide[:, :512], wide[
 for left, right, copies in ((s, s, 0), (s.T, s, 1), (s, s[:, 1:33], 1), (s[:, :32], s[:32], 0)):
     assert ran(left, right, variant="tma") == "tma", (left.strides, right.strides)
     assert launches(left, right, variant="tma") == 1 + copies
+pitches = (ctypes.c_uint64 * 2).in_dll(driver, "fake_pitches")
+for left, right, apart in (
+    (s, s, [256, 256]), (wide[:32, :64], s[:, :32], [256, 4096]),
+    (s[::3, :8], wide[8:16], [4096, 768]),
+):
+    gk.matmul(left, right, variant="tma")
+    assert [*pitches] == apart, "of B and A"
 """,
         FAKE_CAPABILITY=90,
     )

@@ -205,6 +205,13 @@ def test_any_size(row, m, k, n):
     oracle.assert_matmul(gk.matmul(a, b, variant=variant), a, b, variant, f"{m}x{k}x{n}")
 
 
+@pytest.mark.parametrize(("variant", "dtype"), [row for row in ROWS if row[1] == "float32"])
+def test_groups_of_tiles(variant, dtype):
+    """Several of whole height, and one that is cut short."""
+    a, b = pair(1300, 8, 388, dtype)
+    oracle.assert_matmul(gk.matmul(a, b, variant=variant), a, b, variant, "1300x8x388")
+
+
 @pytest.mark.parametrize(("variant", "dtype"), ROWS)
 def test_large_matrices(variant, dtype):
     m, k, n = (1000, 1003, 1001) if on_gpu() else (130, 150, 101)

@@ -58,6 +58,7 @@ for take in (
     lambda s: (s.transpose((1, 0, 2)), s[0].T), lambda s: (s[0].T, s),
     lambda s: (s, s[1, 1]), lambda s: (s[:, 2], s[0].T), lambda s: (s[:, :1], s[0].T),
     lambda s: (s.transpose((1, 2, 0)), s.transpose((1, 0, 2))),
+    lambda s: (s[:, :, None, :7], s[:, None, 1:, :9]),
 ):
     assert launches(*take(s), variant="tiled") == 1, [each.strides for each in take(p)]
     left, right = take(p)
@@ -130,8 +131,9 @@ def test_the_copy_engine_has_what_it_can_fetch(right):
         f"""{COUNT}
 s, wide = gk.empty((64, 64)), gk.empty((1024, 1024))
 assert ran(s, s) == ran(s[:, :32], s[8:40, :12]) == ran(s[::2], s) == "tma", "rows apart"
-assert ran(s.T, s) == ran(s, s.T) == ran(s[:, 1:33], s[:32]) == "tiled"
-assert ran(gk.empty((64, 66))[:, :64], s) == "tiled", "rows of another alignment"
+assert ran(s.T, s) == ran(s, s.T) == "warptiled"
+assert ran(s[:, 1:33], s[:32]) == "thread_tile"
+assert ran(gk.empty((64, 66))[:, :64], s) == "thread_tile", "rows of another alignment"
 assert ran(s[:, :30], s[:30]) == "tma", "an odd K"
 assert launches(s.T, s) == launches(s[:, 1:33], s[:32]) == 1
 assert ran(wide.T, wide) == "tma" and launches(wide.T, wide) == 2
@@ -139,6 +141,13 @@ assert ran(wide[:, :512], wide[:512]) == "tma" and launches(wide[:, :512], wide[
 for left, right, copies in ((s, s, 0), (s.T, s, 1), (s, s[:, 1:33], 1), (s[:, :32], s[:32], 0)):
     assert ran(left, right, variant="tma") == "tma", (left.strides, right.strides)
     assert launches(left, right, variant="tma") == 1 + copies
+pitches = (ctypes.c_uint64 * 2).in_dll(driver, "fake_pitches")
+for left, right, apart in (
+    (s, s, [256, 256]), (wide[:32, :64], s[:, :32], [256, 4096]),
+    (s[::3, :8], wide[8:16], [4096, 768]),
+):
+    gk.matmul(left, right, variant="tma")
+    assert [*pitches] == apart, "of B and A"
 """,
         FAKE_CAPABILITY=90,
     )
@@ -150,7 +159,7 @@ def test_a_stack_of_small_products_is_one_launch_by_default(right):
     right(
         f"""{COUNT}
 small, large = gk.empty((9, 32, 32)), gk.empty((3, 1024, 256))
-assert ran(small, small) == "tiled" and launches(small, small) == 1
+assert ran(small, small) == "warptiled" and launches(small, small) == 1
 assert ran(small, small, variant="tma") == "tma" and launches(small, small, variant="tma") == 9
 other = gk.empty((3, 256, 1024))
 assert ran(large, other) == "tma" and launches(large, other) == 3

@@ -61,6 +61,29 @@ def test_every_view_of_each_operand(variant, dtype):
                     assert got.tobytes() == again.tobytes(), case
 
 
+def within_nan(values, transposed):
+    """A matrix on the device whose rows begin where 16 bytes do, with NaN on all sides of it."""
+    lying = values.T if transposed else values
+    rows, columns = lying.shape
+    around = np.full((rows + 2, 16 + -(-columns // 16) * 16 + 16), np.nan, values.dtype)
+    around[1:-1, 16 : 16 + columns] = lying
+    inside = gk.to_device(around)[1:-1, 16 : 16 + columns]
+    return inside.T if transposed else inside
+
+
+@pytest.mark.parametrize(
+    ("variant", "dtype"), [(None, "float32"), *((v, d) for v, d in ROWS if is_float(DTYPES[d]))]
+)
+def test_nothing_of_the_surroundings_is_taken(variant, dtype):
+    for m, k, n in ((5, 7, 8), (33, 37, 12), (129, 5, 132), (40, 1027, 1), (3, 1030, 36)):
+        a, b = random((m, k), DTYPES[dtype], 1), random((k, n), DTYPES[dtype], 2)
+        for left in (False, True):
+            for right in (False, True):
+                got = gk.matmul(within_nan(a, left), within_nan(b, right), variant=variant)
+                case = f"{m} {k} {n} {left} {right}"
+                oracle.assert_matmul(got.to_host(), a, b, variant or "cublas", case)
+
+
 @given(
     row=st.sampled_from(ROWS),
     m=st.integers(1, 70),

@@ -283,8 +283,10 @@ static gk_nest stack_of(const gk_array *operands, const gk_array *result) {
    number. */
 static void take_axis(gk_nest *nest, gk_gemm *gemm) {
     int64_t size = (int64_t)gk_dtype_size((gk_dtype)gemm->dtype);
-    int64_t a_row = (gemm->a_transposed ? 1 : gemm->a_leading) * size;
     int last = nest->ndim - 1;
+    if (last >= 0 && gemm->m == 1 && !gemm->a_transposed && nest->stride[1][last] >= gemm->k * size)
+        gemm->a_leading = nest->stride[1][last] / size; /* the next row is the next matrix */
+    int64_t a_row = (gemm->a_transposed ? 1 : gemm->a_leading) * size;
     if (last >= 0 && nest->stride[2][last] == 0 && nest->stride[1][last] == gemm->m * a_row) {
         gemm->m *= nest->shape[last];
         nest->ndim = last--;
@@ -395,13 +397,11 @@ static const gk_operation operation_matmul = {
         "The matrix product, with numpy.matmul's shapes: of arrays of more than 2 axes the last\n"
         "two are the matrices, and the others broadcast.\n\n"
         "a, b: " GK_OPERANDS_DOC ";\n"
-        "    both of one dtype. Matrices whose rows or columns are runs of elements side by side, "
-        "as\n"
-        "    those of a.T and a[:, :n] are, are taken as they lie on the device; others are "
+        "    both of one dtype. On the device matrices are taken as they lie where their rows or\n"
+        "    columns are runs of elements side by side, as in a.T and a[:, :n]; others are "
         "copied.\n"
-        "dtype: of the result. None: that of a and b. Also int32 for int8, uint8, int16 and "
-        "uint16,\n"
-        "    whose products are then made and added up in int32.\n" GK_OPTIONS_DOC
+        "dtype: of the result. None: that of a and b. Also int32 for int8, uint8, int16 and\n"
+        "    uint16, whose products are then made and added up in int32.\n" GK_OPTIONS_DOC
         "float16 and bfloat16 are accumulated in float32 and rounded once; float32 never uses\n"
         "tf32; integers wrap around, and of bools it is whether both are true anywhere. An inner\n"
         "length of 0 gives zeros.\n" GK_RAISES_DOC,

@@ -245,10 +245,18 @@ result cuFuncSetAttribute(handle function, int attribute, int value) {
     return fake_sticky;
 }
 
-/* Of its twelve parameters none matters: no kernel reads the map. */
-result cuTensorMapEncodeTiled(void *map) {
-    (void)map;
+/* Bytes from row to row of the two matrices that were described last, the later one first: no
+   kernel reads the map. */
+uint64_t fake_pitches[2];
+
+result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
+                              const uint64_t *lengths, const uint64_t *strides) {
+    (void)map, (void)type;
     FAKE_ENTER();
+    if (rank != 2 || (uintptr_t)address % 16 || strides[0] % 16 || !lengths[0] || !lengths[1])
+        return INVALID_VALUE;
+    fake_pitches[1] = fake_pitches[0];
+    fake_pitches[0] = strides[0];
     return fake_sticky;
 }
 

@@ -104,6 +104,14 @@ static void matmul_f32(const launch *run) {
     free(c);
 }
 
+/* A structure that begins with the addresses of C, the matrix and the vectors. */
+static void of_vectors(const launch *run) {
+    const pointer *addresses = run->arguments[0];
+    (void)reads(run, addresses[1], 1);
+    (void)reads(run, addresses[2], 1);
+    mark(run, addresses[0]);
+}
+
 /* --- reductions -------------------------------------------------------------------------- */
 
 static double sum_of(const float *a, size_t count, size_t step) {
@@ -192,6 +200,8 @@ static void run_kernel(const launch *run) {
         matmul_f32(run);
     else if (starts(symbol, "gk_matmul_tma"))
         (void)run; /* its arguments are maps */
+    else if (starts(symbol, "gk_matmul_vector"))
+        of_vectors(run);
     else if (starts(symbol, "gk_matmul"))
         of_pointers(run, 2);
     else if (starts(symbol, "gk_sum_f32_") || starts(symbol, "gk_sum_plain_f32_"))

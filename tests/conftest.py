@@ -17,7 +17,7 @@ import hypothesis
 import pytest
 
 from arrays import settled
-from fakes import fake, on_fake  # noqa: F401, fixtures
+from fakes import cublas, fake, on_fake, right, with_blas  # noqa: F401, fixtures
 from gpukern import _core
 
 if "GPUKERN_DEVICE" not in os.environ and _core.driver_report()["problem"] is not None:

@@ -83,9 +83,29 @@ def run_dot(variant: Variant) -> None:
 def run_matmul(variant: Variant) -> None:
     for m, k, n in MATRICES:
         a, b = (random_array(shape, gk.empty(0, variant.dtype).dtype) for shape in ((m, k), (k, n)))
-        got = gk.matmul(gk.to_device(a), gk.to_device(b), variant=variant.variant)
+        whole = a.dtype.kind in "iub"
+        exact = np.matmul(a, b) if whole else a.astype(np.float64) @ b.astype(np.float64)
+        room = 0.0 if whole else 2.0**-7 * float(np.abs(exact).max())
+        x, y = gk.to_device(a), gk.to_device(b)
+        check(str(variant), gk.matmul(x, y, variant=variant.variant), exact, room)
+        x, y = (gk.to_device(each.T.copy()).T for each in (a, b))
+        check(f"{variant} transposed", gk.matmul(x, y, variant=variant.variant), exact, room)
+        if variant.dtype in ("int8", "uint8", "int16", "uint16"):
+            exact = np.matmul(a, b, dtype=np.int32)
+            check(f"{variant} to int32", gk.matmul(x, y, dtype="int32"), exact, 0.0)
+
+
+def run_few_vectors(dtype: np.dtype) -> int:
+    """By default these have kernels of their own, for lines side by side and one below the other."""
+    for m, k, n in ((70, 1024, 1), (9, 4104, 3), (1, 40, 64), (16, 1100, 40)):
+        a, b = random_array((m, k), dtype), random_array((k, n), dtype)
         exact = a.astype(np.float64) @ b.astype(np.float64)
-        check(str(variant), got, exact, 2.0**-7 * float(np.abs(exact).max()))
+        room = 2.0**-7 * float(np.abs(exact).max())
+        x, y = gk.to_device(a), gk.to_device(b)
+        check(f"{dtype} few vectors", gk.matmul(x, y), exact, room)
+        x, y = (gk.to_device(each.T.copy()).T for each in (a, b))
+        check(f"{dtype} few vectors, transposed", gk.matmul(x, y), exact, room)
+    return 2
 
 
 def run_transpose(variant: Variant) -> None:
@@ -106,6 +126,8 @@ def main() -> None:
         if variant.runs:
             RUNS.get(variant.op, run_elementwise)(variant)
             launched += 1
+    for name in ("float32", "float64", "float16", "bfloat16"):
+        launched += run_few_vectors(gk.empty(0, name).dtype)
     gk.synchronize()
     print(f"{launched} variants right on {gk.device_info()[0].name}")
 

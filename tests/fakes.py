@@ -53,6 +53,32 @@ def fails(*calls):
 """
 
 
+# What code on the fake driver finds beside.
+HELPERS = """
+import gc, threading
+driver = ctypes.CDLL("libcuda.so.1")
+def at(number):  # the handle of a made-up stream
+    return ctypes.addressof((ctypes.c_char * 4096).in_dll(driver, "fake_streams")) + number
+KINDS = ("streams", "events", "modules", "objects", "pinned", "pools", "graphs", "executables")
+def live():
+    gc.collect()
+    return {kind: driver.fake_live(kind.encode()) for kind in KINDS}
+def fail(function, code, before=0, times=1):
+    driver.fake_fail(function.encode(), code, before, times)
+def steps(call):
+    text = (ctypes.c_char * (1 << 16)).in_dll(driver, "fake_log")
+    before = len(text.value)
+    kept = call()
+    return text.value[before:].decode().split()
+N = 1_500_000
+long = np.arange(N, dtype=np.float32) % 1000
+ones = np.ones(N, np.float32)
+rng = np.random.default_rng(0)
+def matrices(m, k, n, dtype=np.float32):
+    return rng.integers(-4, 5, (m, k)).astype(dtype), rng.integers(-4, 5, (k, n)).astype(dtype)
+"""
+
+
 @pytest.fixture(scope="module")
 def fake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the fake driver."""
@@ -83,6 +109,42 @@ def on_fake(script: Any, fake: Path) -> Callable[..., Any]:
             GPUKERN_DEVICE=device,
             **{"CUDA_VISIBLE_DEVICES": None, **changes},
         )
+
+    return run
+
+
+@pytest.fixture
+def right(on_fake: Callable[..., Any]) -> Callable[..., None]:
+    """Run code that asserts, on the fake driver."""
+
+    def run(code: str, **settings: Any) -> None:
+        done = on_fake(HELPERS + code, **settings)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def cublas(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the fake cuBLAS."""
+    return with_cublas(tmp_path_factory.mktemp("cublas"))
+
+
+@pytest.fixture
+def with_blas(on_fake: Callable[..., Any], cublas: Path) -> Callable[..., None]:
+    """Run code on the fake cuBLAS as well, whichever is installed here."""
+    head = """
+from gpukern.machine import libraries
+libraries._pathfinder = lambda name: None
+assert _core.cublas_report()["library"] == os.environ["FAKE_CUBLAS"]
+"""
+
+    def run(code: str, **settings: Any) -> None:
+        library = cublas / "libcublas.so.13"
+        done = on_fake(HELPERS + head + code, beside=(cublas,), FAKE_CUBLAS=library, **settings)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
 
     return run
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fakes import NEEDS_FAKE, answers, compiled, with_cublas
+from fakes import HELPERS, NEEDS_FAKE, answers, compiled, with_cublas
 from gpukern import _core
-from test_order import HELPERS
 
 pytestmark = NEEDS_FAKE
 HERE = Path(__file__).resolve().parent

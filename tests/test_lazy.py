@@ -155,10 +155,15 @@ def test_products_by_panels_are_right_in_any_order(script):
     code = """
 import numpy as np, gpukern as gk
 rng = np.random.default_rng(7)
-x, y = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((2100, 20), (20, 520)))
+def some(*shape):
+    return rng.integers(-9, 9, shape).astype(np.float32)
+x, y = some(2100, 20), some(20, 520)
+s, t = some(300, 30, 20), some(300, 20, 130)
 for limit, pinned in ((1 << 20, 0), (1 << 20, 1 << 30), (300_000, 1 << 30)):
     with gk.limits(device_memory=limit, pinned_memory=pinned):
         assert (gk.matmul(x, y, variant="naive") == x @ y).all(), limit
+        assert (gk.matmul(s, t, variant="naive") == s @ t).all(), limit
+        assert (gk.matmul(s.swapaxes(1, 2), s, variant="naive") == s.swapaxes(1, 2) @ s).all()
 """
     for seed in SEEDS:
         run = script(code, GPUKERN_DEVICE="sim", GPUKERN_SIM_LAZY=str(seed))

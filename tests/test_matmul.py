@@ -189,7 +189,8 @@ def test_the_same_bits_every_time(variant, dtype):
     for _ in range(3):
         assert gk.matmul(a, b, variant=variant).tobytes() == first
         assert gk.matmul(x, y, variant=variant).to_host().tobytes() == first
-        assert gk.matmul(np.asfortranarray(a), b, variant=variant).tobytes() == first
+        if variant != "cublas":  # which has kernels of their own for transposed operands
+            assert gk.matmul(np.asfortranarray(a), b, variant=variant).tobytes() == first
 
 
 @given(
@@ -202,6 +203,13 @@ def test_any_size(row, m, k, n):
     variant, dtype = row
     a, b = pair(m, k, n, dtype)
     oracle.assert_matmul(gk.matmul(a, b, variant=variant), a, b, variant, f"{m}x{k}x{n}")
+
+
+@pytest.mark.parametrize(("variant", "dtype"), [row for row in ROWS if row[1] == "float32"])
+def test_groups_of_tiles(variant, dtype):
+    """Several of whole height, and one that is cut short."""
+    a, b = pair(1300, 8, 388, dtype)
+    oracle.assert_matmul(gk.matmul(a, b, variant=variant), a, b, variant, "1300x8x388")
 
 
 @pytest.mark.parametrize(("variant", "dtype"), ROWS)

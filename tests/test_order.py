@@ -7,46 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fakes import NEEDS_FAKE, answers, with_cublas
+from fakes import HELPERS, NEEDS_FAKE, answers
 
 pytestmark = NEEDS_FAKE
-
-HELPERS = """
-import gc, threading
-driver = ctypes.CDLL("libcuda.so.1")
-def at(number):  # the handle of a made-up stream
-    return ctypes.addressof((ctypes.c_char * 4096).in_dll(driver, "fake_streams")) + number
-KINDS = ("streams", "events", "modules", "objects", "pinned", "pools", "graphs", "executables")
-def live():
-    gc.collect()
-    return {kind: driver.fake_live(kind.encode()) for kind in KINDS}
-def fail(function, code, before=0, times=1):
-    driver.fake_fail(function.encode(), code, before, times)
-def steps(call):
-    text = (ctypes.c_char * (1 << 16)).in_dll(driver, "fake_log")
-    before = len(text.value)
-    kept = call()
-    return text.value[before:].decode().split()
-N = 1_500_000
-long = np.arange(N, dtype=np.float32) % 1000
-ones = np.ones(N, np.float32)
-rng = np.random.default_rng(0)
-def matrices(m, k, n, dtype=np.float32):
-    return rng.integers(-4, 5, (m, k)).astype(dtype), rng.integers(-4, 5, (k, n)).astype(dtype)
-"""
-
-
-@pytest.fixture
-def right(on_fake):
-    """Run code that asserts, on the fake driver."""
-
-    def run(code, **settings):
-        done = on_fake(HELPERS + code, **settings)
-        assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
-
-    return run
-
 
 # --- host arrays ------------------------------------------------------------------------------
 
@@ -464,29 +427,6 @@ assert live() == before, (live(), before)
 
 
 # --- cuBLAS -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def cublas(tmp_path_factory):
-    return with_cublas(tmp_path_factory.mktemp("cublas"))
-
-
-@pytest.fixture
-def with_blas(on_fake, cublas):
-    """Run code on the fake cuBLAS as well, whichever is installed here."""
-    head = """
-from gpukern.machine import libraries
-libraries._pathfinder = lambda name: None
-assert _core.cublas_report()["library"] == os.environ["FAKE_CUBLAS"]
-"""
-
-    def run(code, **settings):
-        library = cublas / "libcublas.so.13"
-        done = on_fake(HELPERS + head + code, beside=(cublas,), FAKE_CUBLAS=library, **settings)
-        assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
-
-    return run
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])

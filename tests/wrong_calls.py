@@ -112,6 +112,9 @@ WRONG: dict[str, tuple[str, ...]] = {
         "gk.matmul(a, 2.0)",
         "gk.matmul(np.ones((2, 1, 4), np.float32), np.ones((3, 4, 5), np.float32))",
         "gk.matmul(whole, a.T)",
+        "gk.matmul(a, a.T, dtype='float64')",
+        "gk.matmul(a, a.T, dtype='floaty')",
+        "gk.matmul(whole.astype('int8'), whole.T.astype('int8'), dtype='int64')",
     ),
     "transpose": (
         "gk.transpose(a, 1, 0)",

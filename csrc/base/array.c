@@ -1,6 +1,7 @@
 #include "base/array.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -117,6 +118,23 @@ bool gk_repeats_elements(const gk_array *array) {
         if (array->shape[i] > 1 && array->strides[i] == 0)
             return true;
     return false;
+}
+
+bool gk_lies_by_columns(const gk_array *array) {
+    int last = array->ndim - 1;
+    if (last < 1 || array->shape[last] <= 1 || array->shape[last - 1] <= 1)
+        return false;
+    int64_t down = array->strides[last - 1], across = array->strides[last];
+    return down != 0 && llabs(down) < llabs(across);
+}
+
+void gk_exchange_last(gk_array *array) {
+    int last = array->ndim - 1;
+    int64_t length = array->shape[last], stride = array->strides[last];
+    array->shape[last] = array->shape[last - 1];
+    array->strides[last] = array->strides[last - 1];
+    array->shape[last - 1] = length;
+    array->strides[last - 1] = stride;
 }
 
 bool gk_is_addressable(const gk_array *array) {

@@ -74,11 +74,15 @@ typedef struct gk_room {
 typedef gk_room gk_workspace(const void *problem);
 typedef gk_status gk_prepare(gk_backend *backend, gk_prepared *prepared, gk_error *error);
 
-/* C = A x B, all row-major and contiguous: A is m x k, B is k x n, C is m x n; dtype: gk_dtype. So
-   many products, whose matrices lie so many elements behind those of the one before. */
+/* C = A x B: A is m x k, B is k x n, C is m x n, row-major and contiguous; A and B are of `dtype`,
+   C of `result` (gk_dtype). The rows of A and B lie `leading` elements apart, no fewer than there
+   are columns; where they are transposed their columns do, no fewer than there are rows. So many
+   products, whose matrices lie so many elements behind those of the one before. */
 typedef struct gk_gemm {
-    int dtype;
+    int dtype, result;
     int64_t m, n, k;
+    int64_t a_leading, b_leading;
+    bool a_transposed, b_transposed;
     int64_t products, a_step, b_step, c_step;
     const void *a, *b;
     void *c;

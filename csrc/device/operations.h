@@ -33,6 +33,9 @@
     GK_REDUCTIONS(WALKS)                                                                           \
     WALKS(sum_wide)                                                                                \
     GK_OTHER_OPERATIONS(X)                                                                         \
+    X(matmul_wide)                                                                                 \
+    X(matmul_vectors)                                                                              \
+    X(matmul_vector)                                                                               \
     X(convert)                                                                                     \
     X(sum_finish)                                                                                  \
     X(copy)

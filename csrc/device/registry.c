@@ -155,7 +155,8 @@ gk_status gk_row_named(gk_op op, const char *variant, gk_dtype dtype, gk_backend
 
 static _Atomic(const gk_row *) *cell_of(const gk_wish *wish, gk_backend *backend) {
     int alignment = __builtin_ctzll((unsigned long long)wish->address_bits | 16);
-    return &backend->choices->rows[wish->op][wish->dtype][wish->strided][alignment];
+    int form = wish->not_plain ? 2 : wish->strided;
+    return &backend->choices->rows[wish->op][wish->dtype][form][alignment];
 }
 
 /* Whether pointers of these bits are multiples of `alignment`, a power of two. */
@@ -165,7 +166,7 @@ static bool is_aligned(uintptr_t bits, int alignment) {
 
 static bool is_of(const gk_row *row, const gk_wish *wish) {
     return row->op == wish->op && serves(row, wish->dtype) &&
-           (row->takes == GK_TAKES_LAYOUT) == wish->strided;
+           (row->takes == GK_TAKES_LAYOUT) == wish->strided && !(row->plain && wish->not_plain);
 }
 
 /* The last row that suits; `why`: what stood against others. */

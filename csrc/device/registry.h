@@ -31,20 +31,21 @@ struct gk_row {
     int capability;   /* the least compute capability; 0: any that gpukern runs on */
     size_t shared_bytes;     /* dynamic shared memory */
     bool accumulates;        /* the whole grid adds to one zeroed result with atomics */
+    bool plain;              /* of matmul: takes no transposed operand, and one product a launch */
     gk_workspace *workspace; /* how much device memory a launch needs beside; NULL: none */
     gk_prepare *prepare; /* what the host does before a launch; NULL: the operation knows the way */
 };
 
-/* Which rows suit, so far: by operation, dtype, whether the arrays are strided, and alignment, of
-   1, 2, 4, 8 and 16 bytes or more. A look that finds nothing walks the table once and writes its
-   answer. */
-enum { GK_ALIGNMENTS = 5, GK_MOST_ROWS = 2048 };
+/* Which rows suit, so far: by operation, dtype, whether the arrays are strided or the product is
+   not for plain rows, and alignment, of 1, 2, 4, 8 and 16 bytes or more. A look that finds nothing
+   walks the table once and writes its answer. */
+enum { GK_FORMS = 3, GK_ALIGNMENTS = 5, GK_MOST_ROWS = 2048 };
 typedef struct gk_choices {
     atomic_bool runs[GK_MOST_ROWS]; /* rows by their place in the table, once found to run */
     struct {
         int first, end; /* of the operation's rows in the table; there may be others among them */
     } range[GK_OP_COUNT];
-    _Atomic(const gk_row *) rows[GK_OP_COUNT][GK_DTYPE_AND_BITS_COUNT][2][GK_ALIGNMENTS];
+    _Atomic(const gk_row *) rows[GK_OP_COUNT][GK_DTYPE_AND_BITS_COUNT][GK_FORMS][GK_ALIGNMENTS];
 } gk_choices;
 void gk_choices_init(gk_choices *choices);
 
@@ -65,6 +66,7 @@ typedef struct gk_wish {
     gk_op op;
     gk_dtype dtype;
     bool strided;           /* for arrays that a gk_layout describes */
+    bool not_plain;         /* for a product that no plain row is for */
     uintptr_t address_bits; /* the bitwise or of every pointer: what they are aligned to */
     const gk_row *limit;    /* none behind this one, which is the wanted one; or NULL */
 } gk_wish;

@@ -144,6 +144,17 @@ gk_status gk_stage_packed(gk_call *call, const gk_array *view, gk_array *packed)
     return status == GK_OK ? gk_copy_strided(call, packed, view) : status;
 }
 
+gk_status gk_stage_lying(gk_call *call, const gk_array *operand, gk_array *staged) {
+    gk_array lying;
+    if (operand->place != GK_HOST || !gk_lies_by_columns(operand))
+        return gk_stage_view(call, operand, staged);
+    gk_copy_view(&lying, operand);
+    gk_exchange_last(&lying);
+    gk_status status = gk_stage_view(call, &lying, staged);
+    gk_exchange_last(staged);
+    return status;
+}
+
 gk_status gk_stage_operand(gk_call *call, const gk_array *operand, gk_array *staged) {
     gk_array view;
     gk_status status = gk_stage_view(call, operand, staged);

@@ -28,6 +28,9 @@ size_t gk_mapped_view(gk_array *view, char *mapped);
 gk_status gk_stage_view(gk_call *call, const gk_array *operand, gk_array *staged);
 /* The same, contiguous. */
 gk_status gk_stage_operand(gk_call *call, const gk_array *operand, gk_array *staged);
+/* The same, contiguous with the last two axes exchanged where it lies so on the host, and then has
+   not to be gathered there. */
+gk_status gk_stage_lying(gk_call *call, const gk_array *operand, gk_array *staged);
 /* A contiguous copy of a view on the device that lives until the call ends. */
 gk_status gk_stage_packed(gk_call *call, const gk_array *view, gk_array *packed);
 

@@ -1,11 +1,18 @@
-/* matmul: on the device as a whole, stacks of products in one launch where their matrices lie
-   evenly, from host arrays by panels of rows. */
+/* matmul on the device: operands that lie by rows or by columns as they are, stacks of products in
+   one launch where their matrices lie evenly. */
+#include "ops/matmul.h"
+
+#include <stddef.h>
+
 #include "engine/nest.h"
-#include "engine/pipeline.h"
-#include "engine/pool.h"
 #include "engine/transfer.h"
+#include "matmul/product.h"
 #include "ops/docs.h"
-#include "ops/operation.h"
+
+/* What a caller asks for. */
+typedef struct request {
+    gk_wanted_dtype dtype;
+} request;
 
 /* The sizes of a product; a 1-D operand is a row on the left and a column on the right. */
 static gk_gemm product_sizes(const gk_array *a, const gk_array *b) {
@@ -17,31 +24,28 @@ static gk_gemm product_sizes(const gk_array *a, const gk_array *b) {
     };
 }
 
-/* An operand is a stack along all axes but its last two. */
 static int stack_axes(const gk_array *operand) {
     return operand->ndim > 2 ? operand->ndim - 2 : 0;
 }
 
-/* Of the result of two. */
-static int stack_axes_of(const gk_array *operands) {
+int gk_stack_axes(const gk_array *operands) {
     int of_a = stack_axes(&operands[0]), of_b = stack_axes(&operands[1]);
     return of_a > of_b ? of_a : of_b;
 }
 
-/* Which of an operand's axes is the one that is `axis` of the result's `axes`; below 0: none. */
-static int own_axis(const gk_array *operand, int axes, int axis) {
+int gk_own_axis(const gk_array *operand, int axes, int axis) {
     return axis - (axes - stack_axes(operand));
 }
 
 static int64_t stack_length(const gk_array *operand, int axes, int axis) {
-    int own = own_axis(operand, axes, axis);
+    int own = gk_own_axis(operand, axes, axis);
     return own < 0 ? 1 : operand->shape[own];
 }
 
 /* The axes of the result before those of a product, by NumPy's broadcasting. */
 static gk_status infer_stack(gk_call *call, const gk_array *operands, gk_array *result) {
     const gk_array *a = &operands[0], *b = &operands[1];
-    int axes = stack_axes_of(operands);
+    int axes = gk_stack_axes(operands);
     for (int i = 0; i < axes; i++) {
         int64_t of_a = stack_length(a, axes, i), of_b = stack_length(b, axes, i);
         if (of_a != of_b && of_a != 1 && of_b != 1)
@@ -52,6 +56,29 @@ static gk_status infer_stack(gk_call *call, const gk_array *operands, gk_array *
         result->shape[result->ndim++] = of_a == 1 ? of_b : of_a;
     }
     return GK_OK;
+}
+
+/* Whether there is a kernel that makes a result of `dtype`, as numpy.matmul(..., dtype=dtype) does.
+ */
+static bool is_offered(gk_dtype of, gk_dtype dtype) {
+    bool narrow = gk_dtype_kind(of) == GK_SIGNED || gk_dtype_kind(of) == GK_UNSIGNED;
+    return dtype == of || (dtype == GK_int32 && narrow && gk_dtype_size(of) < sizeof(int32_t));
+}
+
+static gk_status infer_dtype(gk_call *call, gk_dtype of, gk_dtype *result) {
+    const request *asked = call->parameters;
+    gk_list offered = {.text = ""};
+    *result = asked->dtype.given ? asked->dtype.dtype : of;
+    if (is_offered(of, *result))
+        return GK_OK;
+    for (int i = 0; i < GK_DTYPE_COUNT; i++)
+        if (is_offered(of, (gk_dtype)i))
+            gk_list_add(&offered, gk_dtype_name((gk_dtype)i));
+    return gk_fail(
+        &call->error, GK_TYPE_ERROR,
+        "matmul: dtype %s is not offered for arrays of %s, but %s; convert the arrays with "
+        ".astype(...)",
+        gk_dtype_name(*result), gk_dtype_name(of), offered.text);
 }
 
 static gk_status infer_matmul(const gk_operation *operation, gk_call *call,
@@ -73,8 +100,9 @@ static gk_status infer_matmul(const gk_operation *operation, gk_call *call,
             "gufunc signature (n?,k),(k,m?)->(n?,m?) (size %lld is different from %lld): "
             "a has shape %s and b has shape %s",
             (long long)inner, (long long)sizes.k, gk_shape_text(a).text, gk_shape_text(b).text);
-    result->dtype = a->dtype;
-    gk_status status = infer_stack(call, operands, result);
+    gk_status status = infer_dtype(call, a->dtype, &result->dtype);
+    if (status == GK_OK)
+        status = infer_stack(call, operands, result);
     if (status != GK_OK)
         return status;
     if (a->ndim >= 2)
@@ -84,36 +112,140 @@ static gk_status infer_matmul(const gk_operation *operation, gk_call *call,
     return GK_OK;
 }
 
+/* How the matrices of an operand lie: row after row, `leading` elements apart, or column after
+   column where they are transposed. */
+typedef struct lie {
+    int64_t leading;
+    bool transposed;
+} lie;
+
+/* Whether the lines of a matrix are runs of `length` elements side by side, `count` of them, that
+   do not overlap; a step that is not taken may be any. */
+static bool are_runs(int64_t length, int64_t step, int64_t count, int64_t pitch, int64_t size,
+                     int64_t *leading) {
+    *leading = count > 1 ? pitch / size : length;
+    return (length <= 1 || step == size) && (count <= 1 || pitch >= length * size);
+}
+
+static bool lies_evenly(const gk_array *operand, bool on_the_left, lie *how) {
+    int last = operand->ndim - 1;
+    int64_t size = (int64_t)gk_dtype_size(operand->dtype);
+    bool is_row = last == 0 && on_the_left, is_column = last == 0 && !on_the_left;
+    int64_t rows = is_row ? 1 : operand->shape[is_column ? 0 : last - 1];
+    int64_t columns = is_column ? 1 : operand->shape[last];
+    int64_t down = is_row ? 0 : operand->strides[is_column ? 0 : last - 1];
+    int64_t across = is_column ? 0 : operand->strides[last];
+    for (int i = 0; i < last - 1; i++)
+        if (operand->shape[i] > 1 && operand->strides[i] < 0)
+            return false;
+    how->transposed = !are_runs(columns, across, rows, down, size, &how->leading);
+    return !how->transposed || are_runs(rows, down, columns, across, size, &how->leading);
+}
+
+static bool takes_view(const gk_array *operand, int number) {
+    lie how;
+    return lies_evenly(operand, number == 0, &how);
+}
+
 /* What a row's alignment is asked of: the addresses, and the steps from row to row. */
 static uintptr_t product_bits(const gk_gemm *gemm) {
     size_t size = gk_dtype_size((gk_dtype)gemm->dtype);
+    size_t result_size = gk_dtype_size((gk_dtype)gemm->result);
     return (uintptr_t)gemm->a | (uintptr_t)gemm->b | (uintptr_t)gemm->c |
-           (uintptr_t)gemm->k * size | (uintptr_t)gemm->n * size |
-           (uintptr_t)(gemm->a_step | gemm->b_step | gemm->c_step) * size;
+           (uintptr_t)(gemm->a_leading | gemm->b_leading | gemm->a_step | gemm->b_step) * size |
+           (uintptr_t)(gemm->n | gemm->c_step) * result_size;
+}
+
+/* Whether it fills a GPU alone. */
+static bool is_large(const gk_gemm *gemm) {
+    enum { LARGE = 512 * 512 };
+    return gemm->m * gemm->n >= LARGE;
+}
+
+/* The row for a matrix and few vectors, of which one is there for the dtypes that are worth it and
+   a matrix that is aligned; or NULL. */
+static const gk_row *choose_vectors(gk_call *call, const gk_gemm *gemm) {
+    enum { FEW = 16 }; /* as cuda/matmul/12_vectors.cu has it */
+    bool on_the_left = gemm->n <= gemm->m;
+    int64_t count = on_the_left ? gemm->n : gemm->m;
+    if (count > FEW || gemm->products > 1 || gemm->result != gemm->dtype)
+        return NULL;
+    int64_t leading = on_the_left ? gemm->a_leading : gemm->b_leading;
+    uintptr_t first = (uintptr_t)(on_the_left ? gemm->a : gemm->b);
+    gk_wish wish = {.op = count == 1 ? GK_OP_matmul_vector : GK_OP_matmul_vectors,
+                    .dtype = (gk_dtype)gemm->dtype,
+                    .address_bits =
+                        first | (uintptr_t)leading * gk_dtype_size((gk_dtype)gemm->dtype)};
+    return gk_row_suiting(&wish, call->backend);
+}
+
+/* The last row in the table that takes the product as it lies; by default a plain one, which makes
+   the products of a stack one by one, for large ones alone. */
+static gk_status choose_matrices(gk_call *call, const gk_gemm *gemm, uintptr_t bits,
+                                 const gk_row **row) {
+    bool many_small = !call->wanted && gemm->products > 1 && !is_large(gemm);
+    bool wide = gemm->result != gemm->dtype;
+    gk_wish wish = {.op = wide ? GK_OP_matmul_wide : GK_OP_matmul,
+                    .dtype = (gk_dtype)gemm->dtype,
+                    .not_plain = gemm->a_transposed || gemm->b_transposed || many_small,
+                    .address_bits = bits,
+                    .limit = call->wanted};
+    gk_status status = GK_OK;
+    if (wide && call->variant)
+        status = gk_row_named(wish.op, call->variant, wish.dtype, call->backend, &wish.limit,
+                              &call->error);
+    return status == GK_OK ? gk_row_chosen(&wish, call->backend, row, &call->error) : status;
+}
+
+static gk_status choose(gk_call *call, const gk_gemm *gemm, uintptr_t bits, const gk_row **row) {
+    gk_status status = GK_OK;
+    *row = call->wanted || call->variant ? NULL : choose_vectors(call, gemm);
+    if (!*row)
+        status = choose_matrices(call, gemm, bits, row);
+    if (status == GK_OK)
+        call->ran = *row;
+    return gk_call_blame(call, status);
 }
 
 /* The product that is so many behind the first one. */
 static gk_gemm product_at(const gk_gemm *first, int64_t index) {
     int64_t size = (int64_t)gk_dtype_size((gk_dtype)first->dtype);
+    int64_t result_size = (int64_t)gk_dtype_size((gk_dtype)first->result);
     gk_gemm one = *first;
     one.a = (const char *)first->a + index * first->a_step * size;
     one.b = (const char *)first->b + index * first->b_step * size;
-    one.c = (char *)first->c + index * first->c_step * size;
+    one.c = (char *)first->c + index * first->c_step * result_size;
     return one;
+}
+
+static gk_product product_of(const gk_gemm *gemm) {
+    uint64_t a_leading = (uint64_t)gemm->a_leading, b_leading = (uint64_t)gemm->b_leading;
+    return (gk_product){
+        .m = (uint64_t)gemm->m,
+        .n = (uint64_t)gemm->n,
+        .k = (uint64_t)gemm->k,
+        .a_row = gemm->a_transposed ? 1 : a_leading,
+        .a_column = gemm->a_transposed ? a_leading : 1,
+        .b_row = gemm->b_transposed ? 1 : b_leading,
+        .b_column = gemm->b_transposed ? b_leading : 1,
+        .a_step = (uint64_t)gemm->a_step,
+        .b_step = (uint64_t)gemm->b_step,
+        .c_step = (uint64_t)gemm->c_step,
+    };
 }
 
 /* As many products at a time as a grid has blocks for. */
 static gk_status launch_products(gk_call *call, const gk_row *row, const gk_gemm *all) {
-    size_t m = (size_t)all->m, n = (size_t)all->n, k = (size_t)all->k;
-    size_t a_step = (size_t)all->a_step, b_step = (size_t)all->b_step, c_step = (size_t)all->c_step;
-    size_t tiles = gk_blocks(m, row->tile_rows) * gk_blocks(n, row->tile_columns);
-    unsigned each = (unsigned)tiles; /* more than that the launch refuses */
+    size_t tiles =
+        gk_blocks((size_t)all->m, row->tile_rows) * gk_blocks((size_t)all->n, row->tile_columns);
+    gk_product of = product_of(all);
+    of.tiles = (uint32_t)tiles; /* more than that the launch refuses */
     int64_t most = tiles < INT32_MAX ? (int64_t)(INT32_MAX / tiles) : 1;
     gk_status status = GK_OK;
     for (int64_t done = 0; done < all->products && status == GK_OK; done += most) {
         gk_gemm now = product_at(all, done);
         int64_t left = all->products - done;
-        void *arguments[] = {&now.c, &now.a, &now.b, &m, &n, &k, &each, &a_step, &b_step, &c_step};
+        void *arguments[] = {&now.c, &now.a, &now.b, &of};
         status = gk_call_launch(call, row, tiles * (size_t)(left < most ? left : most), arguments);
     }
     return status;
@@ -131,14 +263,14 @@ static gk_status prepare_products(gk_call *call, const gk_row *row, const gk_gem
 /* The loops over a stack: its matrices are the elements of the nest's arrays, C first. */
 static gk_nest stack_of(const gk_array *operands, const gk_array *result) {
     const gk_array *a = &operands[0], *b = &operands[1];
-    int axes = stack_axes_of(operands);
+    int axes = gk_stack_axes(operands);
     gk_array views[3] = {{.data = result->data, .dtype = result->dtype, .ndim = axes},
                          {.data = a->data, .dtype = a->dtype, .ndim = axes},
                          {.data = b->data, .dtype = b->dtype, .ndim = axes}};
     for (int i = 0; i < axes; i++)
         for (int v = 0; v < 3; v++) {
             const gk_array *whole = v == 0 ? result : &operands[v - 1];
-            int own = v == 0 ? i : own_axis(whole, axes, i);
+            int own = v == 0 ? i : gk_own_axis(whole, axes, i);
             views[v].shape[i] = result->shape[i];
             views[v].strides[i] = own < 0 || whole->shape[own] == 1 ? 0 : whole->strides[own];
         }
@@ -152,15 +284,17 @@ static gk_nest stack_of(const gk_array *operands, const gk_array *result) {
 static void take_axis(gk_nest *nest, gk_gemm *gemm) {
     int64_t size = (int64_t)gk_dtype_size((gk_dtype)gemm->dtype);
     int last = nest->ndim - 1;
-    if (last >= 0 && nest->stride[2][last] == 0 &&
-        nest->stride[1][last] == gemm->m * gemm->k * size) {
+    if (last >= 0 && gemm->m == 1 && !gemm->a_transposed && nest->stride[1][last] >= gemm->k * size)
+        gemm->a_leading = nest->stride[1][last] / size; /* the next row is the next matrix */
+    int64_t a_row = (gemm->a_transposed ? 1 : gemm->a_leading) * size;
+    if (last >= 0 && nest->stride[2][last] == 0 && nest->stride[1][last] == gemm->m * a_row) {
         gemm->m *= nest->shape[last];
         nest->ndim = last--;
     }
     if (last < 0)
         return;
     gemm->products = nest->shape[last];
-    gemm->c_step = nest->stride[0][last] / size;
+    gemm->c_step = nest->stride[0][last] / (int64_t)gk_dtype_size((gk_dtype)gemm->result);
     gemm->a_step = nest->stride[1][last] / size;
     gemm->b_step = nest->stride[2][last] / size;
     nest->ndim = last;
@@ -173,13 +307,13 @@ static gk_status run_products(gk_call *call, const gk_row *row, const gk_gemm *a
 }
 
 /* The innermost axis in one launch, at all places of the others. */
-static gk_status run_stack(const gk_operation *operation, gk_call *call, const gk_array *operands,
-                           const gk_array *result, gk_gemm first) {
+static gk_status run_stack(gk_call *call, const gk_array *operands, const gk_array *result,
+                           gk_gemm first) {
     gk_nest nest = stack_of(operands, result);
     const gk_row *row;
     take_axis(&nest, &first);
     uintptr_t bits = product_bits(&first) | gk_nest_bits(&nest);
-    gk_status status = gk_call_choose(call, operation->op, result->dtype, bits, &row);
+    gk_status status = choose(call, &first, bits, &row);
     size_t count = gk_nest_count(&nest);
     for (size_t i = 0; i < count && status == GK_OK; i++) {
         gk_gemm now = first;
@@ -196,276 +330,89 @@ static gk_status run_stack(const gk_operation *operation, gk_call *call, const g
     return status;
 }
 
-static gk_status run_matmul(const gk_operation *operation, gk_call *call, const gk_array *operands,
-                            gk_array *result) {
+/* Whether a row finds the operand's rows where it can fetch them. */
+static bool is_by_rows(const gk_array *operand, const lie *how, int alignment) {
+    uintptr_t bits = (uintptr_t)operand->data;
+    for (int i = 0; i < operand->ndim - 1; i++)
+        bits |= operand->shape[i] > 1 ? (uintptr_t)operand->strides[i] : 0;
+    return !how->transposed && bits % (uintptr_t)alignment == 0;
+}
+
+/* An operand as the product takes it. A plain row that was asked for, or that would be the default,
+   is worth a copy of what it cannot fetch; the latter where the product is large. */
+static gk_status take(gk_call *call, const gk_array *operand, int number, const gk_gemm *sizes,
+                      gk_array *taken, lie *how) {
+    const gk_row *row = call->wanted ? call->wanted : call->ran;
+    gk_status status = GK_OK;
+    gk_copy_view(taken, operand);
+    (void)lies_evenly(taken, number == 0, how);
+    if (row->plain && (call->wanted || is_large(sizes)) && !gk_is_contiguous(operand) &&
+        !is_by_rows(operand, how, row->alignment)) {
+        status = gk_stage_packed(call, operand, taken);
+        (void)lies_evenly(taken, number == 0, how);
+    }
+    return status;
+}
+
+gk_status gk_run_matmul(const gk_operation *operation, gk_call *call, const gk_array *operands,
+                        gk_array *result) {
     gk_gemm gemm = product_sizes(&operands[0], &operands[1]);
+    gk_array taken[2];
+    lie of_a, of_b;
+    const gk_row *row;
+    (void)operation;
     if (gemm.k == 0)
         return gk_call_zero(call, result->data, gk_bytes(result));
-    gemm.dtype = (int)result->dtype;
-    gemm.a = operands[0].data;
-    gemm.b = operands[1].data;
-    gemm.c = result->data;
-    if (stack_axes_of(operands) > 0 && gk_count(result) > 0)
-        return run_stack(operation, call, operands, result, gemm);
-    const gk_row *row;
-    gk_status status =
-        gk_call_choose(call, operation->op, result->dtype, product_bits(&gemm), &row);
-    return status != GK_OK || gk_count(result) == 0 ? status : run_products(call, row, &gemm);
-}
-
-/* by panels ------------------------------------------------------------------------------------ */
-
-enum {
-    RING = 3,            /* panels under way: one coming in, one computed, one going out */
-    PANELS = 4,          /* of a product that fits: enough to overlap, few enough to stay large */
-    PANEL_ROWS = 128,    /* heights are a multiple of it, the tile of most kernels */
-    FLOW_BYTES = 4 << 20 /* less is over before the first panel would be */
-};
-
-/* A panel of A and of C in device memory, and what its next user waits for. */
-typedef struct panel {
-    void *a, *c;
-    gk_event *used; /* its product is computed: A may be overwritten */
-    gk_event *sent; /* its C has left */
-} panel;
-
-typedef struct product {
-    gk_call *call;
-    gk_array a, b, c;      /* 2-D, on the host */
-    int64_t rows, columns; /* of a panel */
-    void *device_b;
-    panel ring[RING];
-    gk_pipeline_streams streams;
-} product;
-
-static gk_array as_matrix(const gk_array *vector, bool is_row) {
-    gk_array matrix = *vector;
-    if (vector->ndim == 2)
-        return matrix;
-    matrix.ndim = 2;
-    matrix.shape[0] = is_row ? 1 : vector->shape[0];
-    matrix.shape[1] = is_row ? vector->shape[0] : 1;
-    matrix.strides[0] = vector->strides[0];
-    matrix.strides[1] = is_row ? vector->strides[0] : (int64_t)gk_dtype_size(vector->dtype);
-    return matrix;
-}
-
-static gk_array block_of(const gk_array *matrix, int64_t row, int64_t rows, int64_t column,
-                         int64_t columns) {
-    gk_array block = *matrix;
-    block.data = (char *)matrix->data + row * matrix->strides[0] + column * matrix->strides[1];
-    block.shape[0] = rows < matrix->shape[0] - row ? rows : matrix->shape[0] - row;
-    block.shape[1] = columns < matrix->shape[1] - column ? columns : matrix->shape[1] - column;
-    return block;
-}
-
-static size_t bytes_needed(const product *of) {
-    size_t k = (size_t)of->a.shape[1], rows = (size_t)of->rows, columns = (size_t)of->columns;
-    return (k * columns + RING * (rows * k + rows * columns)) * gk_dtype_size(of->a.dtype);
-}
-
-static int64_t halve(int64_t length) {
-    int64_t half = (length / 2 + PANEL_ROWS - 1) / PANEL_ROWS * PANEL_ROWS;
-    return half < length ? half : (length + 1) / 2;
-}
-
-/* Panels of rows as long as they fit; below that, panels of columns too. */
-static void plan(product *of, size_t limit) {
-    int64_t m = of->c.shape[0], share = (m + PANELS - 1) / PANELS;
-    share = (share + PANEL_ROWS - 1) / PANEL_ROWS * PANEL_ROWS;
-    of->rows = share < m ? share : m;
-    of->columns = of->c.shape[1];
-    while (limit && bytes_needed(of) > limit && (of->rows > 1 || of->columns > 1)) {
-        if (of->rows > PANEL_ROWS || of->columns == 1)
-            of->rows = halve(of->rows);
-        else
-            of->columns = halve(of->columns);
-    }
-}
-
-static gk_status make_ring(product *of) {
-    gk_call *call = of->call;
-    gk_backend *backend = call->backend;
-    size_t size = gk_dtype_size(of->a.dtype), k = (size_t)of->a.shape[1];
-    gk_status status = gk_call_temporary(call, k * (size_t)of->columns * size, &of->device_b);
-    for (int i = 0; i < RING && status == GK_OK; i++) {
-        panel *made = &of->ring[i];
-        status = gk_call_temporary(call, (size_t)of->rows * k * size, &made->a);
-        if (status == GK_OK)
-            status = gk_call_temporary(call, (size_t)(of->rows * of->columns) * size, &made->c);
-        if (status == GK_OK)
-            status = backend->event_new(backend, &made->used, &call->error);
-        if (status == GK_OK)
-            status = backend->event_new(backend, &made->sent, &call->error);
-    }
-    /* The memory is there for the call's stream; the others have to pass it first. */
-    for (int i = 0; i < GK_PIPELINE_STREAMS && status == GK_OK; i++)
-        status = backend->wait(backend, of->streams.all[i], call->stream, &call->error);
-    return status;
-}
-
-static void free_ring(product *of) {
-    gk_backend *backend = of->call->backend;
-    gk_error ignored;
-    for (int i = 0; i < GK_PIPELINE_STREAMS; i++)
-        (void)backend->synchronize(backend, of->streams.all[i], &ignored);
-    for (int i = 0; i < RING; i++) {
-        backend->event_free(backend, of->ring[i].used);
-        backend->event_free(backend, of->ring[i].sent);
-        of->ring[i] = (panel){0};
-    }
-}
-
-static gk_array device_matrix(const gk_array *host, void *data) {
-    gk_array matrix = *host;
-    matrix.data = data;
-    matrix.place = GK_DEVICE;
-    matrix.swapped = false;
-    gk_make_contiguous(&matrix);
-    return matrix;
-}
-
-/* An upload that begins when the stream `gate` lets it, and that `gate` then waits for. */
-static gk_status bring(product *of, const gk_array *host, void *device) {
-    gk_call upload = gk_call_part(of->call, of->streams.gate);
-    gk_status status = gk_upload(&upload, host, device);
-    gk_call_end(&upload);
-    if (status != GK_OK)
-        of->call->error = upload.error;
-    return status;
-}
-
-static gk_status compute(product *of, panel *on, const gk_array *a, const gk_array *b,
-                         gk_array *c) {
-    gk_call call = gk_call_part(of->call, of->streams.compute);
-    gk_backend *backend = call.backend;
-    gk_array operands[] = {*a, *b};
-    gk_status status = backend->wait(backend, call.stream, of->streams.gate, &call.error);
+    if (gk_count(result) == 0)
+        return GK_OK;
+    gk_status status = take(call, &operands[0], 0, &gemm, &taken[0], &of_a);
     if (status == GK_OK)
-        status = backend->wait_event(backend, call.stream, on->sent, &call.error);
-    if (status == GK_OK)
-        status = run_matmul(gk_op_matmul, &call, operands, c);
-    gk_call_end(&call);
-    if (status == GK_OK)
-        status = backend->record(backend, on->used, call.stream, &call.error);
-    if (status != GK_OK)
-        of->call->error = call.error;
-    return status;
-}
-
-static gk_status send(product *of, panel *on, const gk_array *c, const gk_array *host) {
-    gk_call *call = of->call;
-    gk_backend *backend = call->backend;
-    gk_stream out = of->streams.out;
-    size_t bytes = gk_bytes(host);
-    gk_status status = backend->wait_event(backend, out, on->used, &call->error);
-    /* A profile has it measured as a flow: a copy that nobody waits for tells no time. */
-    if (status == GK_OK && !call->phases && gk_is_contiguous(host) &&
-        gk_pool_holds(call->device->pool, host->data, bytes)) {
-        status = backend->start_copy_out(backend, host->data, c->data, bytes, out, &call->error);
-    } else if (status == GK_OK) {
-        gk_flow flow = {
-            .count = gk_count(host), .has_result = true, .result = *host, .source = c->data};
-        gk_stream before = call->stream;
-        call->stream = out;
-        status = gk_call_flow(call, &flow);
-        call->stream = before;
-    }
-    return status == GK_OK ? backend->record(backend, on->sent, out, &call->error) : status;
-}
-
-static gk_status multiply(product *of) {
-    gk_backend *backend = of->call->backend;
-    gk_status status = GK_OK;
-    int turn = 0;
-    for (int64_t column = 0; column < of->c.shape[1] && status == GK_OK; column += of->columns) {
-        gk_array host_b = block_of(&of->b, 0, of->b.shape[0], column, of->columns);
-        gk_array b = device_matrix(&host_b, of->device_b);
-        status = backend->wait(backend, of->streams.gate, of->streams.compute, &of->call->error);
-        if (status == GK_OK)
-            status = bring(of, &host_b, of->device_b);
-        for (int64_t row = 0; row < of->c.shape[0] && status == GK_OK; row += of->rows) {
-            panel *on = &of->ring[turn++ % RING];
-            gk_array host_a = block_of(&of->a, row, of->rows, 0, of->a.shape[1]);
-            gk_array host_c = block_of(&of->c, row, of->rows, column, of->columns);
-            gk_array a = device_matrix(&host_a, on->a), c = device_matrix(&host_c, on->c);
-            status = backend->wait_event(backend, of->streams.gate, on->used, &of->call->error);
-            if (status == GK_OK)
-                status = bring(of, &host_a, on->a);
-            if (status == GK_OK)
-                status = compute(of, on, &a, &b, &c);
-            if (status == GK_OK)
-                status = send(of, on, &c, &host_c);
-            if (status == GK_OK && gk_interrupted(of->call->interruption, &of->call->error))
-                status = GK_INTERRUPTED;
-        }
-    }
-    if (status == GK_OK)
-        status = backend->synchronize(backend, of->streams.out, &of->call->error);
-    return status;
-}
-
-static gk_status flow_matmul(const gk_operation *operation, gk_call *call, const gk_array *operands,
-                             const gk_array *result) {
-    (void)operation;
-    product of = {.call = call,
-                  .a = as_matrix(&operands[0], true),
-                  .b = as_matrix(&operands[1], false),
-                  .c = *result};
-    if (stack_axes_of(operands) > 0 || of.a.shape[1] == 0)
-        return GK_MEMORY_ERROR; /* a stack, or zeros: the plain way has them */
-    of.c.ndim = 2;
-    of.c.shape[0] = of.a.shape[0];
-    of.c.shape[1] = of.b.shape[1];
-    gk_make_contiguous(&of.c);
-    gk_status status =
-        gk_pipeline_get_streams(call->device->pipeline, call->backend, &of.streams, &call->error);
+        status = take(call, &operands[1], 1, &gemm, &taken[1], &of_b);
     if (status != GK_OK)
         return status;
-    double start = gk_seconds();
-    plan(&of, atomic_load(&call->engine->device_limit));
-    for (;;) {
-        status = make_ring(&of);
-        if (status == GK_OK)
-            status = multiply(&of);
-        free_ring(&of);
-        if (status != GK_MEMORY_ERROR || (of.rows == 1 && of.columns == 1))
-            break;
-        /* The device is fuller than the limit says, or has no room for what a product works in:
-           smaller panels, from the start. */
-        gk_call_end(call);
-        plan(&of, bytes_needed(&of) / 2);
-    }
-    if (status == GK_OK && call->phases) {
-        gk_phases *phases = call->phases;
-        double sum = phases->host_to_device + phases->kernel + phases->device_to_host;
-        double wall = gk_seconds() - start;
-        phases->overlapped = sum > wall ? sum - wall : 0.0;
-    }
-    return status;
+    gemm.dtype = (int)taken[0].dtype;
+    gemm.result = (int)result->dtype;
+    gemm.a = taken[0].data;
+    gemm.b = taken[1].data;
+    gemm.c = result->data;
+    gemm.a_leading = of_a.leading;
+    gemm.b_leading = of_b.leading;
+    gemm.a_transposed = of_a.transposed;
+    gemm.b_transposed = of_b.transposed;
+    if (gk_stack_axes(operands) > 0)
+        return run_stack(call, taken, result, gemm);
+    status = choose(call, &gemm, product_bits(&gemm), &row);
+    return status == GK_OK ? run_products(call, row, &gemm) : status;
 }
 
 static const char *const names[] = {"a", "b"};
-static const gk_parameter parameters[] = {{"out", GK_OUT, 0}, {0}};
+static const gk_parameter parameters[] = {
+    {"out", GK_OUT, 0}, {"dtype", GK_DTYPE, offsetof(request, dtype)}, {0}};
 
 static const gk_operation operation_matmul = {
     .name = "matmul",
     .op = GK_OP_matmul,
     .doc =
-        "matmul($module, a, b, /, out=None, *, variant=None, stream=None)\n--\n\n"
+        "matmul($module, a, b, /, out=None, dtype=None, *, variant=None, stream=None)\n--\n\n"
         "The matrix product, with numpy.matmul's shapes: of arrays of more than 2 axes the last\n"
         "two are the matrices, and the others broadcast.\n\n"
         "a, b: " GK_OPERANDS_DOC ";\n"
-        "    both of one dtype.\n" GK_OPTIONS_DOC
+        "    both of one dtype. On the device matrices are taken as they lie where their rows or\n"
+        "    columns are runs of elements side by side, as in a.T and a[:, :n]; others are "
+        "copied.\n"
+        "dtype: of the result. None: that of a and b. Also int32 for int8, uint8, int16 and\n"
+        "    uint16, whose products are then made and added up in int32.\n" GK_OPTIONS_DOC
         "float16 and bfloat16 are accumulated in float32 and rounded once; float32 never uses\n"
         "tf32; integers wrap around, and of bools it is whether both are true anywhere. An inner\n"
         "length of 0 gives zeros.\n" GK_RAISES_DOC,
     .operand_count = 2,
     .operands = names,
     .parameters = parameters,
+    .parameter_bytes = sizeof(request),
     .infer = infer_matmul,
-    .run = run_matmul,
-    .flow = flow_matmul,
-    .flow_bytes = FLOW_BYTES,
+    .takes = takes_view,
+    .run = gk_run_matmul,
+    .flow = gk_flow_matmul,
+    .flow_bytes = GK_MATMUL_FLOW_BYTES,
 };
 const gk_operation *const gk_op_matmul = &operation_matmul;

@@ -91,6 +91,17 @@ static gk_status run_mapped(gk_call *call, const gk_operation *operation, const 
     return status;
 }
 
+/* As `takes` allows. */
+static gk_status stage_taken(gk_call *call, const gk_operation *operation, int number,
+                             const gk_array *operand, gk_array *staged) {
+    gk_array view;
+    gk_status status = gk_stage_lying(call, operand, &view);
+    if (status == GK_OK && !gk_is_contiguous(&view) && !operation->takes(&view, number))
+        return gk_stage_packed(call, &view, staged);
+    gk_copy_view(staged, &view);
+    return status;
+}
+
 static gk_status stage_and_run(gk_call *call, const gk_operation *operation,
                                const gk_array *operands, const gk_array *result) {
     gk_array staged[GK_MAX_OPERANDS], staged_result;
@@ -100,6 +111,8 @@ static gk_status stage_and_run(gk_call *call, const gk_operation *operation,
             gk_copy_view(&staged[i], &operands[i]);
         else if (operation->strided)
             status = gk_stage_view(call, &operands[i], &staged[i]);
+        else if (operation->takes)
+            status = stage_taken(call, operation, i, &operands[i], &staged[i]);
         else
             status = gk_stage_operand(call, &operands[i], &staged[i]);
     }

@@ -46,10 +46,14 @@ struct gk_operation {
     size_t parameter_bytes;         /* of the structure that they are read into */
     bool elementwise; /* broadcasts; reads and writes element i alone, so it may run in place */
     bool strided;     /* `run` takes arrays of any strides */
+    /* Whether `run` takes the view on the device, of the operand of that number, as it is, although
+       it is not contiguous; NULL: never. */
+    bool (*takes)(const gk_array *view, int operand);
     /* Check shapes and dtypes and describe the result: its dtype and shape. */
     gk_status (*infer)(const gk_operation *, gk_call *, const gk_array *operands, gk_array *result);
-    /* Launch the kernels. Every array is on the device, and contiguous unless `strided` is set; an
-       elementwise operation takes operands of their own shapes, and of one element on the host. */
+    /* Launch the kernels. Every array is on the device, and contiguous unless `strided` is set or
+       `takes` says so; an elementwise operation takes operands of their own shapes, and of one
+       element on the host. */
     gk_status (*run)(const gk_operation *, gk_call *, const gk_array *operands, gk_array *result);
     /* From host arrays to a host array, copies and kernels overlapped; NULL where there is no such
        way. GK_MEMORY_ERROR: no room for it; the plain way may still be open. */

@@ -8,10 +8,10 @@ GK_MATMUL_ROW(naive, float64, gk_matmul_naive_f64, "neighbouring threads take ne
 #ifndef GK_ROWS_ONLY
 
 template <typename T>
-__device__ static inline void matmul_naive(T *c, const T *a, const T *b, size_t m, size_t n, size_t k, size_t at) {
+__device__ static inline void matmul_naive(T *c, const T *a, const T *b, const gk_product &of, size_t at) {
     enum { TILE = GK_MATMUL_TILE };
-    gk_corner tile = gk_tile_corner(at, n, TILE, TILE);
-    gk_dot_product(c, a, b, tile.row + threadIdx.x % TILE, tile.column + threadIdx.x / TILE, m, n, k);
+    gk_corner tile = gk_tile_corner(at, of.n, TILE, TILE);
+    gk_dot_product(c, a, b, tile.row + threadIdx.x % TILE, tile.column + threadIdx.x / TILE, of);
 }
 
 GK_MATMUL(gk_matmul_naive_f32, matmul_naive, float)

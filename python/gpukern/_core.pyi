@@ -523,6 +523,7 @@ def matmul(
     b: _Operand,
     /,
     out: Any = None,
+    dtype: npt.DTypeLike | None = None,
     *,
     variant: str | None = None,
     stream: _Stream = None,

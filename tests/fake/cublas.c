@@ -10,6 +10,7 @@
 
 typedef int status;
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, BAD_VALUE = 7, UNSUPPORTED = 15 };
+enum { NO_TRANSPOSE = 0, TRANSPOSE = 1 };
 enum { REAL_32F = 0, REAL_64F = 1, REAL_16F = 2, REAL_16BF = 14 };
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70, NO_REDUCED_PRECISION = 16 };
 
@@ -153,16 +154,43 @@ static size_t extent(int64_t rows, int64_t columns, int64_t leading, int type) {
     return (size_t)((columns - 1) * leading + rows) * size_of(type);
 }
 
+/* An operand, which lies in memory as it is multiplied or transposed. */
+typedef struct operand {
+    const char *memory;
+    int type;
+    int64_t down, across; /* steps, in elements */
+    int64_t leading, least;
+    size_t bytes;
+} operand;
+
+static operand operand_of(int transposed, int64_t rows, int64_t columns, int type,
+                          int64_t leading) {
+    operand made = {.type = type, .leading = leading, .least = transposed ? columns : rows};
+    made.down = transposed ? leading : 1;
+    made.across = transposed ? 1 : leading;
+    made.bytes = extent(made.least, transposed ? rows : columns, leading, type);
+    return made;
+}
+
+static double element(const operand *of, int64_t row, int64_t column) {
+    return load(of->memory, of->type, row * of->down + column * of->across);
+}
+
 status cublasGemmEx_64(blas *of, int transpose_a, int transpose_b, int64_t m, int64_t n, int64_t k,
                        const void *alpha, const void *a, int type_a, int64_t lda, const void *b,
                        int type_b, int64_t ldb, const void *beta, void *c, int type_c, int64_t ldc,
                        int compute, int algorithm) {
     (void)algorithm;
     ENTER(of, __func__);
-    if (transpose_a || transpose_b || type_a != type_b || type_a != type_c ||
+    if (type_a != type_b || type_a != type_c ||
         compute != (type_a == REAL_64F ? COMPUTE_64F : COMPUTE_32F))
         return UNSUPPORTED;
-    if (m < 1 || n < 1 || k < 1 || lda < m || ldb < k || ldc < m)
+    operand left = operand_of(transpose_a, m, k, type_a, lda);
+    operand right = operand_of(transpose_b, k, n, type_b, ldb);
+    if (transpose_a < NO_TRANSPOSE || transpose_a > TRANSPOSE || transpose_b < NO_TRANSPOSE ||
+        transpose_b > TRANSPOSE)
+        return BAD_VALUE;
+    if (m < 1 || n < 1 || k < 1 || lda < left.least || ldb < right.least || ldc < m)
         return BAD_VALUE;
     if (of->math_mode != NO_REDUCED_PRECISION)
         driver.fake_violation("%s: sums of half products may be reduced in half", __func__);
@@ -173,10 +201,8 @@ status cublasGemmEx_64(blas *of, int transpose_a, int transpose_b, int64_t m, in
     driver.fake_lock();
     stream *on = driver.fake_stream(of->stream, __func__);
     epoch when = driver.fake_submit(on);
-    const char *from_a =
-        driver.fake_touch(on, when, (pointer)a, extent(m, k, lda, type_a), READS, "a product");
-    const char *from_b =
-        driver.fake_touch(on, when, (pointer)b, extent(k, n, ldb, type_a), READS, "a product");
+    left.memory = driver.fake_touch(on, when, (pointer)a, left.bytes, READS, "a product");
+    right.memory = driver.fake_touch(on, when, (pointer)b, right.bytes, READS, "a product");
     char *to =
         driver.fake_touch(on, when, (pointer)c, extent(m, n, ldc, type_a), WRITES, "a product");
     memset(driver.fake_touch(on, when, (pointer)of->workspace, of->bytes, WRITES,
@@ -186,7 +212,7 @@ status cublasGemmEx_64(blas *of, int transpose_a, int transpose_b, int64_t m, in
         for (int64_t i = 0; i < m; i++) {
             double sum = 0.0;
             for (int64_t l = 0; l < k; l++)
-                sum += load(from_a, type_a, l * lda + i) * load(from_b, type_a, j * ldb + l);
+                sum += element(&left, i, l) * element(&right, l, j);
             double before = kept == 0.0 ? 0.0 : kept * load(to, type_a, j * ldc + i);
             store(to, type_a, j * ldc + i, factor * sum + before);
         }
@@ -201,7 +227,7 @@ status cublasGemmStridedBatchedEx_64(blas *of, int transpose_a, int transpose_b,
                                      void *c, int type_c, int64_t ldc, int64_t step_c,
                                      int64_t products, int compute, int algorithm) {
     int64_t size = (int64_t)size_of(type_a);
-    status result = products < 1 ? BAD_VALUE : SUCCESS;
+    status result = products < 1 || step_a < 0 || step_b < 0 || step_c < 0 ? BAD_VALUE : SUCCESS;
     for (int64_t i = 0; i < products && result == SUCCESS; i++)
         result = cublasGemmEx_64(of, transpose_a, transpose_b, m, n, k, alpha,
                                  (const char *)a + i * step_a * size, type_a, lda,

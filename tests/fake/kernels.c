@@ -6,6 +6,7 @@
 
 #include "fake.h"
 #include "layout.h"
+#include "matmul/product.h"
 #include "reduce/reduction.h"
 
 enum { MARK = 0x5a };
@@ -20,6 +21,7 @@ typedef struct launch {
     stream *on;
     epoch when;
     const char *symbol;
+    unsigned blocks;
     void **arguments;
 } launch;
 
@@ -84,17 +86,30 @@ static void of_pointers(const launch *run, int operands) {
 /* --- products ---------------------------------------------------------------------------- */
 
 static void matmul_f32(const launch *run) {
-    size_t m = *(size_t *)run->arguments[3], n = *(size_t *)run->arguments[4];
-    size_t k = *(size_t *)run->arguments[5];
-    const float *a = (float *)reads(run, address_in(run, 1), m * k * sizeof *a);
-    const float *b = (float *)reads(run, address_in(run, 2), k * n * sizeof *b);
-    float *c = calloc(m * n, sizeof *c);
-    for (size_t i = 0; i < m; i++)
-        for (size_t l = 0; l < k; l++)
-            for (size_t j = 0; j < n; j++)
-                c[i * n + j] += a[i * k + l] * b[l * n + j];
-    writes(run, address_in(run, 0), c, m * n * sizeof *c);
+    const gk_product *of = run->arguments[3];
+    size_t m = of->m, n = of->n, k = of->k, products = run->blocks / of->tiles, last = products - 1;
+    size_t of_a = last * of->a_step + (m - 1) * of->a_row + (k - 1) * of->a_column + 1;
+    size_t of_b = last * of->b_step + (k - 1) * of->b_row + (n - 1) * of->b_column + 1;
+    size_t of_c = last * of->c_step + m * n;
+    const float *a = (float *)reads(run, address_in(run, 1), of_a * sizeof *a);
+    const float *b = (float *)reads(run, address_in(run, 2), of_b * sizeof *b);
+    float *c = calloc(of_c, sizeof *c);
+    for (size_t p = 0; p < products; p++, a += of->a_step, b += of->b_step)
+        for (size_t i = 0; i < m; i++)
+            for (size_t l = 0; l < k; l++)
+                for (size_t j = 0; j < n; j++)
+                    c[p * of->c_step + i * n + j] +=
+                        a[i * of->a_row + l * of->a_column] * b[l * of->b_row + j * of->b_column];
+    writes(run, address_in(run, 0), c, of_c * sizeof *c);
     free(c);
+}
+
+/* A structure that begins with the addresses of C, the matrix and the vectors. */
+static void of_vectors(const launch *run) {
+    const pointer *addresses = run->arguments[0];
+    (void)reads(run, addresses[1], 1);
+    (void)reads(run, addresses[2], 1);
+    mark(run, addresses[0]);
 }
 
 /* --- reductions -------------------------------------------------------------------------- */
@@ -185,6 +200,8 @@ static void run_kernel(const launch *run) {
         matmul_f32(run);
     else if (starts(symbol, "gk_matmul_tma"))
         (void)run; /* its arguments are maps */
+    else if (starts(symbol, "gk_matmul_vector"))
+        of_vectors(run);
     else if (starts(symbol, "gk_matmul"))
         of_pointers(run, 2);
     else if (starts(symbol, "gk_sum_f32_") || starts(symbol, "gk_sum_plain_f32_"))
@@ -238,10 +255,18 @@ result cuFuncSetAttribute(handle function, int attribute, int value) {
     return fake_sticky;
 }
 
-/* Of its twelve parameters none matters: no kernel reads the map. */
-result cuTensorMapEncodeTiled(void *map) {
-    (void)map;
+/* Bytes from row to row of the two matrices that were described last, the later one first: no
+   kernel reads the map. */
+uint64_t fake_pitches[2];
+
+result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
+                              const uint64_t *lengths, const uint64_t *strides) {
+    (void)map, (void)type;
     FAKE_ENTER();
+    if (rank != 2 || (uintptr_t)address % 16 || strides[0] % 16 || !lengths[0] || !lengths[1])
+        return INVALID_VALUE;
+    fake_pitches[1] = fake_pitches[0];
+    fake_pitches[0] = strides[0];
     return fake_sticky;
 }
 
@@ -267,6 +292,7 @@ result cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, un
     fake_lock();
     launch run = {.on = fake_stream(named, __func__),
                   .symbol = ((const kernel *)function)->symbol,
+                  .blocks = gx,
                   .arguments = arguments};
     run.when = fake_submit(run.on);
     if (!fake_is_captured(named))

@@ -14,6 +14,7 @@ typedef struct cublasContext *cublas_handle;
 typedef int cublas_status;
 enum {
     NO_TRANSPOSE = 0,
+    TRANSPOSE = 1,
     ALGORITHM_DEFAULT = -1,
     REAL_16F = 2,
     REAL_32F = 0,
@@ -147,12 +148,15 @@ static cublas_status multiply(gk_cublas *cublas, const gk_gemm *gemm) {
     const void *one = wide ? (const void *)&one64 : &one32;
     const void *zero = wide ? (const void *)&zero64 : &zero32;
 
+    int of_a = gemm->a_transposed ? TRANSPOSE : NO_TRANSPOSE;
+    int of_b = gemm->b_transposed ? TRANSPOSE : NO_TRANSPOSE;
+
     if (gemm->products == 1)
-        return cublas->gemm(cublas->handle, NO_TRANSPOSE, NO_TRANSPOSE, gemm->n, gemm->m, gemm->k,
-                            one, gemm->b, type, gemm->n, gemm->a, type, gemm->k, zero, gemm->c,
+        return cublas->gemm(cublas->handle, of_b, of_a, gemm->n, gemm->m, gemm->k, one, gemm->b,
+                            type, gemm->b_leading, gemm->a, type, gemm->a_leading, zero, gemm->c,
                             type, gemm->n, compute, ALGORITHM_DEFAULT);
-    return cublas->gemm_stack(cublas->handle, NO_TRANSPOSE, NO_TRANSPOSE, gemm->n, gemm->m, gemm->k,
-                              one, gemm->b, type, gemm->n, gemm->b_step, gemm->a, type, gemm->k,
+    return cublas->gemm_stack(cublas->handle, of_b, of_a, gemm->n, gemm->m, gemm->k, one, gemm->b,
+                              type, gemm->b_leading, gemm->b_step, gemm->a, type, gemm->a_leading,
                               gemm->a_step, zero, gemm->c, type, gemm->n, gemm->c_step,
                               gemm->products, compute, ALGORITHM_DEFAULT);
 }

@@ -96,7 +96,7 @@ def run_matmul(variant: Variant) -> None:
 
 
 def run_few_vectors(dtype: np.dtype) -> int:
-    """By default these have kernels of their own, for lines side by side and one below the other."""
+    """They have kernels of their own, for lines side by side and for lines one below the other."""
     for m, k, n in ((70, 1024, 1), (9, 4104, 3), (1, 40, 64), (16, 1100, 40)):
         a, b = random_array((m, k), dtype), random_array((k, n), dtype)
         exact = a.astype(np.float64) @ b.astype(np.float64)

@@ -8,18 +8,10 @@ GK_SQUARE_ROW(warptiled, gk_matmul_warptiled_f32, 16, "a warp is 4 x 8 threads: 
 
 #ifndef GK_ROWS_ONLY
 
-__device__ static inline gk_corner grouped_corner(const gk_product &of, size_t at) {
-    enum { TALL = 8, SIDE = GK_SQUARE_SIDE };
-    size_t down = (of.m + SIDE - 1) / SIDE, across = (of.n + SIDE - 1) / SIDE;
-    size_t first = at / (TALL * across) * TALL, tall = down - first < TALL ? down - first : TALL;
-    size_t inside = at - first * across;
-    return {(first + inside % tall) * SIDE, inside / tall * SIDE};
-}
-
 __device__ static inline void matmul_warptiled(float *c, const float *a, const float *b, const gk_product &of, size_t at) {
     unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
     gk_square place = {warp % 2 * 8 + lane % 8, warp / 2 * 4 + lane / 8};
-    gk_multiply_buffered(c, a, b, of, grouped_corner(of, at), place);
+    gk_multiply_buffered(c, a, b, of, gk_grouped_corner(at, of.m, of.n, GK_SQUARE_SIDE, GK_SQUARE_SIDE), place);
 }
 
 GK_TILES(gk_matmul_warptiled_f32, matmul_warptiled, GK_SQUARE_THREADS)

@@ -343,7 +343,8 @@ def test_stacks_of_fragments():
             assert_stack(
                 gk.matmul(x, y, variant=variant).to_host(), a, b, variant, f"{left} @ {right}"
             )
-            turned = gk.to_device(np.ascontiguousarray(b.swapaxes(-1, -2))).swapaxes(-1, -2)
+            axes = (*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)
+            turned = gk.to_device(np.ascontiguousarray(b.transpose(axes))).transpose(axes)
             assert_stack(
                 gk.matmul(x, turned, variant=variant).to_host(), a, b, variant, "transposed"
             )

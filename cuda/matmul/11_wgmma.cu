@@ -1,0 +1,234 @@
+// Tensor cores that read both operands from shared memory themselves: an instruction of four warps makes
+// 64 x 256 elements of C, 16 deep, and goes on while the warps wait for the next tiles. Nobody has two
+// things to do: the copy engine brings the tiles, four ahead; one thread tells it what to bring; two groups
+// of four warps multiply, with the registers that the first group has let go of. A block stays for many
+// tiles of C, so that the first tiles of A and B for the next one come while this one is stored. This is
+// the way that cuBLAS goes, and should come near to it.
+#include "matmul/fragments.cuh"
+#include "warpgroup.cuh"
+
+#define GK_WGMMA_ROWS 128 // of a block's tile of C
+#define GK_WGMMA_COLUMNS 256
+#define GK_WGMMA_DEPTH 64 // of the tiles of A and B: 128 bytes
+#define GK_WGMMA_STAGES 4
+#define GK_WGMMA_THREADS 384 // a group of four warps that fetch, and two that multiply
+#define GK_WGMMA_A_BYTES (GK_WGMMA_ROWS * GK_WGMMA_DEPTH * 2)
+#define GK_WGMMA_B_BYTES (GK_WGMMA_COLUMNS * GK_WGMMA_DEPTH * 2)
+#define GK_WGMMA_STAGE_BYTES (GK_WGMMA_A_BYTES + GK_WGMMA_B_BYTES)
+
+#if defined(GK_HOST_PART) || !defined(GK_ROWS_ONLY)
+typedef struct gk_wgmma_work {
+    void *c;
+    unsigned m, n, tiles, steps; // of C; its tiles; tiles of A and B along K
+    int a_transposed, b_transposed;
+} gk_wgmma_work;
+#endif
+
+#ifdef GK_HOST_PART
+
+// What the copy engine brings at a time: 128 bytes of as many lines as a tile has, or, where an operand is
+// transposed against them, 128 bytes of lines of each of a tile's elements along K.
+static gk_tensor_box wgmma_box(const gk_gemm *gemm, bool is_a) {
+    bool turned = is_a ? gemm->a_transposed : gemm->b_transposed, along = is_a != turned;
+    int64_t lines = is_a ? gemm->m : gemm->n, leading = is_a ? gemm->a_leading : gemm->b_leading;
+    uint32_t side = is_a ? GK_WGMMA_ROWS : GK_WGMMA_COLUMNS;
+    return (gk_tensor_box){
+        .dtype = gemm->dtype,
+        .data = is_a ? gemm->a : gemm->b,
+        .rows = (uint64_t)(along ? lines : gemm->k),
+        .columns = (uint64_t)(along ? gemm->k : lines),
+        .pitch = (uint64_t)leading * 2,
+        .box_rows = along ? side : GK_WGMMA_DEPTH,
+        .box_columns = GK_WGMMA_DEPTH,
+        .swizzle = 128,
+    };
+}
+
+static gk_status wgmma_prepare(gk_backend *backend, gk_prepared *prepared, gk_error *error) {
+    enum { MULTIPROCESSORS = 132 };
+    const gk_gemm *gemm = prepared->problem;
+    const gk_tensor_box a = wgmma_box(gemm, true), b = wgmma_box(gemm, false);
+    uint64_t down = ((uint64_t)gemm->m + GK_WGMMA_ROWS - 1) / GK_WGMMA_ROWS, across = ((uint64_t)gemm->n + GK_WGMMA_COLUMNS - 1) / GK_WGMMA_COLUMNS;
+    if (gemm->m > INT32_MAX || gemm->n > INT32_MAX || gemm->k > INT32_MAX || down * across > INT32_MAX)
+        return gk_fail(error, GK_VALUE_ERROR, "variant 'wgmma' takes no more than %d rows, columns or tiles of the result", INT32_MAX);
+    const gk_wgmma_work work = {
+        .c = gemm->c,
+        .m = (unsigned)gemm->m,
+        .n = (unsigned)gemm->n,
+        .tiles = (unsigned)(down * across),
+        .steps = ((unsigned)gemm->k + GK_WGMMA_DEPTH - 1) / GK_WGMMA_DEPTH,
+        .a_transposed = gemm->a_transposed,
+        .b_transposed = gemm->b_transposed,
+    };
+    gk_status status = backend->describe_box(backend, &a, &prepared->maps[0], error);
+    if (status == GK_OK)
+        status = backend->describe_box(backend, &b, &prepared->maps[1], error);
+    _Static_assert(sizeof work <= GK_PREPARED_BYTES, "it has to fit");
+    memcpy(prepared->values, &work, sizeof work);
+    prepared->arguments[0] = prepared->values;
+    prepared->arguments[1] = &prepared->maps[0];
+    prepared->arguments[2] = &prepared->maps[1];
+    prepared->blocks = work.tiles < MULTIPROCESSORS ? work.tiles : MULTIPROCESSORS;
+    return status;
+}
+
+#endif
+
+#define GK_WGMMA_ROW(dtype, symbol)                                                                \
+    GK_ROW(matmul, wgmma, dtype, symbol, "tensor cores read shared memory themselves, 64 x 256 x 16 products an instruction of four warps; a thread of its own for the copy engine", \
+           .tile_rows = GK_WGMMA_ROWS, .tile_columns = GK_WGMMA_COLUMNS, .threads = GK_WGMMA_THREADS, .alignment = 16, .capability = 90, .exact = true, \
+           .shared_bytes = GK_WGMMA_STAGES * GK_WGMMA_STAGE_BYTES, .prepare = wgmma_prepare)
+
+GK_WGMMA_ROW(float16, gk_matmul_wgmma_f16)
+GK_WGMMA_ROW(bfloat16, gk_matmul_wgmma_bf16)
+
+#ifndef GK_ROWS_ONLY
+#ifdef GK_WARPGROUP
+
+// The stages go round: which one is next, and how often all have been used before, odd or even.
+struct wgmma_turn {
+    unsigned stage, phase;
+    __device__ void advance(void) {
+        if (++stage == GK_WGMMA_STAGES)
+            stage = 0, phase ^= 1;
+    }
+};
+
+struct wgmma_stages {
+    unsigned char *memory;
+    gk_barrier *full, *empty;
+    __device__ unsigned char *a(unsigned stage) const { return memory + stage * GK_WGMMA_STAGE_BYTES; }
+    __device__ unsigned char *b(unsigned stage) const { return a(stage) + GK_WGMMA_A_BYTES; }
+};
+
+// A tile of LINES lines, which begin at `line`, from K's element `depth` on: in one box, or, where rows in
+// memory go across the lines, in boxes of 64 lines.
+template <int LINES>
+__device__ static inline void fetch_tile(unsigned char *to, const gk_tensor_map &map, bool is_across, unsigned line, unsigned depth, gk_barrier *full) {
+    if (!is_across) {
+        gk_fetch_box(to, map, depth, line, full);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < LINES; i += 64)
+        gk_fetch_box(to + i * GK_WGMMA_DEPTH * 2, map, line + i, depth, full);
+}
+
+__device__ static inline void fetch_tiles(const gk_wgmma_work &work, const gk_tensor_map &map_a, const gk_tensor_map &map_b, const wgmma_stages &stages) {
+    wgmma_turn turn = {0, 0};
+    for (unsigned tile = blockIdx.x; tile < work.tiles; tile += gridDim.x) {
+        gk_corner corner = gk_grouped_corner(tile, work.m, work.n, GK_WGMMA_ROWS, GK_WGMMA_COLUMNS);
+        for (unsigned step = 0; step < work.steps; step++, turn.advance()) {
+            gk_barrier *full = &stages.full[turn.stage];
+            gk_barrier_wait(&stages.empty[turn.stage], turn.phase ^ 1); // at first they are
+            gk_barrier_expect(full, GK_WGMMA_STAGE_BYTES);
+            fetch_tile<GK_WGMMA_ROWS>(stages.a(turn.stage), map_a, work.a_transposed, (unsigned)corner.row, step * GK_WGMMA_DEPTH, full);
+            fetch_tile<GK_WGMMA_COLUMNS>(stages.b(turn.stage), map_b, !work.b_transposed, (unsigned)corner.column, step * GK_WGMMA_DEPTH, full);
+        }
+    }
+}
+
+// The group's 64 rows of a tile of A by a tile of B, 16 elements of K an instruction.
+template <typename T, bool A_ACROSS, bool B_ACROSS>
+__device__ static inline void multiply_stage(float (&sum)[128], const wgmma_stages &stages, unsigned stage, unsigned group, bool adds) {
+    enum { BOX = 64 * GK_WGMMA_DEPTH * 2, ALONG = 16 * 2, ACROSS = 16 * 128 }; // in bytes: 64 lines, and 16 of K
+    uint64_t a = gk_operand(gk_shared_address(stages.a(stage)) + group * BOX, A_ACROSS ? BOX : 16);
+    uint64_t b = gk_operand(gk_shared_address(stages.b(stage)), B_ACROSS ? BOX : 16);
+#pragma unroll
+    for (int i = 0; i < GK_WGMMA_DEPTH / 16; i++)
+        gk_multiply_warpgroup<A_ACROSS, B_ACROSS>(sum, a + i * (A_ACROSS ? ACROSS : ALONG) / 16, b + i * (B_ACROSS ? ACROSS : ALONG) / 16, adds || i > 0, T());
+}
+
+template <typename T> __device__ static inline void store_group(const gk_wgmma_work &work, const gk_corner &corner, unsigned group, const float (&sum)[128]) {
+    unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP % 4;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        size_t row = corner.row + group * 64 + warp * 16 + half * 8 + lane / 4;
+#pragma unroll
+        for (int j = 0; j < GK_WGMMA_COLUMNS / 8; j += 4) {
+            float2 pair[4];
+#pragma unroll
+            for (int p = 0; p < 4; p++)
+                pair[p] = make_float2(sum[4 * (j + p) + 2 * half], sum[4 * (j + p) + 2 * half + 1]);
+            gk_store_row((T *)work.c + row * work.n, row < work.m, corner.column + 8 * j, work.n, pair);
+        }
+    }
+}
+
+// A stage is free when the products behind it have begun, since then those with it have ended.
+template <typename T, bool A_ACROSS, bool B_ACROSS>
+__device__ static inline void multiply_tiles(const gk_wgmma_work &work, const wgmma_stages &stages, unsigned group) {
+    bool is_first = threadIdx.x % GK_WARP == 0;
+    wgmma_turn turn = {0, 0};
+    for (unsigned tile = blockIdx.x; tile < work.tiles; tile += gridDim.x) {
+        float sum[128];
+        unsigned before = 0;
+        for (unsigned step = 0; step < work.steps; step++, turn.advance()) {
+            gk_barrier_wait(&stages.full[turn.stage], turn.phase);
+            gk_products_begin();
+            multiply_stage<T, A_ACROSS, B_ACROSS>(sum, stages, turn.stage, group, step > 0);
+            gk_products_end();
+            gk_products_wait<1>();
+            if (is_first && step > 0)
+                gk_barrier_arrive(&stages.empty[before]);
+            before = turn.stage;
+        }
+        gk_products_wait<0>();
+        gk_products_settle(sum);
+        if (is_first)
+            gk_barrier_arrive(&stages.empty[before]);
+        store_group<T>(work, gk_grouped_corner(tile, work.m, work.n, GK_WGMMA_ROWS, GK_WGMMA_COLUMNS), group, sum);
+    }
+}
+
+template <typename T>
+__device__ static inline void matmul_wgmma(const gk_wgmma_work &work, const gk_tensor_map &map_a, const gk_tensor_map &map_b) {
+    enum { CONSUMING_WARPS = 8 };
+    extern __shared__ __align__(1024) unsigned char memory[];
+    __shared__ gk_barrier full[GK_WGMMA_STAGES], empty[GK_WGMMA_STAGES];
+    const wgmma_stages stages = {memory, full, empty};
+    unsigned group = threadIdx.x / GK_WARPGROUP_THREADS;
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < GK_WGMMA_STAGES; stage++) {
+            gk_barrier_init(&full[stage], 1);
+            gk_barrier_init(&empty[stage], CONSUMING_WARPS);
+        }
+        gk_barriers_ready();
+    }
+    __syncthreads();
+    if (group == 0) {
+        gk_registers_leave<24>();
+        if (threadIdx.x == 0)
+            fetch_tiles(work, map_a, map_b, stages);
+        return;
+    }
+    gk_registers_take<240>();
+    if (!work.a_transposed && !work.b_transposed)
+        multiply_tiles<T, false, true>(work, stages, group - 1);
+    else if (!work.a_transposed)
+        multiply_tiles<T, false, false>(work, stages, group - 1);
+    else if (!work.b_transposed)
+        multiply_tiles<T, true, true>(work, stages, group - 1);
+    else
+        multiply_tiles<T, true, false>(work, stages, group - 1);
+}
+
+#define GK_WGMMA(symbol, T)                                                                        \
+    extern "C" __global__ void __launch_bounds__(GK_WGMMA_THREADS, 1)                               \
+        symbol(const gk_wgmma_work work, const __grid_constant__ gk_tensor_map map_a, const __grid_constant__ gk_tensor_map map_b) { \
+        matmul_wgmma<T>(work, map_a, map_b);                                                       \
+    }
+
+#else
+
+// Capability 9.0 alone has the instructions, by code of its own; the rows say so.
+#define GK_WGMMA(symbol, T)                                                                        \
+    extern "C" __global__ void __launch_bounds__(GK_WGMMA_THREADS, 1)                               \
+        symbol(const gk_wgmma_work, const __grid_constant__ gk_tensor_map, const __grid_constant__ gk_tensor_map) {}
+
+#endif
+
+GK_WGMMA(gk_matmul_wgmma_f16, float16)
+GK_WGMMA(gk_matmul_wgmma_bf16, bfloat16)
+
+#endif

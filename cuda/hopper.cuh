@@ -58,6 +58,13 @@ __device__ static inline void gk_fetch_box(void *to, const gk_tensor_map &map, u
                  : "memory");
 }
 
+// The same of one matrix of a stack.
+__device__ static inline void gk_fetch_box(void *to, const gk_tensor_map &map, unsigned column, unsigned row, unsigned plane, gk_barrier *barrier) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(gk_shared_address(to)),
+                 "l"(&map), "r"(column), "r"(row), "r"(plane), "r"(gk_shared_address(barrier))
+                 : "memory");
+}
+
 #endif
 #endif
 #endif

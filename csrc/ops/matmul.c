@@ -229,6 +229,8 @@ static gk_status launch_products(gk_call *call, const gk_row *row, const gk_gemm
 
 static gk_status prepare_products(gk_call *call, const gk_row *row, const gk_gemm *all) {
     gk_status status = GK_OK;
+    if (row->stacks)
+        return gk_call_prepared(call, row, all);
     for (int64_t i = 0; i < all->products && status == GK_OK; i++) {
         gk_gemm one = product_at(all, i);
         status = gk_call_prepared(call, row, &one);

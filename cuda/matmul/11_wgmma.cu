@@ -19,8 +19,11 @@
 #if defined(GK_HOST_PART) || !defined(GK_ROWS_ONLY)
 typedef struct gk_wgmma_work {
     void *c;
-    unsigned m, n, tiles, steps; // of C; its tiles; tiles of A and B along K
+    uint64_t c_step;           // from one product's C to the next
+    unsigned m, n, each, all;  // of C; tiles of a product, and of all products
+    unsigned steps;            // tiles of A and B along K
     int a_transposed, b_transposed;
+    int a_stacked, b_stacked; // or else one matrix is for all products
 } gk_wgmma_work;
 #endif
 
@@ -31,6 +34,7 @@ typedef struct gk_wgmma_work {
 static gk_tensor_box wgmma_box(const gk_gemm *gemm, bool is_a) {
     bool turned = is_a ? gemm->a_transposed : gemm->b_transposed, along = is_a != turned;
     int64_t lines = is_a ? gemm->m : gemm->n, leading = is_a ? gemm->a_leading : gemm->b_leading;
+    int64_t step = is_a ? gemm->a_step : gemm->b_step;
     uint32_t side = is_a ? GK_WGMMA_ROWS : GK_WGMMA_COLUMNS;
     return (gk_tensor_box){
         .dtype = gemm->dtype,
@@ -41,6 +45,8 @@ static gk_tensor_box wgmma_box(const gk_gemm *gemm, bool is_a) {
         .box_rows = along ? side : GK_WGMMA_DEPTH,
         .box_columns = GK_WGMMA_DEPTH,
         .swizzle = 128,
+        .planes = (uint64_t)(step ? gemm->products : 1),
+        .plane_pitch = (uint64_t)step * 2,
     };
 }
 
@@ -49,16 +55,20 @@ static gk_status wgmma_prepare(gk_backend *backend, gk_prepared *prepared, gk_er
     const gk_gemm *gemm = prepared->problem;
     const gk_tensor_box a = wgmma_box(gemm, true), b = wgmma_box(gemm, false);
     uint64_t down = ((uint64_t)gemm->m + GK_WGMMA_ROWS - 1) / GK_WGMMA_ROWS, across = ((uint64_t)gemm->n + GK_WGMMA_COLUMNS - 1) / GK_WGMMA_COLUMNS;
-    if (gemm->m > INT32_MAX || gemm->n > INT32_MAX || gemm->k > INT32_MAX || down * across > INT32_MAX)
+    if (gemm->m > INT32_MAX || gemm->n > INT32_MAX || gemm->k > INT32_MAX || down * across > (uint64_t)(INT32_MAX / gemm->products))
         return gk_fail(error, GK_VALUE_ERROR, "variant 'wgmma' takes no more than %d rows, columns or tiles of the result", INT32_MAX);
     const gk_wgmma_work work = {
         .c = gemm->c,
+        .c_step = (uint64_t)gemm->c_step,
         .m = (unsigned)gemm->m,
         .n = (unsigned)gemm->n,
-        .tiles = (unsigned)(down * across),
+        .each = (unsigned)(down * across),
+        .all = (unsigned)(down * across) * (unsigned)gemm->products,
         .steps = ((unsigned)gemm->k + GK_WGMMA_DEPTH - 1) / GK_WGMMA_DEPTH,
         .a_transposed = gemm->a_transposed,
         .b_transposed = gemm->b_transposed,
+        .a_stacked = gemm->a_step != 0,
+        .b_stacked = gemm->b_step != 0,
     };
     gk_status status = backend->describe_box(backend, &a, &prepared->maps[0], error);
     if (status == GK_OK)
@@ -68,7 +78,7 @@ static gk_status wgmma_prepare(gk_backend *backend, gk_prepared *prepared, gk_er
     prepared->arguments[0] = prepared->values;
     prepared->arguments[1] = &prepared->maps[0];
     prepared->arguments[2] = &prepared->maps[1];
-    prepared->blocks = work.tiles < MULTIPROCESSORS ? work.tiles : MULTIPROCESSORS;
+    prepared->blocks = work.all < MULTIPROCESSORS ? work.all : MULTIPROCESSORS;
     return status;
 }
 
@@ -76,7 +86,7 @@ static gk_status wgmma_prepare(gk_backend *backend, gk_prepared *prepared, gk_er
 
 #define GK_WGMMA_ROW(dtype, symbol)                                                                \
     GK_ROW(matmul, wgmma, dtype, symbol, "tensor cores read shared memory themselves, 64 x 256 x 16 products an instruction of four warps; a thread of its own for the copy engine", \
-           .tile_rows = GK_WGMMA_ROWS, .tile_columns = GK_WGMMA_COLUMNS, .threads = GK_WGMMA_THREADS, .alignment = 16, .capability = 90, .exact = true, \
+           .tile_rows = GK_WGMMA_ROWS, .tile_columns = GK_WGMMA_COLUMNS, .threads = GK_WGMMA_THREADS, .alignment = 16, .capability = 90, .exact = true, .stacks = true, \
            .shared_bytes = GK_WGMMA_STAGES * GK_WGMMA_STAGE_BYTES, .prepare = wgmma_prepare)
 
 GK_WGMMA_ROW(float16, gk_matmul_wgmma_f16)
@@ -104,26 +114,31 @@ struct wgmma_stages {
 // A tile of LINES lines, which begin at `line`, from K's element `depth` on: in one box, or, where rows in
 // memory go across the lines, in boxes of 64 lines.
 template <int LINES>
-__device__ static inline void fetch_tile(unsigned char *to, const gk_tensor_map &map, bool is_across, unsigned line, unsigned depth, gk_barrier *full) {
+__device__ static inline void fetch_tile(unsigned char *to, const gk_tensor_map &map, bool is_across, unsigned line, unsigned depth, unsigned plane, gk_barrier *full) {
     if (!is_across) {
-        gk_fetch_box(to, map, depth, line, full);
+        gk_fetch_box(to, map, depth, line, plane, full);
         return;
     }
 #pragma unroll
     for (int i = 0; i < LINES; i += 64)
-        gk_fetch_box(to + i * GK_WGMMA_DEPTH * 2, map, line + i, depth, full);
+        gk_fetch_box(to + i * GK_WGMMA_DEPTH * 2, map, line + i, depth, plane, full);
+}
+
+__device__ static inline gk_corner corner_of(const gk_wgmma_work &work, unsigned tile) {
+    return gk_grouped_corner(tile % work.each, work.m, work.n, GK_WGMMA_ROWS, GK_WGMMA_COLUMNS);
 }
 
 __device__ static inline void fetch_tiles(const gk_wgmma_work &work, const gk_tensor_map &map_a, const gk_tensor_map &map_b, const wgmma_stages &stages) {
     wgmma_turn turn = {0, 0};
-    for (unsigned tile = blockIdx.x; tile < work.tiles; tile += gridDim.x) {
-        gk_corner corner = gk_grouped_corner(tile, work.m, work.n, GK_WGMMA_ROWS, GK_WGMMA_COLUMNS);
+    for (unsigned tile = blockIdx.x; tile < work.all; tile += gridDim.x) {
+        gk_corner corner = corner_of(work, tile);
+        unsigned product = tile / work.each, row = (unsigned)corner.row, column = (unsigned)corner.column;
         for (unsigned step = 0; step < work.steps; step++, turn.advance()) {
             gk_barrier *full = &stages.full[turn.stage];
             gk_barrier_wait(&stages.empty[turn.stage], turn.phase ^ 1); // at first they are
             gk_barrier_expect(full, GK_WGMMA_STAGE_BYTES);
-            fetch_tile<GK_WGMMA_ROWS>(stages.a(turn.stage), map_a, work.a_transposed, (unsigned)corner.row, step * GK_WGMMA_DEPTH, full);
-            fetch_tile<GK_WGMMA_COLUMNS>(stages.b(turn.stage), map_b, !work.b_transposed, (unsigned)corner.column, step * GK_WGMMA_DEPTH, full);
+            fetch_tile<GK_WGMMA_ROWS>(stages.a(turn.stage), map_a, work.a_transposed, row, step * GK_WGMMA_DEPTH, work.a_stacked ? product : 0, full);
+            fetch_tile<GK_WGMMA_COLUMNS>(stages.b(turn.stage), map_b, !work.b_transposed, column, step * GK_WGMMA_DEPTH, work.b_stacked ? product : 0, full);
         }
     }
 }
@@ -139,8 +154,10 @@ __device__ static inline void multiply_stage(float (&sum)[128], const wgmma_stag
         gk_multiply_warpgroup<A_ACROSS, B_ACROSS>(sum, a + i * (A_ACROSS ? ACROSS : ALONG) / 16, b + i * (B_ACROSS ? ACROSS : ALONG) / 16, adds || i > 0, T());
 }
 
-template <typename T> __device__ static inline void store_group(const gk_wgmma_work &work, const gk_corner &corner, unsigned group, const float (&sum)[128]) {
+template <typename T> __device__ static inline void store_group(const gk_wgmma_work &work, unsigned tile, unsigned group, const float (&sum)[128]) {
     unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP % 4;
+    T *c = (T *)work.c + tile / work.each * work.c_step;
+    gk_corner corner = corner_of(work, tile);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         size_t row = corner.row + group * 64 + warp * 16 + half * 8 + lane / 4;
@@ -150,7 +167,7 @@ template <typename T> __device__ static inline void store_group(const gk_wgmma_w
 #pragma unroll
             for (int p = 0; p < 4; p++)
                 pair[p] = make_float2(sum[4 * (j + p) + 2 * half], sum[4 * (j + p) + 2 * half + 1]);
-            gk_store_row((T *)work.c + row * work.n, row < work.m, corner.column + 8 * j, work.n, pair);
+            gk_store_row(c + row * work.n, row < work.m, corner.column + 8 * j, work.n, pair);
         }
     }
 }
@@ -160,7 +177,7 @@ template <typename T, bool A_ACROSS, bool B_ACROSS>
 __device__ static inline void multiply_tiles(const gk_wgmma_work &work, const wgmma_stages &stages, unsigned group) {
     bool is_first = threadIdx.x % GK_WARP == 0;
     wgmma_turn turn = {0, 0};
-    for (unsigned tile = blockIdx.x; tile < work.tiles; tile += gridDim.x) {
+    for (unsigned tile = blockIdx.x; tile < work.all; tile += gridDim.x) {
         float sum[128];
         unsigned before = 0;
         for (unsigned step = 0; step < work.steps; step++, turn.advance()) {
@@ -177,7 +194,7 @@ __device__ static inline void multiply_tiles(const gk_wgmma_work &work, const wg
         gk_products_settle(sum);
         if (is_first)
             gk_barrier_arrive(&stages.empty[before]);
-        store_group<T>(work, gk_grouped_corner(tile, work.m, work.n, GK_WGMMA_ROWS, GK_WGMMA_COLUMNS), group, sum);
+        store_group<T>(work, tile, group, sum);
     }
 }
 

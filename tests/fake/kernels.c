@@ -190,7 +190,7 @@ static void run_kernel(const launch *run) {
         add_f32(run);
     else if (strcmp(symbol, "gk_matmul_naive_f32") == 0)
         matmul_f32(run);
-    else if (starts(symbol, "gk_matmul_tma"))
+    else if (starts(symbol, "gk_matmul_tma") || starts(symbol, "gk_matmul_wgmma"))
         (void)run; /* its arguments are maps */
     else if (starts(symbol, "gk_matmul"))
         of_pointers(run, 2);

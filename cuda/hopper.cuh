@@ -58,11 +58,34 @@ __device__ static inline void gk_fetch_box(void *to, const gk_tensor_map &map, u
                  : "memory");
 }
 
-// The same of one matrix of a stack.
+// The same of one matrix of a stack, to this block, or to the same place in each of the BLOCKS blocks of its
+// cluster, where it arrives at the same barrier of each.
+template <int BLOCKS>
 __device__ static inline void gk_fetch_box(void *to, const gk_tensor_map &map, unsigned column, unsigned row, unsigned plane, gk_barrier *barrier) {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(gk_shared_address(to)),
-                 "l"(&map), "r"(column), "r"(row), "r"(plane), "r"(gk_shared_address(barrier))
-                 : "memory");
+    if (BLOCKS == 1)
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
+                         gk_shared_address(to)),
+                     "l"(&map), "r"(column), "r"(row), "r"(plane), "r"(gk_shared_address(barrier))
+                     : "memory");
+    else
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(
+                         gk_shared_address(to)),
+                     "l"(&map), "r"(column), "r"(row), "r"(plane), "r"(gk_shared_address(barrier)), "h"((uint16_t)((1 << BLOCKS) - 1))
+                     : "memory");
+}
+
+// Arrive at the barrier that another block of the cluster, or this one, has in the same place.
+__device__ static inline void gk_barrier_arrive_at(gk_barrier *barrier, unsigned block) {
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+                 "}" ::"r"(gk_shared_address(barrier)), "r"(block) : "memory");
+}
+
+// Wait for all threads of the cluster.
+__device__ static inline void gk_cluster_meet(void) {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 #endif

@@ -20,7 +20,7 @@ from arrays import DTYPES, Array, is_float, limits
 HALVES = ("float16", "bfloat16")
 LONG = np.dtype(np.longdouble)
 # Variants of matmul that have the half types multiplied by tensor cores.
-TENSOR_CORES = ("mma", "wgmma", "cublas")
+TENSOR_CORES = ("mma", "wgmma", "wgmma_cluster", "cublas")
 
 
 def roundoff(dtype: np.dtype[Any]) -> float:

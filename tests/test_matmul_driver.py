@@ -160,11 +160,11 @@ def test_warpgroups_take_all_transpositions_and_stacks(right):
     right(
         f"""{HALVES}
 for left, right in ((s, s), (s.T, s), (s, s.T), (s.T, s.T), (s[:, 8:], s[:56]), (s[::2], s)):
-    assert takes(left, right) == ("wgmma", 1), (left.strides, right.strides)
+    assert takes(left, right) == ("wgmma_cluster", 1), (left.strides, right.strides)
 t = half(300, 32, 64)
 u = t.transpose((0, 2, 1))
 for left, right in ((t, u), (t, s), (s, u), (t[::3], t[0].T)):
-    assert takes(left, right) == ("wgmma", 1), (left.strides, right.strides)
+    assert takes(left, right) == ("wgmma_cluster", 1), (left.strides, right.strides)
 for left, right in ((s[:, 1:33], s[:32]), (s, half(64, 65)), (s, half(64, 66)[:, :64])):
     assert takes(left, right) == ("tiled", 1), (left.strides, right.strides)
 """,
@@ -178,7 +178,7 @@ for left, right in ((s[:, 1:33], s[:32]), (s, half(64, 65)), (s, half(64, 66)[:,
     [
         (75, "tiled", "needs compute capability 9.0, this device has 7.5"),
         (80, "mma", "needs compute capability 9.0, this device has 8.0"),
-        (90, "wgmma", None),
+        (90, "wgmma_cluster", None),
         (100, "mma", "is for compute capability 9.0 alone, this device has 10.0"),
     ],
 )

@@ -68,6 +68,16 @@ __device__ static inline gk_corner gk_tile_corner(size_t tile, size_t columns, i
     return {tile / across * tile_rows, tile % across * tile_columns};
 }
 
+// The same in groups of eight rows of tiles, which are gone through column by column: their rows of A and
+// columns of B stay in the L2 cache meanwhile.
+__device__ static inline gk_corner gk_grouped_corner(size_t tile, size_t rows, size_t columns, int tile_rows, int tile_columns) {
+    enum { TALL = 8 };
+    size_t down = (rows + tile_rows - 1) / tile_rows, across = (columns + tile_columns - 1) / tile_columns;
+    size_t first = tile / (TALL * across) * TALL, tall = down - first < TALL ? down - first : TALL;
+    size_t inside = tile - first * across;
+    return {(first + inside % tall) * tile_rows, inside / tall * tile_columns};
+}
+
 // Whether all other blocks of a result have left their partial results before this one.
 __device__ static inline bool gk_is_last(unsigned *arrivals, size_t blocks) {
     __shared__ unsigned turn;

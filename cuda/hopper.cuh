@@ -1,6 +1,6 @@
 // What compute capability 9.0 has beyond CUDA C++, and later ones too: the copy engine (TMA) and the
-// barriers in shared memory that it arrives at. The only inline PTX. Code that uses it stands under
-// GK_HOPPER; the line that defines it has the build compile the file for 9.0 as well.
+// barriers in shared memory that it arrives at. Code that uses it stands under GK_HOPPER; the line that
+// defines it has the build compile the file for 9.0 as well.
 #ifndef GK_HOPPER_CUH
 #define GK_HOPPER_CUH
 
@@ -22,9 +22,9 @@ __device__ static inline unsigned gk_shared_address(const void *at) {
     return (unsigned)__cvta_generic_to_shared(at);
 }
 
-// One arrival ends a phase, when the bytes that it announced have come as well.
-__device__ static inline void gk_barrier_init(gk_barrier *barrier) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(gk_shared_address(barrier)) : "memory");
+// So many arrivals end a phase, when the bytes that they announced have come as well.
+__device__ static inline void gk_barrier_init(gk_barrier *barrier, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(gk_shared_address(barrier)), "r"(arrivals) : "memory");
 }
 
 // The copy engine sees barriers only behind this.
@@ -32,6 +32,11 @@ __device__ static inline void gk_barriers_ready(void) {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+__device__ static inline void gk_barrier_arrive(gk_barrier *barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(gk_shared_address(barrier)) : "memory");
+}
+
+// Arrive, and announce so many bytes.
 __device__ static inline void gk_barrier_expect(gk_barrier *barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(gk_shared_address(barrier)), "r"(bytes) : "memory");
 }
@@ -51,6 +56,36 @@ __device__ static inline void gk_fetch_box(void *to, const gk_tensor_map &map, u
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(gk_shared_address(to)),
                  "l"(&map), "r"(column), "r"(row), "r"(gk_shared_address(barrier))
                  : "memory");
+}
+
+// The same of one matrix of a stack, to this block, or to the same place in each of the BLOCKS blocks of its
+// cluster, where it arrives at the same barrier of each.
+template <int BLOCKS>
+__device__ static inline void gk_fetch_box(void *to, const gk_tensor_map &map, unsigned column, unsigned row, unsigned plane, gk_barrier *barrier) {
+    if (BLOCKS == 1)
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
+                         gk_shared_address(to)),
+                     "l"(&map), "r"(column), "r"(row), "r"(plane), "r"(gk_shared_address(barrier))
+                     : "memory");
+    else
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(
+                         gk_shared_address(to)),
+                     "l"(&map), "r"(column), "r"(row), "r"(plane), "r"(gk_shared_address(barrier)), "h"((uint16_t)((1 << BLOCKS) - 1))
+                     : "memory");
+}
+
+// Arrive at the barrier that another block of the cluster, or this one, has in the same place.
+__device__ static inline void gk_barrier_arrive_at(gk_barrier *barrier, unsigned block) {
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+                 "}" ::"r"(gk_shared_address(barrier)), "r"(block) : "memory");
+}
+
+// Wait for all threads of the cluster.
+__device__ static inline void gk_cluster_meet(void) {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 #endif

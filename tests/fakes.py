@@ -120,7 +120,7 @@ def right(on_fake: Callable[..., Any]) -> Callable[..., None]:
     def run(code: str, **settings: Any) -> None:
         done = on_fake(HELPERS + code, **settings)
         assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
+        assert done.stderr == "", done.stderr
 
     return run
 
@@ -144,7 +144,7 @@ assert _core.cublas_report()["library"] == os.environ["FAKE_CUBLAS"]
         library = cublas / "libcublas.so.13"
         done = on_fake(HELPERS + head + code, beside=(cublas,), FAKE_CUBLAS=library, **settings)
         assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
+        assert done.stderr == "", done.stderr
 
     return run
 

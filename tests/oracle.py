@@ -19,6 +19,8 @@ from arrays import DTYPES, Array, is_float, limits
 # A sum or product of these is carried in float32 and rounded once at the end.
 HALVES = ("float16", "bfloat16")
 LONG = np.dtype(np.longdouble)
+# Variants of matmul that have the half types multiplied by tensor cores.
+TENSOR_CORES = ("mma", "wgmma", "wgmma_cluster", "cublas")
 
 
 def roundoff(dtype: np.dtype[Any]) -> float:
@@ -279,8 +281,8 @@ def assert_sum(got: Any, a: Array, variant: str, case: str) -> None:
 def _inner_error(variant: str, dtype: np.dtype[Any], k: int) -> float:
     """The relative error of an inner product of length k, in any order, fused or not."""
     carried = accumulator(dtype)
-    if variant == "cublas" and dtype.name in HALVES:
-        # Tensor cores cut off where they align: a whole unit for each product and each addition.
+    if variant in TENSOR_CORES and dtype.name in HALVES:
+        # They cut off where they align: a whole unit for each product and each addition.
         return gamma(2 * (k + 16), 2 * roundoff(carried))
     return gamma(k, roundoff(carried))
 

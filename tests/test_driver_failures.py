@@ -280,6 +280,17 @@ def test_every_step_of_a_product_by_the_copy_engine_may_fail(failures):
     assert after == "none"
 
 
+@pytest.mark.skipif(
+    "90a" not in _core.build_report()["architectures"], reason="this build has no code for 9.0a"
+)
+@pytest.mark.parametrize("variant", ["wgmma", "wgmma_cluster"])
+def test_every_step_of_a_product_by_warpgroups_may_fail(failures, variant):
+    code = f"dtype, variant = 'float16', {variant!r}\n{EACH_FAULT}"
+    raised, after = failures(code, FAKE_CAPABILITY=90)
+    assert raised >= 4, "memory, two matrices that are described, the launch"
+    assert after == "none"
+
+
 @HOPPER
 def test_a_matrix_that_the_driver_does_not_describe(failures):
     code = """

@@ -259,6 +259,118 @@ def test_tiles_that_the_copy_engine_fetches(m, k, n):
     oracle.assert_matmul(gk.matmul(a, b, variant="tma"), a, b, "tma", f"{m}x{k}x{n}, special")
 
 
+# --- tensor cores -----------------------------------------------------------------------------
+
+# Of the half types, without cuBLAS, which has its own rules.
+HALF_ROWS = [
+    row
+    for row in ROWS
+    if row[0] in oracle.TENSOR_CORES[:-1] and DTYPES[row[1]].name in oracle.HALVES
+]
+# (m, k, n), n a multiple of 8 as these rows ask for: one piece of 16 bytes, around the tiles' sides
+# of 64, 128 and 256 and their depths of 32 and 64, more tiles than a GPU has multiprocessors.
+FRAGMENTS = [
+    *((1, 8, 8), (8, 8, 8), (3, 16, 264), (127, 24, 8), (129, 40, 248), (128, 64, 256)),
+    *((100, 1000, 104), (65, 72, 520), (200, 56, 1000), (257, 4096, 64), (1000, 136, 2056)),
+]
+
+
+def lain(values, how):
+    """The values on the device, in an array that lies so."""
+    rows, columns = values.shape
+    if how == "wide":
+        room = gk.to_device(np.zeros((rows, columns // 8 * 8 + 24), values.dtype))
+        room[:, 8 : 8 + columns] = values
+        return room[:, 8 : 8 + columns]
+    if how == "transposed":
+        room = gk.to_device(np.zeros((columns, rows // 8 * 8 + 16), values.dtype))
+        room[:, :rows] = np.ascontiguousarray(values.T)
+        return room[:, :rows].T
+    if how == "misaligned":
+        room = gk.to_device(np.zeros((rows, columns + 1), values.dtype))
+        room[:, 1:] = values
+        return room[:, 1:]
+    return gk.to_device(values)
+
+
+def ran(a, b, **named):
+    with gk.profile() as profile:
+        got = gk.matmul(a, b, **named).to_host()
+    return got, profile.calls[0].variant
+
+
+@pytest.mark.skipif(not HALF_ROWS, reason="needs tensor cores")
+@pytest.mark.parametrize("size", FRAGMENTS)
+def test_fragments_of_any_layout(size):
+    for variant, dtype in HALF_ROWS:
+        a, b = pair(*size, dtype)
+        for left in ("plain", "wide", "transposed"):
+            for right in ("plain", "wide", "transposed"):
+                got, by = ran(lain(a, left), lain(b, right), variant=variant)
+                case = f"{size} {dtype} {left} @ {right}"
+                oracle.assert_matmul(got, a, b, variant, case)
+                assert by == variant, f"{case}: {by} ran"
+
+
+@pytest.mark.skipif(not HALF_ROWS, reason="needs tensor cores")
+@pytest.mark.parametrize(("m", "k", "n"), [(130, 35, 264), (130, 40, 261), (35, 1003, 8)])
+def test_fragments_have_an_alignment(m, k, n):
+    """An odd K comes by columns alone; what has no rows of 16-byte pieces another variant does."""
+    for variant, dtype in HALF_ROWS:
+        a, b = pair(m, k, n, dtype)
+        for left in ("plain", "transposed", "misaligned"):
+            for right in ("plain", "transposed", "misaligned"):
+                got, _ = ran(lain(a, left), lain(b, right), variant=variant)
+                oracle.assert_matmul(got, a, b, variant, f"{m}x{k}x{n} {left} @ {right}")
+
+
+@pytest.mark.skipif(not HALF_ROWS, reason="needs tensor cores")
+@pytest.mark.parametrize("k", [8, 72, 1000])
+def test_special_values_stay_in_their_row_and_column_of_fragments(k):
+    m, n = 200, 520
+    for variant, dtype in HALF_ROWS:
+        for special in (np.nan, np.inf, -np.inf):
+            a, b = pair(m, k, n, dtype)
+            a[130, k - 1] = b[k - 1, 300] = special
+            for left in ("plain", "transposed"):
+                for right in ("plain", "transposed"):
+                    got, _ = ran(lain(a, left), lain(b, right), variant=variant)
+                    spoilt = np.zeros(got.shape, bool)
+                    spoilt[130, :] = spoilt[:, 300] = True
+                    np.testing.assert_array_equal(~np.isfinite(got.astype(np.float64)), spoilt)
+
+
+@pytest.mark.skipif(not HALF_ROWS, reason="needs tensor cores")
+def test_stacks_of_fragments():
+    for variant, dtype in HALF_ROWS:
+        for left, right in (
+            ((5, 40, 72), (5, 72, 264)),
+            ((130, 8), (3, 8, 16)),
+            ((3, 2, 9, 16), (2, 16, 8)),
+        ):
+            a, b = stack(left, right, dtype)
+            x, y = gk.to_device(a), gk.to_device(b)
+            assert_stack(
+                gk.matmul(x, y, variant=variant).to_host(), a, b, variant, f"{left} @ {right}"
+            )
+            axes = (*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)
+            turned = gk.to_device(np.ascontiguousarray(b.transpose(axes))).transpose(axes)
+            assert_stack(
+                gk.matmul(x, turned, variant=variant).to_host(), a, b, variant, "transposed"
+            )
+
+
+@pytest.mark.skipif(not HALF_ROWS, reason="needs tensor cores")
+def test_fragments_end_at_the_result(balanced):
+    for variant, dtype in HALF_ROWS:
+        a, b = pair(130, 72, 264, dtype)
+        out = on_device(dict(places((130, 264), DTYPES[dtype]))["aligned"])
+        gk.matmul(gk.to_device(a), gk.to_device(b), out=out.view, variant=variant)
+        got = gk.matmul(a, b, variant=variant)
+        oracle.assert_matmul(got, a, b, variant, "130x72x264")
+        assert out.holds(got), f"{variant} {dtype}: other bits, or a canary is dead"
+
+
 # --- stacks -----------------------------------------------------------------------------------
 
 # Of the left and the right operand: side by side, one for all, axes that do not merge, vectors,

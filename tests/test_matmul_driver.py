@@ -163,9 +163,63 @@ assert ran(small, small) == "warptiled" and launches(small, small) == 1
 assert ran(small, small, variant="tma") == "tma" and launches(small, small, variant="tma") == 9
 other = gk.empty((3, 256, 1024))
 assert ran(large, other) == "tma" and launches(large, other) == 3
+many, others = gk.empty((20, 128, 512)), gk.empty((20, 512, 128))  # K shared out: room for each
+assert launches(many, others, variant="tma") == 20
 assert ran(small, small[0]) == "tma" and launches(small, small[0]) == 1, "one product of 288 rows"
 """,
         FAKE_CAPABILITY=90,
+    )
+
+
+WARPGROUPS = pytest.mark.skipif(
+    "90a" not in _core.build_report()["architectures"], reason="this build has no code for 9.0a"
+)
+HALVES = f"""{COUNT}
+half = lambda *shape: gk.empty(shape, np.float16)
+s = half(64, 64)
+def takes(*operands):
+    return ran(*operands), launches(*operands)
+"""
+
+
+@WARPGROUPS
+def test_warpgroups_take_all_transpositions_and_stacks(right):
+    right(
+        f"""{HALVES}
+for left, right in ((s, s), (s.T, s), (s, s.T), (s.T, s.T), (s[:, 8:], s[:56]), (s[::2], s)):
+    assert takes(left, right) == ("wgmma_cluster", 1), (left.strides, right.strides)
+t = half(300, 32, 64)
+u = t.transpose((0, 2, 1))
+for left, right in ((t, u), (t, s), (s, u), (t[::3], t[0].T)):
+    assert takes(left, right) == ("wgmma_cluster", 1), (left.strides, right.strides)
+for left, right in ((s[:, 1:33], s[:32]), (s, half(64, 65)), (s, half(64, 66)[:, :64])):
+    assert takes(left, right) == ("tiled", 1), (left.strides, right.strides)
+""",
+        FAKE_CAPABILITY=90,
+    )
+
+
+@WARPGROUPS
+@pytest.mark.parametrize(
+    ("capability", "by", "why"),
+    [
+        (75, "tiled", "needs compute capability 9.0, this device has 7.5"),
+        (80, "mma", "needs compute capability 9.0, this device has 8.0"),
+        (90, "wgmma_cluster", None),
+        (100, "mma", "is for compute capability 9.0 alone, this device has 10.0"),
+    ],
+)
+def test_a_capability_has_the_tensor_cores_it_has(right, capability, by, why):
+    right(
+        f"""{HALVES}
+assert takes(s, s) == ("{by}", 1)
+try:
+    gk.matmul(s, s, variant="wgmma")
+    assert not {why!r}
+except ValueError as error:
+    assert {why!r} in str(error), error
+""",
+        FAKE_CAPABILITY=capability,
     )
 
 

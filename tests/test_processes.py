@@ -306,18 +306,21 @@ def test_a_process_that_is_gone_says_how():
         member.answer(lambda doing: None)
 
 
-def test_ctrl_c_returns_what_is_done_and_leaves_no_process():
+def test_ctrl_c_returns_what_is_done_and_leaves_no_process(tmp_path):
     """As in a notebook: the comparison is returned, and says that it was interrupted."""
     code = """
-import os, signal, sys, threading, time
+import os, pathlib, signal, sys, threading, time
 import gpukern
 signal.signal(signal.SIGINT, signal.default_int_handler)
-seen = []
+calls = pathlib.Path(sys.argv[1])
 def slow(a, b):
+    with open(calls, "a") as file:
+        file.write("x")
     time.sleep(0.05)
     return a + b
 def interrupt():
-    time.sleep(float(sys.argv[1]))
+    while not calls.exists() or calls.stat().st_size < 20:
+        time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt, daemon=True).start()
 found = gpukern.compare("add", [8, 9, 10], contenders=["numpy", slow], mode="end-to-end",
@@ -326,7 +329,11 @@ import psutil
 print(found.interrupted, len(psutil.Process().children()), file=sys.stderr)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code, "6"], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code, str(tmp_path / "calls")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == "True 0"

@@ -42,8 +42,10 @@ typedef struct gk_launch {
     gk_stream stream;
 } gk_launch;
 
-/* A part of a matrix of 2 axes that the copy engine of capability 9.0 moves at a time (TMA),
-   described as cuTensorMapEncodeTiled takes it: row-major, `pitch` bytes from row to row. */
+/* A part of a matrix that the copy engine of capability 9.0 moves at a time (TMA), described as
+   cuTensorMapEncodeTiled takes it: row-major, `pitch` bytes from row to row. Of a stack the
+   matrices are planes, `plane_pitch` bytes apart, and the copy engine is told which; planes 0:
+   there is no such axis. */
 typedef struct gk_tensor_map {
     unsigned char bytes[128];
 } __attribute__((aligned(64))) gk_tensor_map;
@@ -53,6 +55,7 @@ typedef struct gk_tensor_box {
     uint64_t rows, columns, pitch;
     uint32_t box_rows, box_columns;
     uint32_t swizzle; /* bytes of the pattern in shared memory: 0, 32, 64 or 128 */
+    uint64_t planes, plane_pitch;
 } gk_tensor_box;
 
 /* What a row does on the host before its kernel runs: of the problem, which is the operation's (of

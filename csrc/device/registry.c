@@ -62,6 +62,11 @@ bool gk_row_runs(const gk_row *row, gk_backend *backend, gk_error *why) {
                 least / 10, least % 10, backend->capability / 10, backend->capability % 10);
         return false;
     }
+    if (row->exact && least != backend->capability) {
+        gk_fail(why, GK_VALUE_ERROR, "is for compute capability %d.%d alone, this device has %d.%d",
+                least / 10, least % 10, backend->capability / 10, backend->capability % 10);
+        return false;
+    }
     return backend->holds(backend, row, why) == GK_OK;
 }
 

@@ -29,9 +29,11 @@ struct gk_row {
     int threads;      /* threads a block */
     int alignment;    /* bytes that every pointer has to be a multiple of */
     int capability;   /* the least compute capability; 0: any that gpukern runs on */
+    bool exact;       /* it runs on that one alone, by code that is for no other ("90a") */
     size_t shared_bytes;     /* dynamic shared memory */
     bool accumulates;        /* the whole grid adds to one zeroed result with atomics */
     bool plain;              /* of matmul: takes no transposed operand, and one product a launch */
+    bool stacks;             /* of matmul: `prepare` takes many products, and not one at a time */
     gk_workspace *workspace; /* how much device memory a launch needs beside; NULL: none */
     gk_prepare *prepare; /* what the host does before a launch; NULL: the operation knows the way */
 };

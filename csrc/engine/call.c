@@ -71,10 +71,15 @@ gk_status gk_call_rejoin(gk_call *call, const gk_array *array) {
     return gk_call_blame(call, status);
 }
 
-void gk_call_end(gk_call *call) {
-    while (call->temporary_count > 0)
+/* Give back all but the first `kept` temporaries. */
+static void release_temporaries(gk_call *call, int kept) {
+    while (call->temporary_count > kept)
         call->backend->release(call->backend, call->temporaries[--call->temporary_count],
                                call->stream);
+}
+
+void gk_call_end(gk_call *call) {
+    release_temporaries(call, 0);
 }
 
 gk_call gk_call_part(const gk_call *whole, gk_stream stream) {
@@ -250,6 +255,7 @@ gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void *
 gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem) {
     gk_prepared prepared = {.problem = problem};
     gk_room room = row->workspace ? row->workspace(problem) : (gk_room){0};
+    int before = call->temporary_count;
     gk_status status = GK_OK;
     if (room.bytes > 0)
         status = gk_call_temporary(call, room.bytes, &prepared.workspace);
@@ -257,9 +263,10 @@ gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem
         status = gk_call_zero(call, prepared.workspace, room.zeroed);
     if (status == GK_OK)
         status = gk_call_blame(call, row->prepare(call->backend, &prepared, &call->error));
-    if (status != GK_OK)
-        return status;
-    return gk_call_launch(call, row, prepared.blocks, prepared.arguments);
+    if (status == GK_OK)
+        status = gk_call_launch(call, row, prepared.blocks, prepared.arguments);
+    release_temporaries(call, before); /* in the order of the stream: there may be many launches */
+    return status;
 }
 
 gk_status gk_call_gemm(gk_call *call, const gk_row *row, gk_gemm gemm) {

@@ -162,20 +162,35 @@ static bool is_large(const gk_gemm *gemm) {
     return gemm->m * gemm->n >= LARGE;
 }
 
-/* The row for a matrix and few vectors, of which one is there for the dtypes that are worth it and
-   a matrix that is aligned; or NULL. */
-static const gk_row *choose_vectors(gk_call *call, const gk_gemm *gemm) {
-    enum { FEW = 16 }; /* as cuda/matmul/12_vectors.cu has it */
+/* Of a product that is a matrix and few vectors. */
+typedef struct few {
+    bool on_the_left; /* the matrix */
+    int64_t count;
+    int64_t leading;
+    bool along; /* its lines, which the vectors are multiplied by, are runs in memory */
+} few;
+
+static few few_vectors(const gk_gemm *gemm) {
     bool on_the_left = gemm->n <= gemm->m;
-    int64_t count = on_the_left ? gemm->n : gemm->m;
-    if (count > FEW || gemm->products > 1 || gemm->result != gemm->dtype)
+    return (few){.on_the_left = on_the_left,
+                 .count = on_the_left ? gemm->n : gemm->m,
+                 .leading = on_the_left ? gemm->a_leading : gemm->b_leading,
+                 .along = on_the_left ? !gemm->a_transposed : gemm->b_transposed};
+}
+
+/* The row for them, of which one is there for the float dtypes and a matrix that is aligned; NULL
+   where there is none, or `instead` is faster: cuBLAS, but for what was measured. */
+static const gk_row *choose_vectors(gk_call *call, const gk_gemm *gemm, const gk_row *instead) {
+    enum { MOST = 16, FASTER = 4 }; /* as cuda/matmul/13_vectors.cu has it, and on an H200 */
+    few of = few_vectors(gemm);
+    bool faster = of.count <= FASTER && of.along && gemm->dtype == GK_float32;
+    if (of.count > MOST || gemm->products > 1 || gemm->result != gemm->dtype ||
+        (!instead->symbol && !faster))
         return NULL;
-    int64_t leading = on_the_left ? gemm->a_leading : gemm->b_leading;
-    uintptr_t first = (uintptr_t)(on_the_left ? gemm->a : gemm->b);
-    gk_wish wish = {.op = count == 1 ? GK_OP_matmul_vector : GK_OP_matmul_vectors,
+    gk_wish wish = {.op = of.count == 1 ? GK_OP_matmul_vector : GK_OP_matmul_vectors,
                     .dtype = (gk_dtype)gemm->dtype,
-                    .address_bits =
-                        first | (uintptr_t)leading * gk_dtype_size((gk_dtype)gemm->dtype)};
+                    .address_bits = (uintptr_t)(of.on_the_left ? gemm->a : gemm->b) |
+                                    (uintptr_t)of.leading * gk_dtype_size((gk_dtype)gemm->dtype)};
     return gk_row_suiting(&wish, call->backend);
 }
 
@@ -198,10 +213,12 @@ static gk_status choose_matrices(gk_call *call, const gk_gemm *gemm, uintptr_t b
 }
 
 static gk_status choose(gk_call *call, const gk_gemm *gemm, uintptr_t bits, const gk_row **row) {
-    gk_status status = GK_OK;
-    *row = call->wanted || call->variant ? NULL : choose_vectors(call, gemm);
-    if (!*row)
-        status = choose_matrices(call, gemm, bits, row);
+    gk_status status = choose_matrices(call, gemm, bits, row);
+    const gk_row *better = NULL;
+    if (status == GK_OK && !call->variant)
+        better = choose_vectors(call, gemm, *row);
+    if (better)
+        *row = better;
     if (status == GK_OK)
         call->ran = *row;
     return gk_call_blame(call, status);
@@ -253,6 +270,8 @@ static gk_status launch_products(gk_call *call, const gk_row *row, const gk_gemm
 
 static gk_status prepare_products(gk_call *call, const gk_row *row, const gk_gemm *all) {
     gk_status status = GK_OK;
+    if (row->stacks)
+        return gk_call_prepared(call, row, all);
     for (int64_t i = 0; i < all->products && status == GK_OK; i++) {
         gk_gemm one = product_at(all, i);
         status = gk_call_prepared(call, row, &one);

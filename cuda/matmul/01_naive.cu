@@ -1,5 +1,6 @@
 // The first idea: a thread an element of C. Neighbouring threads take neighbouring rows, which lie n
-// elements apart, so that a warp's load of A is 32 transactions where one would do.
+// elements apart, so that a warp's load of A is 32 transactions where one would do. On an H200 0.5 TFLOP/s
+// at 4096, 1 % of cuBLAS.
 #include "matmul/matmul.cuh"
 
 GK_MATMUL_ROW(naive, float32, gk_matmul_naive_f32, "neighbouring threads take neighbouring rows: every load of A and store of C is uncoalesced")

@@ -49,7 +49,8 @@ template <typename C, typename T>
 __device__ static inline void matmul_tiled(C *c, const T *a, const T *b, const gk_product &of, size_t at) {
     enum { TILE = GK_MATMUL_TILE };
     typedef typename matmul_carried<T, C>::type W;
-    __shared__ T tile_a[TILE][TILE + 1], tile_b[TILE][TILE + 1]; // a column lies in as many banks as a row
+    // Rows of A are read four elements at a time, and a column of B lies in as many banks as a row.
+    __shared__ __align__(32) T tile_a[TILE][TILE + 4], tile_b[TILE][TILE + 1];
     unsigned x = threadIdx.x % TILE, y = threadIdx.x / TILE;
     gk_corner tile = gk_tile_corner(at, of.n, TILE, TILE);
     size_t row = tile.row + y, column = tile.column + x;
@@ -64,8 +65,12 @@ __device__ static inline void matmul_tiled(C *c, const T *a, const T *b, const g
         tile_b[from_b.row][from_b.column] = step + from_b.row < of.k && b_column < of.n ? gk_read<T>(b) : T(0.0f);
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < TILE; i++)
-            sum = gk_add_product(sum, gk_as<W>(tile_a[y][i]), gk_as<W>(tile_b[i][x]));
+        for (int i = 0; i < TILE; i += 4) {
+            gk_vector<T, 4> four = *(const gk_vector<T, 4> *)&tile_a[y][i];
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                sum = gk_add_product(sum, gk_as<W>(four[e]), gk_as<W>(tile_b[i + e][x]));
+        }
         __syncthreads(); // nobody overwrites a tile that a slower thread still reads
     }
     if (row < of.m && column < of.n)

@@ -1,5 +1,6 @@
 // A thread makes 8 x 8 elements of C: 16 elements read from shared memory are 64 products, and a block's
-// tile of C is large enough for each element of A and B to be fetched n / 128 and m / 128 times.
+// tile of C is large enough for each element of A and B to be fetched n / 128 and m / 128 times. On an H200
+// 16.4 TFLOP/s at 4096, 32 % of cuBLAS.
 #include "matmul/tiles.cuh"
 
 GK_SQUARE_ROW(thread_tile, gk_matmul_thread_tile_f32, 1, "8 x 8 elements of C a thread: 16 reads of shared memory are 64 products")

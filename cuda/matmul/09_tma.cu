@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(GK_TMA_THREADS, 2)
     };
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < GK_TMA_STAGES; stage++)
-            gk_barrier_init(&full[stage]);
+            gk_barrier_init(&full[stage], 1);
         gk_barriers_ready();
         for (unsigned step = 0; step < GK_TMA_STAGES && step < steps; step++)
             fetch(step);

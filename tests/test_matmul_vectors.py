@@ -12,7 +12,7 @@ from arrays import DTYPES, random
 KINDS = ["float32", "float64", "float16", "bfloat16"]
 # Lines and their length: one, a warp's, beyond a block's, shared by several blocks, whose rows lie
 # where 16 bytes do and where they do not.
-SHAPES = [(1, 8), (3, 1), (33, 40), (1100, 72), (5, 4096), (40, 3001)]
+SHAPES = [(1, 8), (3, 1), (33, 40), (1100, 24), (5, 2056), (8, 1003)]
 COUNTS = [1, 5, 16]
 
 

@@ -28,6 +28,8 @@ VIEWS = {
     "of a stack": (lambda m, n: (m, 3, n), lambda x, m, n: x[:, 1]),
 }
 
+# One for each way to fetch: an element at a time, four, and few bytes.
+EVERY_PAIR = {("tiled", "float32"), ("vectorized", "float32"), ("tiled", "int8")}
 # A wide one, single rows, columns and elements, tiles and their edges.
 SIZES = [(9, 35, 6), (1, 33, 5), (33, 1, 4), (6, 40, 1), (1, 1, 1), (33, 65, 34)]
 
@@ -48,7 +50,7 @@ def same_as_numpy(got, want, case):
 @pytest.mark.parametrize(("variant", "dtype"), ROWS)
 def test_every_view_of_each_operand(variant, dtype):
     for left in VIEWS:
-        for right in VIEWS if dtype in ("float32", "int8") else ("rows", left):
+        for right in VIEWS if (variant, dtype) in EVERY_PAIR else ("rows", left):
             for m, k, n in SIZES if left in ("columns", "columns apart") else SIZES[:1]:
                 a, x = viewed(left, (m, k), dtype, 1)
                 b, y = viewed(right, (k, n), dtype, 2)
@@ -75,7 +77,7 @@ def within_nan(values, transposed):
     ("variant", "dtype"), [(None, "float32"), *((v, d) for v, d in ROWS if is_float(DTYPES[d]))]
 )
 def test_nothing_of_the_surroundings_is_taken(variant, dtype):
-    for m, k, n in ((5, 7, 8), (33, 37, 12), (129, 5, 132), (40, 1027, 1), (3, 1030, 36)):
+    for m, k, n in ((5, 7, 8), (33, 37, 12), (129, 5, 132), (8, 1027, 1), (3, 1030, 4)):
         a, b = random((m, k), DTYPES[dtype], 1), random((k, n), DTYPES[dtype], 2)
         for left in (False, True):
             for right in (False, True):

@@ -462,8 +462,7 @@ def main(arguments: Sequence[str]) -> int:
     if not set(wanted) <= set(SECTIONS):
         parser.error(f"--only: there are {', '.join(SECTIONS)}")
     run = Run(small=given.smoke or _core.backend() == "sim")
-    (cub, _), *_ = select(["cub"])
-    begin_ahead([cub], [(op, "float32") for op in ("sum", "max", "argmax")])
+    begin_ahead(select(["cub"]), [(op, "float32") for op in ("sum", "max", "argmax")])
     lines: list[Line] = []
     spent: dict[str, float] = {}
     for name in wanted:

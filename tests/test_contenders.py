@@ -287,7 +287,7 @@ class TestPrepared:
 def test_compilers_are_started_before_libraries_are_imported(monkeypatch):
     called: list[str] = []
     monkeypatch.setattr(
-        registry, "_function", lambda path: lambda kinds: called.append(f"{path} {list(kinds)}")
+        registry, "_function", lambda path: lambda *given: called.append(f"{path} {given}")
     )
     peers = [
         Peer("a", "a", "", "numpy", needs_gpu=False, ahead="imports"),
@@ -295,5 +295,6 @@ def test_compilers_are_started_before_libraries_are_imported(monkeypatch):
         Peer("c", "c", "", needs_gpu=False),
         Peer("d", "d", "", "there_is_no_such_module", needs_gpu=False, ahead="nothing"),
     ]
-    registry.begin_ahead(peers, [("add", "float32")])
-    assert called == ["compiles [('add', 'float32')]", "imports [('add', 'float32')]"]
+    registry.begin_ahead([(peer, None) for peer in peers], [("add", "float32")])
+    given = "([('add', 'float32')], None)"
+    assert called == [f"compiles {given}", f"imports {given}"]

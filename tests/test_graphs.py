@@ -287,52 +287,48 @@ def a_pinned_result():
     return gk.add(np.ones(1 << 21, np.float32), 1.0)
 
 
+def assert_captured_beside(library, meanwhile):
+    """A sum is captured, while in the same thread something else is done, and launched."""
+    x = library.array(small_integers(1))
+
+    def work(stream):
+        meanwhile()
+        gc.collect()
+        return gk.add(x, x, stream=stream)
+
+    result, launch = library.capture(work)
+    launch()
+    np.testing.assert_array_equal(result.to_host(), 2 * small_integers(1))
+
+
 @pytest.mark.parametrize("make", [an_event, a_stream, a_graph, a_pinned_result])
 def test_what_dies_during_a_capture_does_not_end_it(make, library):
     """The collector may come at any time, and the driver forbids a capture's thread much."""
-    x = library.array(small_integers(1))
     dying = [make()]
-
-    def work(stream):
-        dying.clear()
-        gc.collect()
-        return gk.add(x, x, stream=stream)
-
-    result, launch = library.capture(work)
-    launch()
-    np.testing.assert_array_equal(result.to_host(), 2 * small_integers(1))
+    assert_captured_beside(library, dying.clear)
 
 
 def test_a_stream_that_dies_while_it_is_captured_ends_no_other_capture(library):
-    x, y = library.array(small_integers(1)), gk.to_device(small_integers(2))
+    y = gk.to_device(small_integers(2))
 
-    def work(stream):
+    def meanwhile():
         other = gk.Stream()
         other.begin_capture()
         gk.add(y, y, stream=other)
-        del other
-        gc.collect()
-        return gk.add(x, x, stream=stream)
 
-    result, launch = library.capture(work)
-    launch()
-    np.testing.assert_array_equal(result.to_host(), 2 * small_integers(1))
+    assert_captured_beside(library, meanwhile)
 
 
 def test_a_graph_is_made_during_a_capture(library):
-    x, y = library.array(small_integers(1)), gk.to_device(small_integers(2))
-    made = []
+    y, made = gk.to_device(small_integers(2)), []
 
-    def work(stream):
+    def meanwhile():
         other = gk.Stream()
         other.begin_capture()
         made.append(gk.add(y, 1.0, stream=other))
         made.append(other.end_capture())
-        return gk.add(x, x, stream=stream)
 
-    result, launch = library.capture(work)
-    launch()
-    np.testing.assert_array_equal(result.to_host(), 2 * small_integers(1))
+    assert_captured_beside(library, meanwhile)
     made[1].launch()
     np.testing.assert_array_equal(made[0].to_host(), small_integers(2) + 1)
 

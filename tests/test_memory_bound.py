@@ -222,7 +222,7 @@ class TestCub:
 
         monkeypatch.setattr(cub_, "nvcc", lambda: "nvcc")
         monkeypatch.setattr(cub_, "build", build)
-        cub_.ahead([("add", "float32"), ("sum", "float16")])
+        cub_.ahead([("add", "float32"), ("sum", "float16")], None)
         assert done.wait(60) and asked == [("sum", "float16")]
 
     def test_every_reduction_is_in_the_source(self):

@@ -55,7 +55,7 @@ class Measurer:
         """Load what the cases need; how many contenders each has."""
         kinds = list(dict.fromkeys((case.op, case.dtype) for case in cases))
         tick("loading compilers")
-        begin_ahead((peer for peer, _ in self.entrants), kinds)
+        begin_ahead(self.entrants, kinds)
         return [len(self._loaded(case, tick)) for case in cases]
 
     def _loaded(self, case: Case, tick: Tick) -> list[tuple[Peer, Contender | Absent]]:

@@ -16,9 +16,6 @@ from gpukern.cli.options import (
 )
 from gpukern.cli.running import case_list, run
 
-# Seconds that compare takes where nobody says, and where its result is kept.
-_BUDGET, _BUDGET_KEPT = 60.0, 180.0
-
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gpukern", prog_name="gpukern")
@@ -116,9 +113,7 @@ def compare(
     """
     case = {"op": operations or None, "sizes": sizes, "dtype": dtype, "contenders": contenders}
     case |= {"mode": options.pop("mode"), "protocol": options.pop("protocol")}
-    kept = options["save"] or options["against"]
-    options["budget"] = options["budget"] or (_BUDGET_KEPT if kept else _BUDGET)
-    run(context, [case], options, shorten=False)
+    run(context, [case], options, shorten=False, hurried=True)
 
 
 @main.command(cls=Listing, choices=bench_choices)
@@ -137,4 +132,4 @@ def bench(context: click.Context, /, name: str, **options: Any) -> None:
     "readme" reproduces the tables of README.md. On the simulator sizes that would take it minutes
     are cut down.
     """
-    run(context, list(case_list(name).cases), options, shorten=True)
+    run(context, list(case_list(name).cases), options, shorten=True, hurried=False)

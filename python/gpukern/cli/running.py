@@ -43,9 +43,17 @@ class _Step(NamedTuple):
 
 
 def run(
-    context: click.Context, cases: list[dict[str, Any]], options: dict[str, Any], shorten: bool
+    context: click.Context,
+    cases: list[dict[str, Any]],
+    options: dict[str, Any],
+    *,
+    shorten: bool,
+    hurried: bool,
 ) -> None:
-    """Measure the cases into one comparison, show it, and set the exit status."""
+    """Measure the cases into one comparison, show it, and set the exit status.
+
+    ``hurried``: within a budget also where nobody asks for one.
+    """
     from gpukern.bench.comparison import Comparison, chosen_margin, chosen_seed
     from gpukern.machine.conditions import describe_machine
 
@@ -56,6 +64,8 @@ def run(
     baseline = options.pop("baseline", None)
     outputs = Outputs(**options)
     outputs.check()
+    if hurried:
+        effort["budget"] = effort["budget"] or _MINUTE * (_SEVERAL if outputs.kept else 1)
     _keep_compiled()
     with quiet_simulator():
         with one_sentence():
@@ -98,8 +108,8 @@ def _keep_compiled() -> None:
 _EFFORT = ("rounds", "simulated", "processes", "isolate", "patience", "budget", "first_calls")
 
 
-# So many where figures of a GPU have to hold for the next run too.
-_SEVERAL = 3
+# Processes where figures of a GPU have to hold for the next run too, and the seconds for each.
+_SEVERAL, _MINUTE = 3, 60.0
 
 
 def _processes(budget: float | None, kept: bool) -> int:
@@ -110,7 +120,7 @@ def _processes(budget: float | None, kept: bool) -> int:
         return 1
     if budget is None or kept:
         return _SEVERAL
-    return max(1, min(int(budget / 60), _SEVERAL))
+    return max(1, min(int(budget / _MINUTE), _SEVERAL))
 
 
 def _load(files: Iterable[str], cases: list[dict[str, Any]]) -> None:

@@ -52,7 +52,7 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
     yield _contender(op, dtype)
 
 
-def ahead(kinds: Iterable[tuple[str, str]]) -> None:
+def ahead(kinds: Iterable[tuple[str, str]], _: str | None) -> None:
     """Begin to compile what these operations and dtypes take, while other libraries are loaded."""
     if nvcc():
         for op, dtype in kinds:

@@ -27,8 +27,8 @@ class Peer:
 
     The function takes an operation and a dtype, and yields contenders. ``requires`` is the module
     that has to be importable, ``install`` what brings it, ``package`` whose version is shown.
-    ``ahead`` is a function that takes pairs of them, and gets ready for these what the peer would
-    import or compile in its first call.
+    ``ahead`` is a function that takes pairs of them, and the one variant that is wanted or None; it
+    gets ready what the peer would import or compile in its first call.
     """
 
     key: str
@@ -263,12 +263,22 @@ def _named(entry: str) -> tuple[Peer, str | None]:
     raise ValueError(f"unknown contender {entry!r}; there are {', '.join(known)}")
 
 
+def _absence(peer: Peer) -> str:
+    """Why a peer cannot take part at all; nothing where it can."""
+    if peer.needs_gpu and _core.backend() == "sim":
+        return "needs a GPU"
+    return f"not installed: {peer.install}" if _is_missing(peer) else ""
+
+
+def _is_missing(peer: Peer) -> bool:
+    return bool(peer.requires) and not installed(peer.requires)
+
+
 def gather(peer: Peer, variant: str | None, op: str, dtype: str) -> list[Contender | Absent]:
     """What a peer offers for an operation; what it raises becomes a broken ``Absent``."""
-    if peer.needs_gpu and _core.backend() == "sim":
-        return [Absent(peer.name, "", "needs a GPU")]
-    if peer.requires and not installed(peer.requires):
-        return [Absent(peer.name, "", f"not installed: {peer.install}")]
+    why = _absence(peer)
+    if why:
+        return [Absent(peer.name, "", why)]
     offered: list[Contender | Absent] = []
     try:
         # One by one: what comes before a broken one can take part.
@@ -314,19 +324,20 @@ def _function(path: str) -> Callable[..., Any]:
     return found
 
 
-def begin_ahead(peers: Iterable[Peer], kinds: Sequence[tuple[str, str]]) -> None:
+def begin_ahead(
+    entrants: Iterable[tuple[Peer, str | None]], kinds: Sequence[tuple[str, str]]
+) -> None:
     """Get ready what peers that are here would import or compile in their first calls.
 
     First those that have nothing to import: they start a compiler, which runs meanwhile.
     """
-    for peer in sorted(peers, key=lambda one: bool(one.requires)):
-        on_gpu = _core.backend() != "sim" or not peer.needs_gpu
-        if peer.ahead and on_gpu and (not peer.requires or installed(peer.requires)):
-            _function(peer.ahead)(kinds)
+    for peer, variant in sorted(entrants, key=lambda one: bool(one[0].requires)):
+        if peer.ahead and not _absence(peer):
+            _function(peer.ahead)(kinds, variant)
 
 
 def missing() -> Iterator[tuple[str, str]]:
     """The peers whose library is not here, by key, and what installs each."""
     for peer in PEERS:
-        if peer.requires and not installed(peer.requires):
+        if _is_missing(peer):
             yield peer.key, peer.install

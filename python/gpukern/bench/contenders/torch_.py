@@ -19,6 +19,7 @@ Array = npt.NDArray[Any]
 
 # Processes that get ready to compile would take the cores from whoever is timed meanwhile.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+_COMPILED = "torch.compile"
 # It has storage for these and hardly any arithmetic.
 _BARE = ("uint16", "uint32", "uint64")
 # Inductor leaves these to a library, and would copy their result to an ``out`` by another kernel.
@@ -28,9 +29,10 @@ _BY_LIBRARY = ("dot", "matmul")
 warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
 
 
-def ahead(kinds: Iterable[tuple[str, str]]) -> None:
+def ahead(kinds: Iterable[tuple[str, str]], variant: str | None) -> None:
     """Import what ``torch.compile`` imports in its first call, which takes seconds."""
-    if torch.cuda.is_available() and any(op in _OPERATIONS for op, _ in kinds):
+    wanted = variant in (None, _COMPILED) and any(op in _OPERATIONS for op, _ in kinds)
+    if wanted and torch.cuda.is_available():
         importlib.import_module("torch._inductor.compile_fx")
 
 
@@ -75,7 +77,7 @@ def _compiled(op: str, dtype: str) -> Contender:
         return fetch(out if result is None else result)
 
     side = DeviceSide(load, compiled, fetch, wrap)
-    return Contender("PyTorch", "torch.compile", end_to_end, side, tunes=True)
+    return Contender("PyTorch", _COMPILED, end_to_end, side, tunes=True)
 
 
 class _Compiled:

@@ -8,10 +8,13 @@ What compute-sanitizer is run over: short, and with nothing but our own launches
 import numpy as np
 
 import gpukern as gk
+from gpukern import _core
 from gpukern.catalogue import Variant
 
 LENGTHS = (1, 2, 3, 7, 8, 9, 31, 255, 257, 1023, 4097, 70_001)
 MATRICES = ((1, 1, 1), (1, 33, 2), (31, 32, 33), (65, 7, 129))
+# Rows that a copy engine can fetch, more of them than a tile has, and more stages than there are.
+FETCHED = (136, 264, 392)
 
 
 def random_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -81,7 +84,8 @@ def run_dot(variant: Variant) -> None:
 
 
 def run_matmul(variant: Variant) -> None:
-    for m, k, n in MATRICES:
+    sizes = MATRICES if _core.backend() == "sim" else (*MATRICES, FETCHED)
+    for m, k, n in sizes:
         a, b = (random_array(shape, gk.empty(0, variant.dtype).dtype) for shape in ((m, k), (k, n)))
         whole = a.dtype.kind in "iub"
         exact = np.matmul(a, b) if whole else a.astype(np.float64) @ b.astype(np.float64)

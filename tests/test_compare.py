@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import importlib
 import json
 import math
@@ -20,7 +19,6 @@ from gpukern.bench import comparison, filling
 from gpukern.bench.cases import bounds, plans
 from gpukern.bench.cases.trials import make_trials
 from gpukern.bench.checking.verdict import check
-from gpukern.bench.clock import wall
 from gpukern.bench.clock.device import DeviceTimer
 from gpukern.bench.clock.machine import MachineClock
 from gpukern.bench.contenders import registry
@@ -368,7 +366,7 @@ class TestCases:
         else:
             assert make_case("matmul", 1000) in plan
             assert len([case for case in plan if case.op == "add"]) == 2
-            assert make_case("sum", 2**25 - 157) in plan
+            assert make_case("sum", 2**24 - 157) in plan
         assert {case.op for case in plans.plan("all")} == {"matmul", "add", "sum", "transpose"}
         assert all(plans.plan(op) for op in cases.OPERATIONS)
 
@@ -517,26 +515,6 @@ class TestTiming:
         noise = bits.astype(np.uint32).view(np.float32)
         row = only_row("add", size, "float32", planted(lambda a, b: noise.copy()))
         assert row.status == WRONG, row.detail
-
-    def test_what_is_frozen_stays_so(self):
-        assert gc.get_freeze_count() > 0, "the suite has frozen what was there before"
-        with wall.no_collection():
-            gc.collect()
-        assert gc.get_freeze_count() > 0
-        gc.unfreeze()
-        try:
-            with wall.no_collection():
-                assert gc.get_freeze_count() > 0
-            assert gc.get_freeze_count() == 0
-        finally:
-            gc.freeze()
-
-    def test_garbage_collection_is_left_as_it_was(self):
-        assert gc.isenabled()
-        with pytest.raises(ZeroDivisionError), wall.no_collection():
-            assert not gc.isenabled()
-            _ = 1 / 0
-        assert gc.isenabled()
 
 
 class TestPeers:

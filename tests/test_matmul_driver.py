@@ -210,6 +210,8 @@ for left, right in ((s[:, 1:33], s[:32]), (s, half(64, 65)), (s, half(64, 66)[:,
     ],
 )
 def test_a_capability_has_the_tensor_cores_it_has(right, capability, by, why):
+    if capability != 90 and "75" not in _core.build_report()["architectures"]:
+        pytest.skip("this build is not for every GPU")
     right(
         f"""{HALVES}
 assert takes(s, s) == ("{by}", 1)

@@ -11,6 +11,8 @@ from gpukern.catalogue import variants
 
 # Every thread adds to one cell, in no fixed order.
 _SERIAL = frozenset({("sum", "atomic")})
+# They round what they multiply to fewer bits than its dtype has, which is a different contest.
+_COARSE = frozenset({("matmul", "tf32")})
 
 
 def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
@@ -20,6 +22,8 @@ def contenders(op: str, dtype: str) -> Iterator[Contender | Absent]:
         yield _contender("sum", "", axis=AXES[op])
         return
     for row in variants(op, dtype):
+        if (op, row.variant) in _COARSE:
+            continue
         if row.runs:
             yield _contender(op, row.variant, variant=row.variant)
         else:

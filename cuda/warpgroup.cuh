@@ -23,6 +23,11 @@ template <int REGISTERS> __device__ static inline void gk_registers_leave(void) 
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
+// Wait for all threads of the block's warpgroup of that number.
+__device__ static inline void gk_warpgroup_meet(unsigned group) {
+    asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "n"((int)GK_WARPGROUP_THREADS) : "memory"); // 0 is __syncthreads()
+}
+
 // Where the tensor cores find an operand in shared memory: in rows of 128 bytes, which the copy engine has
 // left in its 128-byte swizzle, eight rows to 1024 bytes, on a multiple of 1024. Rows are lines (rows of A,
 // columns of B) with 64 elements of K, or elements of K with 64 lines; of the latter what holds the next 64

@@ -171,6 +171,22 @@ assert ran(small, small[0]) == "tma" and launches(small, small[0]) == 1, "one pr
     )
 
 
+@pytest.mark.skipif(
+    "80" not in _core.build_report()["architectures"], reason="this build has no code for 8.0"
+)
+def test_tf32_is_for_who_names_it(right):
+    right(
+        f"""{COUNT}
+s, d = gk.empty((64, 64)), gk.empty((64, 64), np.float64)
+assert ran(s, s) == "warptiled" and ran(d, d) == "mma"
+assert ran(s, s, variant="tf32") == ran(s.T, s.T, variant="tf32") == "tf32"
+assert ran(s[:, 1:33], s[:32], variant="tf32") == "thread_tile", "another alignment"
+assert launches(s.T, s.T, variant="tf32") == launches(d.T, d.T) == 1
+""",
+        FAKE_CAPABILITY=80,
+    )
+
+
 WARPGROUPS = pytest.mark.skipif(
     "90a" not in _core.build_report()["architectures"], reason="this build has no code for 9.0a"
 )

@@ -13,7 +13,7 @@ KINDS = ["float32", "float64", "float16", "bfloat16"]
 # Lines and their length: one, a warp's, beyond a block's, shared by several blocks, whose rows lie
 # where 16 bytes do and where they do not.
 SHAPES = [(1, 8), (3, 1), (33, 40), (1100, 24), (5, 2056), (8, 1003)]
-COUNTS = [1, 5, 16]
+COUNTS = [1, 3, 4, 5, 16]
 
 
 def product(lines, length, count, on_the_left, dtype):
@@ -56,9 +56,11 @@ def test_few_vectors_have_kernels_of_their_own(dtype):
     vectors = gk.to_device(random((128, 17), DTYPES[dtype]))
     assert ran(matrix, vectors[:, 0].copy()) == "vector"
     assert ran(matrix, vectors[:, :1].copy()) == "vector"
+    assert ran(matrix, vectors[:, :4].copy()) == "few_vectors"
+    assert ran(vectors[:, :2].copy().T, matrix.T) == "few_vectors"
     assert ran(matrix, vectors[:, :16].copy()) == "vectors"
     assert ran(vectors[:, :5].copy().T, matrix.T) == "vectors"
-    assert ran(matrix, vectors) not in ("vector", "vectors")
+    assert ran(matrix, vectors) not in ("vector", "few_vectors", "vectors")
     assert ran(matrix, vectors[:, :1].copy(), variant="tiled") == "tiled"
 
 

@@ -35,6 +35,7 @@
     GK_OTHER_OPERATIONS(X)                                                                         \
     X(matmul_wide)                                                                                 \
     X(matmul_vectors)                                                                              \
+    X(matmul_few_vectors)                                                                          \
     X(matmul_vector)                                                                               \
     X(convert)                                                                                     \
     X(sum_finish)                                                                                  \

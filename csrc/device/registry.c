@@ -179,8 +179,8 @@ static const gk_row *look(const gk_wish *wish, gk_backend *backend, gk_error *wh
     const gk_row *first = &table[backend->choices->range[wish->op].first];
     const gk_row *last = &table[backend->choices->range[wish->op].end] - 1;
     for (const gk_row *row = wish->limit ? wish->limit : last; row >= first; row--)
-        if (is_of(row, wish) && is_aligned(wish->address_bits, row->alignment) &&
-            gk_row_runs(row, backend, why))
+        if (is_of(row, wish) && (!row->named || row == wish->limit) &&
+            is_aligned(wish->address_bits, row->alignment) && gk_row_runs(row, backend, why))
             return row;
     return NULL;
 }

@@ -33,6 +33,7 @@ struct gk_row {
     size_t shared_bytes;     /* dynamic shared memory */
     bool accumulates;        /* the whole grid adds to one zeroed result with atomics */
     bool plain;              /* of matmul: takes no transposed operand, and one product a launch */
+    bool named;              /* chosen only by its name */
     bool stacks;             /* of matmul: `prepare` takes many products, and not one at a time */
     gk_workspace *workspace; /* how much device memory a launch needs beside; NULL: none */
     gk_prepare *prepare; /* what the host does before a launch; NULL: the operation knows the way */

@@ -167,28 +167,19 @@ static gk_status open_backend(whole_engine *engine, int ordinal, gk_backend **ba
         choice);
 }
 
-static void ignore_attribute(void *context, const char *name, int value) {
-    (void)context;
-    (void)name;
-    (void)value;
-}
-
 /* What was measured on a device like this one, the user's own after what comes with the package. A
    table that cannot be used is no reason to refuse the device. */
 static gk_status read_tables(const whole_engine *engine, open_device *opened, gk_error *error) {
     char paths[GK_PLACES_BYTES] = "", *rest = NULL;
-    gk_device_summary summary;
-    gk_error unknown;
     const gk_backend *backend = opened->base.backend;
     gk_tuned *tuned = opened->choices.tuned = gk_tuned_new();
     if (!tuned)
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
-    if (gk_device_describe(&opened->base, backend->ordinal, &summary, ignore_attribute, NULL,
-                           &unknown) != GK_OK)
+    if (!backend->model[0])
         return GK_OK; /* without a name there are no tables */
-    engine->places.tables(engine->places.context, summary.name, paths, sizeof paths);
+    engine->places.tables(engine->places.context, backend->model, paths, sizeof paths);
     for (char *path = strtok_r(paths, "\n", &rest); path; path = strtok_r(NULL, "\n", &rest))
-        if (gk_tuned_read(tuned, path, summary.name, &opened->complaint) == GK_MEMORY_ERROR) {
+        if (gk_tuned_read(tuned, path, backend->model, &opened->complaint) == GK_MEMORY_ERROR) {
             *error = opened->complaint;
             return error->status;
         }

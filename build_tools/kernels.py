@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build_tools.ptx import ALIGNMENT, PackStep
-from build_tools.steps import ROOT, PlainStep, Step, run, stop
+from build_tools.ptxas import MachineStep, may_spill
+from build_tools.steps import ROOT, Step, run, stop
 from build_tools.targets import Targets, architecture_order, dotted, in_order, requests
 from build_tools.toolkit import Toolkit
 
@@ -95,6 +96,7 @@ class Kernels:
         idle = ["-ccbin", self.host_compiler, "-allow-unsupported-compiler"]
         ptx = self.made(file, architecture, "ptx")
         title = f"{file.path} for {dotted(architecture)}"
+        allowed = may_spill(ROOT / "cuda" / file.path, ROOT / "cuda")
         steps: list[Step] = [
             Step(
                 output=ptx,
@@ -121,15 +123,17 @@ class Kernels:
             )
         if architecture in targets.machine:
             steps.append(
-                PlainStep(
+                MachineStep(
                     output=self.made(file, architecture, "cubin"),
                     tool=[self.toolkit.nvcc, "-cubin"],
                     flags=["-O3", f"-arch=sm_{architecture}"],
                     source=str(ptx),
-                    identity=self.identity,
+                    identity=" ".join([self.identity, *allowed]),
                     idle=idle,
                     target=architecture,
                     title=f"{title}, machine code",
+                    origin=f"cuda/{file.path}",
+                    allowed=allowed,
                 )
             )
         return steps

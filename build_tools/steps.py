@@ -33,10 +33,10 @@ def output_of(command: Sequence[str]) -> str:
     return done.stdout + done.stderr
 
 
-def run(command: Sequence[str], quiet: bool = False) -> None:
+def run(command: Sequence[str], quiet: bool = False) -> str:
     """Run one compiler command in the project's root, showing it and what it says.
 
-    A quiet one is shown when it fails.
+    A quiet one is shown when it fails. Returns what it said.
     """
     done = subprocess.run(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
@@ -45,6 +45,7 @@ def run(command: Sequence[str], quiet: bool = False) -> None:
         print(shlex.join(command), done.stdout, sep="\n", end="", flush=True)
     if done.returncode != 0:
         stop(f"{Path(command[0]).name} failed; its command and its words are above")
+    return done.stdout
 
 
 @dataclass(frozen=True)
@@ -99,15 +100,6 @@ class Step:
             return (ROOT / self.output).is_file() and bool(recorded == now)
         except (OSError, ValueError):
             return False
-
-
-class PlainStep(Step):
-    """A command that reports no dependencies: its source and `inputs` are all."""
-
-    def make(self, output: Path) -> list[str]:
-        """Write `output`; the names of the files that it was made from."""
-        run([*self.tool, *self.flags, *self.idle, self.source, "-o", str(output)])
-        return [self.source]
 
 
 def content_hash(path: Path) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from build_tools import steps  # noqa: E402
+from build_tools import ptxas, steps  # noqa: E402
 
 from compilers import (  # noqa: E402
     FAKE_COMPILE,
@@ -422,6 +422,75 @@ def test_a_kernel_in_local_memory_is_refused(project, tmp_path):
     done, _ = project(GPUKERN_ARCHS="80")
     last = done.stderr.splitlines()[-1]
     assert last.startswith("gpukern: gk_a of build/gpukern/kernels/80/two.ptx keeps a variable in ")
+
+
+# What ptxas -v writes, made up: a kernel that is right, one that spills, one that is serialized.
+SAID = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'gk_good' for 'sm_90a'
+ptxas info    : Function properties for gk_good
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 128 registers, used 1 barriers, 384 bytes cmem[0]
+ptxas info    : Compiling entry function 'gk_spilling' for 'sm_90a'
+ptxas info    : Function properties for gk_spilling
+    24 bytes stack frame, 16 bytes spill stores, 24 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers
+"""
+SERIALIZED = (
+    "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
+    "serialized due to insufficient register resources for the wgmma pipeline in the function "
+    "'gk_waiting'\n"
+)
+
+
+def test_what_ptxas_says_of_slow_kernels_is_read():
+    assert list(ptxas.faults(SAID)) == [
+        ptxas.Fault("gk_spilling", "16 bytes spill stores, 24 bytes spill loads", is_spill=True)
+    ]
+    (waiting,) = ptxas.faults(SERIALIZED)
+    assert (waiting.kernel, waiting.is_spill) == ("gk_waiting", False)
+    assert waiting.words.startswith("(C7510) Potential Performance Loss: wgmma.mma_async")
+    unnamed = SAID + "ptxas info    : (C7508) wgmma instructions are serialized\n"
+    assert [fault.kernel for fault in ptxas.faults(unnamed)] == ["gk_spilling", "gk_spilling"]
+    assert list(ptxas.faults("ptxas info    : (C7999) of no interest\n")) == []
+
+
+@pytest.mark.parametrize("code", ["C7508", "C7510", "C7511", "C7514", "C7515"])
+def test_serialized_products_end_the_build(code):
+    with pytest.raises(SystemExit) as raised:
+        ptxas.check(SERIALIZED.replace("C7510", code), "cuda/matmul/x.cu", "90a", [])
+    text = sentence(raised)
+    assert text.startswith("gpukern: gk_waiting of cuda/matmul/x.cu, compiled for 9.0a, waits for")
+    assert f"({code})" in text
+
+
+def test_only_a_product_must_not_spill():
+    with pytest.raises(SystemExit) as raised:
+        ptxas.check(SAID, "cuda/matmul/x.cu", "90", ["gk_other"])
+    text = sentence(raised)
+    assert text.startswith("gpukern: gk_spilling of cuda/matmul/x.cu, compiled for 9.0, keeps")
+    assert "16 bytes spill stores, 24 bytes spill loads" in text
+    assert "GK_MAY_SPILL(gk_spilling)" in text
+    ptxas.check(SAID, "cuda/matmul/x.cu", "90", ["gk_spilling"])
+    ptxas.check(SAID, "cuda/matmul/x.cu", "120", [])
+    ptxas.check(SAID, "cuda/reduce/x.cu", "90", [])
+
+
+def test_a_spilling_kernel_ends_the_build(project, tmp_path):
+    """What ptxas says comes by way of nvcc, when it makes machine code."""
+    edit(tmp_path / "tree/cuda/matmul/01_naive.cu", f'{KERNELS}#include "allowed.cuh" ;\n')
+    allowed = tmp_path / "tree/cuda/matmul/allowed.cuh"
+    allowed.write_text("// GK_MAY_SPILL(gk_spilling) in a comment says nothing\n")
+    (tmp_path / "said").write_text(SAID)
+    nvcc = tmp_path / "cuda" / "bin" / "nvcc"
+    says = f'case "$*" in *-Xptxas*-v*) cat {tmp_path}/said ;; esac'
+    write_script(nvcc, f"{says}\n{nvcc.read_text()}")
+    done, _ = project(GPUKERN_ARCHS="90")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("gpukern: gk_spilling of cuda/matmul/01_naive.cu, compiled for 9.0")
+    assert not (tmp_path / "tree/build/gpukern/kernels/90/matmul_01_naive.cubin").exists()
+    allowed.write_text("GK_MAY_SPILL(gk_spilling)\n")
+    done, _ = project(GPUKERN_ARCHS="90")
+    assert done.returncode == 0, done.stderr
 
 
 def test_two_files_of_one_name_in_c_are_refused(project, tmp_path):

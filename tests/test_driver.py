@@ -385,7 +385,7 @@ print(json.dumps([report["problem"], row["runs"], row["why"], failed]))
 # --- what this machine tells of itself --------------------------------------------------------
 
 ROW = {"op", "variant", "dtype", "symbol", "note", "minimum_capability", "threads", "tile"}
-ROW |= {"alignment", "runs", "why"}
+ROW |= {"alignment", "named", "runs", "why"}
 
 
 def test_the_rows_of_the_table():

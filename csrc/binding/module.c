@@ -132,6 +132,16 @@ static PyObject *rows(PyObject *module, PyObject *unused) {
     return gk_report_rows(state_of(module));
 }
 
+static PyObject *matmul_row(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                            PyObject *keywords) {
+    static const char *const names[] = {"a", "b", NULL};
+    static const gk_signature signature = {"variants", names, 2, 2};
+    PyObject *values[2];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    return gk_report_matmul_row(state_of(module), values);
+}
+
 static PyObject *devices(PyObject *module, PyObject *unused) {
     (void)unused;
     return gk_report_devices(state_of(module));
@@ -339,6 +349,9 @@ static PyMethodDef methods[] = {
      "simulator_reason($module)\n--\n\n"
      "Why the simulator serves though nobody asked for it, or None."},
     {"rows", rows, METH_NOARGS, "rows($module)\n--\n\nThe table of kernels, a dict a row."},
+    {"matmul_row", GK_FAST(matmul_row),
+     "matmul_row($module, a, b, /)\n--\n\n"
+     "The place in rows() of the kernel that would multiply two arrays; None where none runs."},
     {"devices", devices, METH_NOARGS,
      "devices($module)\n--\n\nWhat the driver tells of each device, a dict a device."},
     {"driver_report", driver_report, METH_NOARGS,
@@ -472,7 +485,7 @@ static int intern_names(gk_state *state) {
 static int module_exec(PyObject *module) {
     gk_state *state = state_of(module);
     state->module = module;
-    state->engine = gk_engine_new(gk_locate_cublas, NULL);
+    state->engine = gk_engine_new((gk_places){gk_locate_cublas, gk_locate_tables, NULL});
     if (!state->engine) {
         PyErr_NoMemory();
         return -1;

@@ -1,7 +1,9 @@
 #include "binding/reports.h"
 
+#include "binding/arrays/operands.h"
 #include "device/registry.h"
 #include "engine/call.h"
+#include "ops/matmul.h"
 
 static const char *text_or_none(const char *text) {
     return text && *text ? text : NULL;
@@ -13,12 +15,13 @@ static PyObject *one_row(const gk_row *row, gk_backend *backend) {
     Py_BEGIN_ALLOW_THREADS; /* cuBLAS may be looked for, and that needs the GIL */
     runs = gk_row_runs(row, backend, &why);
     Py_END_ALLOW_THREADS;
-    return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:i,s:i,s:(i,i),s:i,s:O,s:z}", "op",
+    return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:i,s:i,s:(i,i),s:i,s:O,s:O,s:z}", "op",
                          gk_op_name(row->op), "variant", row->variant, "dtype",
                          gk_dtype_name(row->dtype), "symbol", row->symbol, "note", row->note,
                          "minimum_capability", gk_row_capability(row), "threads", row->threads,
                          "tile", row->tile_rows, row->tile_columns, "alignment", row->alignment,
-                         "runs", runs ? Py_True : Py_False, "why", runs ? NULL : why.text);
+                         "named", row->named ? Py_True : Py_False, "runs",
+                         runs ? Py_True : Py_False, "why", runs ? NULL : why.text);
 }
 
 PyObject *gk_report_rows(gk_state *state) {
@@ -35,6 +38,30 @@ PyObject *gk_report_rows(gk_state *state) {
         Py_XDECREF(row);
     }
     return list;
+}
+
+PyObject *gk_report_matmul_row(gk_state *state, PyObject *const *objects) {
+    static const char *const names[] = {"a", "b"};
+    gk_call call;
+    gk_array arrays[2];
+    PyObject *keepers[2];
+    size_t count;
+    const gk_row *row = NULL;
+    int ordinal = gk_device_of(state, "variants", names, objects, 2, NULL);
+    if (ordinal < 0 || gk_begin_on(state, &call, ordinal, "variants") < 0 ||
+        gk_take_operands(state, &call, names, objects, 2, arrays, keepers) < 0)
+        return NULL;
+    gk_status status;
+    Py_BEGIN_ALLOW_THREADS; /* as for a call: a library may be looked for */
+    status = gk_matmul_row(&call, arrays, &row);
+    gk_call_end(&call);
+    Py_END_ALLOW_THREADS;
+    gk_drop_operands(keepers, 2);
+    if (status != GK_OK)
+        return gk_raise(state, &call.error);
+    if (!row)
+        Py_RETURN_NONE;
+    return PyLong_FromSsize_t(row - gk_rows(&count));
 }
 
 /* The visitor has no way to stop, so a failure is left raised and seen afterwards. */

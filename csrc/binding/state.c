@@ -44,6 +44,17 @@ static int show_simulator(gk_state *state) {
         no_gpu);
 }
 
+/* Said by whoever found the device closed. */
+static int show_complaint(const gk_call *call) {
+    const char *complaint = gk_device_complaint(call->device);
+    if (!complaint)
+        return 0;
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                            "gpukern does not use a table of what was measured for matmul: %s; "
+                            "remove the file, or make it anew with gpukern tune",
+                            complaint);
+}
+
 int gk_begin_on(gk_state *state, gk_call *call, int ordinal, const char *operation) {
     /* Only opening a device takes time, and may need the GIL in another thread. */
     bool is_open = gk_engine_is_open(state->engine, ordinal);
@@ -55,6 +66,8 @@ int gk_begin_on(gk_state *state, gk_call *call, int ordinal, const char *operati
         gk_raise(state, &call->error);
         return -1;
     }
+    if (!is_open && show_complaint(call) < 0)
+        return -1;
     return show_simulator(state);
 }
 
@@ -87,23 +100,43 @@ int gk_take_stream(gk_state *state, gk_call *call, PyObject *object) {
     return -1;
 }
 
-/* Ask the Python side where cuBLAS may be: "name\nname\n". Called without the GIL. */
-void gk_locate_cublas(void *context, char *candidates, size_t size) {
-    (void)context;
+/* The list that a function of the Python side returns, or NULL. */
+static PyObject *ask(const char *module_name, const char *function, const char *argument) {
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *list = NULL;
+    if (module && argument)
+        list = PyObject_CallMethod(module, function, "s", argument);
+    else if (module)
+        list = PyObject_CallMethod(module, function, NULL);
+    Py_XDECREF(module);
+    return list;
+}
+
+/* Its lines, "name\nname". Called without the GIL. */
+static void locate(const char *module, const char *function, const char *argument, char *lines,
+                   size_t size) {
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *module = PyImport_ImportModule("gpukern.machine.libraries");
-    PyObject *list = module ? PyObject_CallMethod(module, "find_cublas", NULL) : NULL;
+    PyObject *list = ask(module, function, argument);
     PyObject *newline = list ? PyUnicode_FromString("\n") : NULL;
     PyObject *text = newline ? PyUnicode_Join(newline, list) : NULL;
     const char *names = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    candidates[0] = '\0';
+    lines[0] = '\0';
     if (names && strlen(names) < size)
-        strcpy(candidates, names);
+        strcpy(lines, names);
     Py_XDECREF(text);
     Py_XDECREF(newline);
     Py_XDECREF(list);
-    Py_XDECREF(module);
     if (PyErr_Occurred())
         PyErr_WriteUnraisable(NULL);
     PyGILState_Release(gil);
+}
+
+void gk_locate_cublas(void *context, char *candidates, size_t size) {
+    (void)context;
+    locate("gpukern.machine.libraries", "find_cublas", NULL, candidates, size);
+}
+
+void gk_locate_tables(void *context, const char *device, char *paths, size_t size) {
+    (void)context;
+    locate("gpukern.machine.tables", "find_tables", device, paths, size);
 }

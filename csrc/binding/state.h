@@ -75,6 +75,8 @@ int gk_begin(gk_state *state, gk_call *call, const char *operation);
 int gk_read_stream(const gk_call *call, PyObject *object, gk_stream *stream);
 /* Run the call on the stream that the user names; after gk_profile_begin. -1: raised. */
 int gk_take_stream(gk_state *state, gk_call *call, PyObject *object);
-/* Where cuBLAS may be, from the Python side: a gk_locator, called without the GIL. */
+/* Where cuBLAS and the tables of a device may be, from the Python side, a path a line; called
+   without the GIL. */
 void gk_locate_cublas(void *context, char *candidates, size_t size);
+void gk_locate_tables(void *context, const char *device, char *paths, size_t size);
 #endif

@@ -100,6 +100,7 @@ typedef void (*gk_locator)(void *context, char *candidates, size_t size);
    All are safe to call from many threads at once, without the GIL. */
 struct gk_backend {
     const char *name;           /* "cuda" or "sim" */
+    char model[256];            /* what it is called, "NVIDIA H200"; "": not known */
     int ordinal;                /* which of the devices */
     int devices;                /* how many there are of this kind */
     int capability;             /* compute capability, 90 for 9.0; the simulator claims 75 */

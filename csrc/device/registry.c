@@ -140,18 +140,33 @@ static gk_status no_such_variant(gk_op op, const char *variant, gk_dtype dtype, 
                    variant, gk_dtype_name(dtype), gk_dtype_name(dtype), names.text);
 }
 
+static _Atomic(gk_ready) *ready_of(const gk_row *row, gk_backend *backend) {
+    return &backend->choices->ready[row - table];
+}
+
+/* One that did not run is tried again, for the sentence. */
+static bool try_row(const gk_row *row, gk_backend *backend, gk_error *why) {
+    _Atomic(gk_ready) *ready = ready_of(row, backend);
+    if (atomic_load_explicit(ready, memory_order_relaxed) == GK_RUNS)
+        return true;
+    bool runs = gk_row_runs(row, backend, why);
+    atomic_store_explicit(ready, runs ? GK_RUNS : GK_RUNS_NOT, memory_order_relaxed);
+    return runs;
+}
+
+bool gk_row_is_ready(const gk_row *row, gk_backend *backend) {
+    gk_error ignored;
+    return atomic_load_explicit(ready_of(row, backend), memory_order_relaxed) != GK_RUNS_NOT &&
+           try_row(row, backend, &ignored);
+}
+
 gk_status gk_row_named(gk_op op, const char *variant, gk_dtype dtype, gk_backend *backend,
                        const gk_row **row, gk_error *error) {
     *row = find_named(op, variant, dtype, backend->choices);
     if (!*row)
         return no_such_variant(op, variant, dtype, error);
-    atomic_bool *runs = &backend->choices->runs[*row - table];
-    if (atomic_load_explicit(runs, memory_order_relaxed))
+    if (try_row(*row, backend, error))
         return GK_OK;
-    if (gk_row_runs(*row, backend, error)) {
-        atomic_store_explicit(runs, true, memory_order_relaxed);
-        return GK_OK;
-    }
     error->status = GK_VALUE_ERROR;
     return gk_fail_in(error, "variant '%s' does not run here: ", variant);
 }
@@ -171,7 +186,8 @@ static bool is_aligned(uintptr_t bits, int alignment) {
 
 static bool is_of(const gk_row *row, const gk_wish *wish) {
     return row->op == wish->op && serves(row, wish->dtype) &&
-           (row->takes == GK_TAKES_LAYOUT) == wish->strided && !(row->plain && wish->not_plain);
+           (row->takes == GK_TAKES_LAYOUT) == wish->strided && !(row->plain && wish->not_plain) &&
+           (!row->named || row == wish->limit);
 }
 
 /* The last row that suits; `why`: what stood against others. */
@@ -179,8 +195,8 @@ static const gk_row *look(const gk_wish *wish, gk_backend *backend, gk_error *wh
     const gk_row *first = &table[backend->choices->range[wish->op].first];
     const gk_row *last = &table[backend->choices->range[wish->op].end] - 1;
     for (const gk_row *row = wish->limit ? wish->limit : last; row >= first; row--)
-        if (is_of(row, wish) && (!row->named || row == wish->limit) &&
-            is_aligned(wish->address_bits, row->alignment) && gk_row_runs(row, backend, why))
+        if (is_of(row, wish) && is_aligned(wish->address_bits, row->alignment) &&
+            gk_row_runs(row, backend, why))
             return row;
     return NULL;
 }
@@ -246,5 +262,5 @@ bool gk_row_known(const gk_wish *wish, const char *variant, gk_backend *backend)
     if (!variant)
         return atomic_load_explicit(cell_of(wish, backend), memory_order_relaxed) != NULL;
     const gk_row *row = find_named(wish->op, variant, wish->dtype, backend->choices);
-    return !row || atomic_load_explicit(&backend->choices->runs[row - table], memory_order_relaxed);
+    return !row || atomic_load_explicit(ready_of(row, backend), memory_order_relaxed) == GK_RUNS;
 }

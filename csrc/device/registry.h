@@ -16,6 +16,8 @@ typedef enum gk_takes {
     GK_TAKES_REDUCTION, /* a gk_reduction, which says how its blocks divide the array */
 } gk_takes;
 
+typedef struct gk_tuned gk_tuned;
+
 struct gk_row {
     gk_op op;
     const char *variant;
@@ -33,7 +35,7 @@ struct gk_row {
     size_t shared_bytes;     /* dynamic shared memory */
     bool accumulates;        /* the whole grid adds to one zeroed result with atomics */
     bool plain;              /* of matmul: takes no transposed operand, and one product a launch */
-    bool named;              /* chosen only by its name */
+    bool named;              /* only its name chooses it: it is never a default */
     bool stacks;             /* of matmul: `prepare` takes many products, and not one at a time */
     gk_workspace *workspace; /* how much device memory a launch needs beside; NULL: none */
     gk_prepare *prepare; /* what the host does before a launch; NULL: the operation knows the way */
@@ -43,12 +45,14 @@ struct gk_row {
    not for plain rows, and alignment, of 1, 2, 4, 8 and 16 bytes or more. A look that finds nothing
    walks the table once and writes its answer. */
 enum { GK_FORMS = 3, GK_ALIGNMENTS = 5, GK_MOST_ROWS = 2048 };
+typedef enum gk_ready { GK_NOT_TRIED, GK_RUNS, GK_RUNS_NOT } gk_ready;
 typedef struct gk_choices {
-    atomic_bool runs[GK_MOST_ROWS]; /* rows by their place in the table, once found to run */
+    _Atomic(gk_ready) ready[GK_MOST_ROWS]; /* rows by their place in the table, once tried */
     struct {
         int first, end; /* of the operation's rows in the table; there may be others among them */
     } range[GK_OP_COUNT];
     _Atomic(const gk_row *) rows[GK_OP_COUNT][GK_DTYPE_AND_BITS_COUNT][GK_FORMS][GK_ALIGNMENTS];
+    gk_tuned *tuned; /* of matmul */
 } gk_choices;
 void gk_choices_init(gk_choices *choices);
 
@@ -59,6 +63,9 @@ int gk_row_capability(const gk_row *row);
 
 /* Whether the row can run on this backend; if not, `why` says what is missing. */
 bool gk_row_runs(const gk_row *row, gk_backend *backend, gk_error *why);
+
+/* The same, remembered from the first time on. */
+bool gk_row_is_ready(const gk_row *row, gk_backend *backend);
 
 /* The row of that name, or an error that lists the ones there are. */
 gk_status gk_row_named(gk_op op, const char *variant, gk_dtype dtype, gk_backend *backend,

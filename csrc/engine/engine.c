@@ -13,6 +13,7 @@
 #include "device/fault/backend.h"
 #include "device/registry.h"
 #include "device/sim/backend.h"
+#include "device/tuned.h"
 #include "engine/mailbox.h"
 #include "engine/pipeline.h"
 #include "engine/pool.h"
@@ -28,6 +29,7 @@ typedef struct open_device {
     gk_owner opener; /* CUDA does not survive a fork */
     gk_faulty faulty;
     gk_choices choices;
+    gk_error complaint; /* of a table that could not be used */
 } open_device;
 
 typedef struct whole_engine {
@@ -40,20 +42,18 @@ typedef struct whole_engine {
     bool is_opening_gpu;
     gk_error forked; /* why there is no GPU to open: the fork came while one was being opened */
     gk_faults faults;
-    gk_locator locate;
-    void *locate_context;
+    gk_places places;
 } whole_engine;
 
 static const char after_a_fork[] =
     "this process was forked %s, and CUDA does not survive a fork; use multiprocessing's \"spawn\" "
     "or \"forkserver\", or fork before the first call";
 
-gk_engine *gk_engine_new(gk_locator locate, void *locate_context) {
+gk_engine *gk_engine_new(gk_places places) {
     whole_engine *engine = calloc(1, sizeof *engine);
     if (!engine)
         return NULL;
-    engine->locate = locate;
-    engine->locate_context = locate_context;
+    engine->places = places;
     /* A share of the memory that its other users will not miss. */
     engine->base.pinned_limit = gk_memory_total() / 16;
     engine->base.mapped_limit = MAPPED_BYTES;
@@ -89,6 +89,7 @@ static void close_device(open_device *opened) {
         gk_pool_close(device->pool);
         device->backend->close(device->backend);
     }
+    gk_tuned_free(opened->choices.tuned);
     gk_workers_free(device->workers);
     gk_owner_free(&opened->opener);
     free(opened);
@@ -132,8 +133,8 @@ static gk_status open_cuda(whole_engine *engine, int ordinal, gk_backend **backe
         return error->status;
     }
     engine->is_opening_gpu = true;
-    gk_status status =
-        gk_backend_cuda_open(backend, ordinal, engine->locate, engine->locate_context, error);
+    gk_status status = gk_backend_cuda_open(backend, ordinal, engine->places.cublas,
+                                            engine->places.context, error);
     engine->is_opening_gpu = status == GK_OK; /* until others can see that it is open */
     return status;
 }
@@ -166,6 +167,25 @@ static gk_status open_backend(whole_engine *engine, int ordinal, gk_backend **ba
         choice);
 }
 
+/* What was measured on a device like this one, the user's own after what comes with the package. A
+   table that cannot be used is no reason to refuse the device. */
+static gk_status read_tables(const whole_engine *engine, open_device *opened, gk_error *error) {
+    char paths[GK_PLACES_BYTES] = "", *rest = NULL;
+    const gk_backend *backend = opened->base.backend;
+    gk_tuned *tuned = opened->choices.tuned = gk_tuned_new();
+    if (!tuned)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
+    if (!backend->model[0])
+        return GK_OK; /* without a name there are no tables */
+    engine->places.tables(engine->places.context, backend->model, paths, sizeof paths);
+    for (char *path = strtok_r(paths, "\n", &rest); path; path = strtok_r(NULL, "\n", &rest))
+        if (gk_tuned_read(tuned, path, backend->model, &opened->complaint) == GK_MEMORY_ERROR) {
+            *error = opened->complaint;
+            return error->status;
+        }
+    return GK_OK;
+}
+
 static gk_status equip(whole_engine *engine, open_device *opened, gk_error *error) {
     gk_device *device = &opened->base;
     int cores = gk_cores();
@@ -181,7 +201,7 @@ static gk_status equip(whole_engine *engine, open_device *opened, gk_error *erro
     gk_choices_init(&opened->choices);
     device->backend->choices = &opened->choices;
     gk_backend_fault_wrap(&opened->faulty, device->backend, &engine->faults);
-    return GK_OK;
+    return read_tables(engine, opened, error);
 }
 
 static gk_status open_device_now(whole_engine *engine, int ordinal, open_device **opened,
@@ -343,6 +363,11 @@ void gk_device_trim(const gk_device *device) {
 const char *gk_engine_no_gpu(const gk_engine *base) {
     const whole_engine *engine = (const whole_engine *)base;
     return atomic_load(&engine->no_gpu_known) ? engine->no_gpu.text : NULL;
+}
+
+const char *gk_device_complaint(const gk_device *device) {
+    const open_device *opened = (const open_device *)device;
+    return opened->complaint.status == GK_OK ? NULL : opened->complaint.text;
 }
 
 int gk_device_count(const gk_device *device) {

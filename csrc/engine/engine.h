@@ -34,8 +34,17 @@ typedef struct gk_engine {
     atomic_size_t chunk_limit;  /* bytes of a chunk of a host array */
 } gk_engine;
 
+/* The Python side knows where things are: cuBLAS, and the tables of what was measured on a device
+   of that name. Called without the GIL. */
+enum { GK_PLACES_BYTES = 8192 };
+typedef struct gk_places {
+    gk_locator cublas;
+    void (*tables)(void *context, const char *device, char *paths, size_t size);
+    void *context;
+} gk_places;
+
 /* NULL: out of memory, or the system has no more locks to give. */
-gk_engine *gk_engine_new(gk_locator locate, void *locate_context);
+gk_engine *gk_engine_new(gk_places places);
 void gk_engine_free(gk_engine *engine); /* NULL is fine */
 
 /* The device of that number, opened now if it was not; not under the GIL. `backend` is what to
@@ -86,6 +95,9 @@ void gk_device_trim(const gk_device *device);
 
 /* Why the simulator serves though nobody asked for it, or NULL. */
 const char *gk_engine_no_gpu(const gk_engine *engine);
+
+/* Why a table of what was measured on such a device is not used, or NULL. */
+const char *gk_device_complaint(const gk_device *device);
 
 /* The devices of the same kind as an open one, and what one of them is. */
 int gk_device_count(const gk_device *device);

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "device/tuned.h"
 #include "engine/nest.h"
 #include "engine/transfer.h"
 #include "matmul/product.h"
@@ -162,21 +163,22 @@ static bool is_large(const gk_gemm *gemm) {
     return gemm->m * gemm->n >= LARGE;
 }
 
+enum { MOST_VECTORS = 16, FEW_VECTORS = 4 }; /* as cuda/matmul/13_vectors.cu has it */
+
 /* The row for a matrix and few vectors, of which one is there for the float dtypes and a matrix
    that is aligned; NULL where there is none, or `instead` is faster: cuBLAS, but for what was
    measured. */
 static const gk_row *choose_vectors(gk_call *call, const gk_gemm *gemm, const gk_row *instead) {
-    enum { MOST = 16, FEW = 4 };           /* as cuda/matmul/13_vectors.cu has it */
     bool on_the_left = gemm->n <= gemm->m; /* the matrix */
     int64_t count = on_the_left ? gemm->n : gemm->m;
     int64_t leading = on_the_left ? gemm->a_leading : gemm->b_leading;
-    bool faster = count <= FEW && gemm->dtype == GK_float32; /* on an H200 */
-    if (count > MOST || gemm->products > 1 || gemm->result != gemm->dtype ||
+    bool faster = count <= FEW_VECTORS && gemm->dtype == GK_float32; /* on an H200 */
+    if (count > MOST_VECTORS || gemm->products > 1 || gemm->result != gemm->dtype ||
         (!instead->symbol && !faster))
         return NULL;
-    gk_wish wish = {.op = count == 1     ? GK_OP_matmul_vector
-                          : count <= FEW ? GK_OP_matmul_few_vectors
-                                         : GK_OP_matmul_vectors,
+    gk_wish wish = {.op = count == 1             ? GK_OP_matmul_vector
+                          : count <= FEW_VECTORS ? GK_OP_matmul_few_vectors
+                                                 : GK_OP_matmul_vectors,
                     .dtype = (gk_dtype)gemm->dtype,
                     .address_bits = (uintptr_t)(on_the_left ? gemm->a : gemm->b) |
                                     (uintptr_t)leading * gk_dtype_size((gk_dtype)gemm->dtype)};
@@ -201,16 +203,52 @@ static gk_status choose_matrices(gk_call *call, const gk_gemm *gemm, uintptr_t b
     return status == GK_OK ? gk_row_chosen(&wish, call->backend, row, &call->error) : status;
 }
 
-static gk_status choose(gk_call *call, const gk_gemm *gemm, uintptr_t bits, const gk_row **row) {
+/* Whether the row takes the product as it lies or, where operands may be packed for it, so. */
+static bool is_for(const gk_row *row, const gk_gemm *gemm, uintptr_t bits, bool packs) {
+    if (row->plain && (gemm->a_transposed || gemm->b_transposed)) {
+        bits |= (uintptr_t)(gemm->k | gemm->n) * gk_dtype_size((gk_dtype)gemm->dtype);
+        if (!packs)
+            return false;
+    }
+    return bits % (uintptr_t)row->alignment == 0;
+}
+
+/* The fastest row as it was measured on such a device, of those that run here; NULL: nothing like
+   the product was measured. */
+static const gk_row *measured(gk_call *call, const gk_gemm *gemm, uintptr_t bits, bool packs) {
+    bool few_of_them = gemm->m <= MOST_VECTORS || gemm->n <= MOST_VECTORS;
+    if (call->variant || few_of_them || gemm->products > 1 || gemm->result != gemm->dtype)
+        return NULL;
+    const gk_row *const *row = gk_tuned_rows(call->backend->choices->tuned, gemm, bits % 16 == 0);
+    for (; row && *row; row++)
+        if (is_for(*row, gemm, bits, packs) && gk_row_is_ready(*row, call->backend))
+            return *row;
+    return NULL;
+}
+
+/* By a rule that is sound anywhere. */
+static gk_status choose_by_rule(gk_call *call, const gk_gemm *gemm, uintptr_t bits,
+                                const gk_row **row) {
     gk_status status = choose_matrices(call, gemm, bits, row);
     const gk_row *better = NULL;
     if (status == GK_OK && !call->variant)
         better = choose_vectors(call, gemm, *row);
     if (better)
         *row = better;
+    return gk_call_blame(call, status);
+}
+
+/* `fastest`: what the operands were packed for, or NULL. */
+static gk_status choose(gk_call *call, const gk_gemm *gemm, uintptr_t bits, const gk_row *fastest,
+                        const gk_row **row) {
+    gk_status status = GK_OK;
+    *row =
+        fastest && is_for(fastest, gemm, bits, false) ? fastest : measured(call, gemm, bits, false);
+    if (!*row)
+        status = choose_by_rule(call, gemm, bits, row);
     if (status == GK_OK)
         call->ran = *row;
-    return gk_call_blame(call, status);
+    return status;
 }
 
 /* The product that is so many behind the first one. */
@@ -314,15 +352,15 @@ static gk_status run_products(gk_call *call, const gk_row *row, const gk_gemm *a
     return row->prepare ? prepare_products(call, row, all) : launch_products(call, row, all);
 }
 
-/* The innermost axis in one launch, at all places of the others. */
+/* The innermost axis in one launch, at all places of the others; or only the choice of a row. */
 static gk_status run_stack(gk_call *call, const gk_array *operands, const gk_array *result,
-                           gk_gemm first) {
+                           gk_gemm first, bool launches) {
     gk_nest nest = stack_of(operands, result);
     const gk_row *row;
     take_axis(&nest, &first);
     uintptr_t bits = product_bits(&first) | gk_nest_bits(&nest);
-    gk_status status = choose(call, &first, bits, &row);
-    size_t count = gk_nest_count(&nest);
+    gk_status status = choose(call, &first, bits, NULL, &row);
+    size_t count = launches ? gk_nest_count(&nest) : 0;
     for (size_t i = 0; i < count && status == GK_OK; i++) {
         gk_gemm now = first;
         size_t rest = i;
@@ -346,51 +384,102 @@ static bool is_by_rows(const gk_array *operand, const lie *how, int alignment) {
     return !how->transposed && bits % (uintptr_t)alignment == 0;
 }
 
-/* An operand as the product takes it. A plain row that was asked for, or that would be the default,
-   is worth a copy of what it cannot fetch; the latter where the product is large. */
-static gk_status take(gk_call *call, const gk_array *operand, int number, const gk_gemm *sizes,
-                      gk_array *taken, lie *how) {
-    const gk_row *row = call->wanted ? call->wanted : call->ran;
-    gk_status status = GK_OK;
-    gk_copy_view(taken, operand);
-    (void)lies_evenly(taken, number == 0, how);
-    if (row->plain && (call->wanted || is_large(sizes)) && !gk_is_contiguous(operand) &&
-        !is_by_rows(operand, how, row->alignment)) {
-        status = gk_stage_packed(call, operand, taken);
-        (void)lies_evenly(taken, number == 0, how);
-    }
-    return status;
-}
-
-gk_status gk_run_matmul(const gk_operation *operation, gk_call *call, const gk_array *operands,
-                        gk_array *result) {
+/* The product of operands that lie evenly. */
+static gk_gemm describe(const gk_array *operands, const gk_array *result) {
     gk_gemm gemm = product_sizes(&operands[0], &operands[1]);
-    gk_array taken[2];
     lie of_a, of_b;
-    const gk_row *row;
-    (void)operation;
-    if (gemm.k == 0)
-        return gk_call_zero(call, result->data, gk_bytes(result));
-    if (gk_count(result) == 0)
-        return GK_OK;
-    gk_status status = take(call, &operands[0], 0, &gemm, &taken[0], &of_a);
-    if (status == GK_OK)
-        status = take(call, &operands[1], 1, &gemm, &taken[1], &of_b);
-    if (status != GK_OK)
-        return status;
-    gemm.dtype = (int)taken[0].dtype;
+    (void)lies_evenly(&operands[0], true, &of_a);
+    (void)lies_evenly(&operands[1], false, &of_b);
+    gemm.dtype = (int)operands[0].dtype;
     gemm.result = (int)result->dtype;
-    gemm.a = taken[0].data;
-    gemm.b = taken[1].data;
+    gemm.a = operands[0].data;
+    gemm.b = operands[1].data;
     gemm.c = result->data;
     gemm.a_leading = of_a.leading;
     gemm.b_leading = of_b.leading;
     gemm.a_transposed = of_a.transposed;
     gemm.b_transposed = of_b.transposed;
-    if (gk_stack_axes(operands) > 0)
-        return run_stack(call, taken, result, gemm);
-    status = choose(call, &gemm, product_bits(&gemm), &row);
-    return status == GK_OK ? run_products(call, row, &gemm) : status;
+    return gemm;
+}
+
+/* A plain row that was asked for, or that would be the default, is worth a copy of what it cannot
+   fetch; the latter where it was measured so, or the product is large. */
+static bool is_worth_packing(const gk_call *call, const gk_row *fastest, const gk_array *operand,
+                             int number, const gk_gemm *gemm) {
+    const gk_row *meant = call->wanted ? call->wanted : fastest ? fastest : call->ran;
+    lie how;
+    (void)lies_evenly(operand, number == 0, &how);
+    return meant->plain && (call->wanted || fastest || is_large(gemm)) &&
+           !gk_is_contiguous(operand) && !is_by_rows(operand, &how, meant->alignment);
+}
+
+/* As it would lie on the device: packed, at an address that is a multiple of all alignments. */
+static void see_packed(const gk_array *operand, gk_array *packed) {
+    gk_copy_view(packed, operand);
+    packed->data = NULL;
+    packed->place = GK_DEVICE;
+    packed->swapped = false;
+    gk_make_contiguous(packed);
+}
+
+/* The whole product, or only the choice of a row for it. */
+static gk_status multiply(gk_call *call, const gk_array *operands, const gk_array *result,
+                          bool launches) {
+    gk_gemm gemm = describe(operands, result);
+    gk_array taken[2];
+    gk_status status = GK_OK;
+    bool stacked = gk_stack_axes(operands) > 0;
+    const gk_row *fastest = stacked ? NULL : measured(call, &gemm, product_bits(&gemm), true);
+    for (int i = 0; i < 2 && status == GK_OK; i++) {
+        if (!is_worth_packing(call, fastest, &operands[i], i, &gemm))
+            gk_copy_view(&taken[i], &operands[i]);
+        else if (launches)
+            status = gk_stage_packed(call, &operands[i], &taken[i]);
+        else
+            see_packed(&operands[i], &taken[i]);
+    }
+    if (status != GK_OK)
+        return status;
+    gemm = describe(taken, result);
+    if (stacked)
+        return run_stack(call, taken, result, gemm, launches);
+    const gk_row *row;
+    status = choose(call, &gemm, product_bits(&gemm), fastest, &row);
+    return status == GK_OK && launches ? run_products(call, row, &gemm) : status;
+}
+
+gk_status gk_run_matmul(const gk_operation *operation, gk_call *call, const gk_array *operands,
+                        gk_array *result) {
+    (void)operation;
+    if (operands[0].shape[operands[0].ndim - 1] == 0)
+        return gk_call_zero(call, result->data, gk_bytes(result));
+    return gk_count(result) == 0 ? GK_OK : multiply(call, operands, result, true);
+}
+
+gk_status gk_matmul_row(gk_call *call, const gk_array *operands, const gk_row **row) {
+    const request usual = {.dtype = {.given = false}};
+    gk_array lying[2], result;
+    *row = NULL;
+    call->parameters = &usual;
+    gk_status status = gk_operation_infer(call, gk_op_matmul, operands, &result);
+    if (status != GK_OK || gk_count(&result) == 0 || gk_count(&operands[0]) == 0)
+        return status;
+    result.data = NULL;
+    for (int i = 0; i < 2; i++) {
+        gk_array seen = operands[i];
+        bool by_columns = seen.place == GK_HOST && gk_lies_by_columns(&seen);
+        if (by_columns)
+            gk_exchange_last(&seen);
+        if (seen.place == GK_HOST || !takes_view(&seen, i))
+            see_packed(&seen, &lying[i]);
+        else
+            gk_copy_view(&lying[i], &seen);
+        if (by_columns)
+            gk_exchange_last(&lying[i]);
+    }
+    status = multiply(call, lying, &result, false);
+    *row = call->ran;
+    return status;
 }
 
 static const char *const names[] = {"a", "b"};

@@ -1,7 +1,8 @@
 """The kernel variants that there are, and which of them run on this machine."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import index
 from typing import Any
 
 import numpy.typing as npt
@@ -29,7 +30,8 @@ class Variant:
     """One way to run an operation.
 
     ``minimum_capability`` is the least compute capability times ten (75 is 7.5); ``why`` says what
-    is missing when ``runs`` is false.
+    is missing when ``runs`` is false. ``chosen``: whether it is the one that would run; None where
+    nobody has asked for what.
     """
 
     op: str
@@ -39,6 +41,7 @@ class Variant:
     minimum_capability: int
     runs: bool
     why: str | None
+    chosen: bool | None = None
 
 
 class Variants(list[Variant]):
@@ -47,7 +50,7 @@ class Variants(list[Variant]):
     def __repr__(self) -> str:
         if not self:
             return "no variants"
-        head = ("op", "variant", "dtype", "runs", "note")
+        head = ("op", "variant", "dtype", "runs" if self[0].chosen is None else "would run", "note")
         lines = [head, *(_cells(variant) for variant in self)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(head) - 1)]
         return "\n".join(_aligned(line, widths) for line in lines)
@@ -55,7 +58,10 @@ class Variants(list[Variant]):
 
 def _cells(variant: Variant) -> tuple[str, ...]:
     note = variant.note if variant.runs else f"{variant.note} (not here: {variant.why})"
-    return variant.op, variant.variant, variant.dtype, "yes" if variant.runs else "no", note
+    runs = "yes" if variant.runs else "no"
+    if variant.chosen is not None:
+        runs = "this one" if variant.chosen else ""
+    return variant.op, variant.variant, variant.dtype, runs, note
 
 
 def _aligned(line: tuple[str, ...], widths: list[int]) -> str:
@@ -86,25 +92,44 @@ def _expanded(rows: Iterable[dict[str, Any]]) -> Iterable[Variant]:
         if row["op"].endswith(_INTERNAL):
             continue
         for dtype in _BITS.get(row["dtype"], (row["dtype"],)):
-            yield Variant(
-                op=row["op"],
-                variant=row["variant"],
-                dtype=dtype,
-                note=row["note"],
-                minimum_capability=row["minimum_capability"],
-                runs=row["runs"],
-                why=row["why"],
-            )
+            yield _variant(row, row["op"], dtype)
+
+
+def _variant(row: dict[str, Any], op: str, dtype: str) -> Variant:
+    return Variant(
+        op=op,
+        variant=row["variant"],
+        dtype=dtype,
+        note=row["note"],
+        minimum_capability=row["minimum_capability"],
+        runs=row["runs"],
+        why=row["why"],
+    )
 
 
 @called_as("variants")
-def variants(op: str | None = None, dtype: npt.DTypeLike | None = None) -> Variants:
+def variants(
+    op: str | None = None,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    operands: Sequence[Any] | None = None,
+) -> Variants:
     """The kernel variants of ``op`` for ``dtype``; of everything where one is left out.
 
     Each has the fields op, variant, dtype, note, minimum_capability, runs and why, and comes in the
     order of the ladder, from the naive one up. An operation that goes by the kernels of another, as
-    ``greater`` does by those of ``less``, has those. Raises ValueError for an unknown op or dtype.
+    ``greater`` does by those of ``less``, has those.
+
+    ``operands`` are the two of a matmul, arrays or shapes of arrays of ``dtype`` (float32 unless
+    given): then ``chosen`` is true of the variant that would multiply them, which depends on their
+    sizes and on how they lie. Arrays on the host are seen as they would lie on the device; large
+    ones go through it in parts, each by the variant that suits its own size.
+
+    Raises ValueError for an unknown op or dtype and for operands that cannot be multiplied,
+    TypeError for what are no operands.
     """
+    if operands is not None:
+        return _for_operands(op, dtype, operands)
     found = Variants(_expanded(_core.rows()))
     known = list(dict.fromkeys(variant.op for variant in found))
     with blamed_on("variants"):
@@ -116,3 +141,43 @@ def variants(op: str | None = None, dtype: npt.DTypeLike | None = None) -> Varia
     return Variants(
         variant for variant in found if op in (None, variant.op) and name in (None, variant.dtype)
     )
+
+
+def _for_operands(op: str | None, dtype: npt.DTypeLike | None, operands: Sequence[Any]) -> Variants:
+    """The variants of a matmul, and which of them two arrays would be multiplied by."""
+    with blamed_on("variants"):
+        if op != "matmul":
+            raise ValueError(
+                f"operands are for matmul, whose variant depends on their sizes, and not for {op!r}"
+            )
+        name = None if dtype is None else dtype_name(dtype)
+        a, b = _two_arrays(operands, name or "float32")
+    rows, place = _core.rows(), _core.matmul_row(a, b)
+    if place is None:
+        return Variants(replace(variant, chosen=False) for variant in variants("matmul", name))
+    chosen = _variant(rows[place], "matmul", rows[place]["dtype"])
+    if name not in (None, chosen.dtype):
+        raise ValueError(f"variants: the operands are of {chosen.dtype}, and dtype is {name}")
+    listed = variants("matmul", chosen.dtype)
+    # A product of few vectors has kernels of its own, which nobody calls by name.
+    if chosen not in listed:
+        listed.append(chosen)
+    return Variants(replace(variant, chosen=variant == chosen) for variant in listed)
+
+
+def _two_arrays(operands: Sequence[Any], dtype: str) -> tuple[Any, Any]:
+    """Arrays as they are, and a shape as an array of it that takes no memory."""
+    if not isinstance(operands, tuple | list) or len(operands) != 2:
+        raise TypeError(
+            "operands has to be two arrays or two shapes, as in ((1000, 64), (64, 10)), "
+            f"not {operands!r}"
+        )
+    import numpy as np
+
+    def array(operand: Any) -> Any:
+        if not isinstance(operand, tuple | list):
+            return operand
+        shape = tuple(index(length) for length in operand)
+        return np.broadcast_to(np.zeros((), _core.empty((0,), dtype).dtype), shape)
+
+    return array(operands[0]), array(operands[1])

@@ -315,6 +315,9 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
                                   &cuda->base.capability, error);
     if (status != GK_OK)
         return status;
+    char *model = cuda->base.model;
+    if (cuda->driver.cuDeviceGetName(model, sizeof cuda->base.model, cuda->device) != CUDA_SUCCESS)
+        model[0] = '\0';
     CUstreamCaptureMode mode = gk_relax(&cuda->driver);
     CUresult result = cuda->driver.cuDeviceGetCount(&cuda->base.devices);
     if (result == CUDA_SUCCESS)

@@ -493,6 +493,7 @@ static bool tabulate(gk_simulated *sim) {
 
 static const gk_backend functions = {
     .name = "sim",
+    .model = GK_SIM_MODEL,
     .capability = GK_SIM_CAPABILITY,
     .allocate = gk_simulated_allocate,
     .allocate_lasting = gk_simulated_allocate_lasting,

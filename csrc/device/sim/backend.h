@@ -5,6 +5,8 @@
 #include "device/backend.h"
 #include "device/reports.h"
 
+#define GK_SIM_MODEL "simulator (CPU)"
+
 /* GK_VALUE_ERROR if a setting (settings.h) is wrong, or there is no device `ordinal`. */
 gk_status gk_backend_sim_open(gk_backend **backend, int ordinal, gk_error *error);
 

@@ -11,7 +11,7 @@ void gk_backend_sim_describe(int ordinal, gk_device_summary *summary, gk_attribu
     (void)ordinal; /* they are all alike */
     (void)gk_sim_settings_read(&settings, &ignored);
     *summary = (gk_device_summary){
-        .name = "simulator (CPU)",
+        .name = GK_SIM_MODEL,
         .capability = GK_SIM_CAPABILITY,
         .memory_total = settings.memory,
         .memory_free = gk_memory_free(),

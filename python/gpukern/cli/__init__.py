@@ -1,5 +1,6 @@
 """The command line.
 
 ``commands`` is what people call, ``options`` what the commands take, ``running`` what ``compare``
-and ``bench`` do, ``outputs`` where results go, and ``faults`` how a wrong command is answered.
+and ``bench`` do, ``tuning`` what ``tune`` does, ``outputs`` where results go, and ``faults`` how a
+wrong command is answered.
 """

@@ -1,10 +1,10 @@
-"""The commands: ``gpukern info``, ``doctor``, ``compare`` and ``bench``."""
+"""The commands: ``gpukern info``, ``doctor``, ``compare``, ``bench`` and ``tune``."""
 
 from typing import Any
 
 import click
 
-from gpukern.cli.faults import quiet_simulator
+from gpukern.cli.faults import one_sentence, quiet_simulator
 from gpukern.cli.options import (
     File,
     Listing,
@@ -15,6 +15,7 @@ from gpukern.cli.options import (
     result_options,
 )
 from gpukern.cli.running import case_list, run
+from gpukern.cli.tuning import run as run_tuning
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,7 +25,7 @@ def main(context: click.Context, /) -> None:
     """CUDA kernels under NumPy arrays: what is here, what is broken, what is fast."""
     from gpukern.machine.install import find_fault
 
-    fault = find_fault() if context.invoked_subcommand in ("compare", "bench") else None
+    fault = find_fault() if context.invoked_subcommand in ("compare", "bench", "tune") else None
     if fault:
         raise click.UsageError(f"{fault.subject} {fault.text}; {fault.cure}")
 
@@ -133,3 +134,37 @@ def bench(context: click.Context, /, name: str, **options: Any) -> None:
     are cut down.
     """
     run(context, list(case_list(name).cases), options, shorten=True, hurried=False)
+
+
+@main.command()
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    callback=parsed_names,
+    metavar="NAME,...",
+    help="float32, bfloat16, float16, float64; all of them unless set. Those that are not named "
+    "keep what was measured before.",
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to measure: the longer, the finer the grid of sizes.",
+)
+@click.option(
+    "--save",
+    type=File(writable=True),
+    metavar="FILE",
+    help="Write the table there, and not where later processes of this user find it.",
+)
+def tune(dtypes: list[str] | None, budget: float, save: str | None) -> None:
+    """Measure which variant of matmul is the fastest on this GPU, for every size and layout.
+
+    Later calls of gpukern.matmul go by it. gpukern.variants("matmul", operands=(a, b)) shows which
+    variant that is. On the simulator there is nothing to tune: exit status 2.
+    """
+    with quiet_simulator(), one_sentence():
+        run_tuning(dtypes, budget, save)

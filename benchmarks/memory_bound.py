@@ -8,19 +8,18 @@ cases and holds them against what is asked of them. On the simulator, or with ``
 are small; there the times mean nothing and are not shown.
 """
 
-import argparse
 import json
 import os
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from report import Line, as_markdown, as_table, met, parsed, shown, walked
 
 import gpukern as gk
 from gpukern import _core
@@ -37,7 +36,6 @@ from gpukern.bench.model.row import ABSENT, BROKEN, RIGHT, WRONG, Row
 from gpukern.bench.model.settings import Effort, Settings
 from gpukern.bench.rows import FASTEST_PEER
 from gpukern.machine.conditions import describe_machine
-from gpukern.text.render import as_text
 from gpukern.text.units import bandwidth, seconds
 
 SEED = 7
@@ -62,17 +60,6 @@ for i in range(int(sys.argv[2])):
 bits.add(np.asarray(gk.sum(wide[:, 1])).tobytes())
 print(" ".join(sorted(one.hex() for one in bits)))
 """
-
-
-@dataclass(frozen=True)
-class Line:
-    """What was asked, what was measured, and whether that is met: yes, same, no, or why not."""
-
-    section: str
-    work: str
-    bar: str
-    measured: str
-    met: str
 
 
 @dataclass
@@ -134,19 +121,6 @@ def fault(comparison: Comparison) -> str:
     if any(row.status == BROKEN for row in rows) or not rows:
         return "broken"
     return "simulated" if comparison.simulated else ""
-
-
-def met(found: Figure | None, bar: float) -> str:
-    """ "same" where the median is below the bar, but its interval reaches it."""
-    if found is None:
-        return "no peer"
-    if found.value >= bar:
-        return "yes"
-    return "same" if found.high >= bar else "no"
-
-
-def shown(found: Figure | None) -> str:
-    return f"{found.value:.3f}x {found.low:.3f}..{found.high:.3f}" if found else "-"
 
 
 def peer_of(comparison: Comparison, row: Row) -> Row | None:
@@ -425,23 +399,7 @@ def cub_version(run: Run) -> str:
     return version()
 
 
-def as_markdown(lines: Sequence[Line], notes: Sequence[str], run: Run) -> str:
-    head = ["| work | bar | measured | met? |", "| :-- | :-- | :-- | :-- |"]
-    rows = [f"| {x.work} | {x.bar} | {x.measured} | {x.met} |" for x in lines]
-    tables = [one.to_markdown() for one in run.comparisons]
-    return "\n".join([*head, *rows, "", *(f"- {note}" for note in notes), "", *tables]) + "\n"
-
-
-def as_table(lines: Sequence[Line]) -> str:
-    from rich.table import Table
-
-    table = Table("work", "bar", "measured", "met?", box=None, pad_edge=False)
-    for line in lines:
-        table.add_row(line.work, line.bar, line.measured, line.met)
-    return as_text(table)
-
-
-def write(paths: Sequence[str], lines: Sequence[Line], run: Run, spent: dict[str, float]) -> None:
+def write(paths: Sequence[str], run: Run, lines: list[Line], spent: dict[str, float]) -> None:
     whole = {
         "machine": run.machine,
         "seconds": spent,
@@ -449,28 +407,16 @@ def write(paths: Sequence[str], lines: Sequence[Line], run: Run, spent: dict[str
         "comparisons": [json.loads(one.to_json()) for one in run.comparisons],
     }
     Path(paths[0]).write_text(json.dumps(whole, indent=1) + "\n")
-    Path(paths[1]).write_text(as_markdown(lines, remarks(run), run))
+    tables = [one.to_markdown() for one in run.comparisons]
+    Path(paths[1]).write_text(as_markdown(lines, remarks(run), tables))
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("paths", nargs=2, metavar=("JSON", "MARKDOWN"))
-    parser.add_argument("--only", default=",".join(SECTIONS), help=", ".join(SECTIONS))
-    parser.add_argument("--smoke", action="store_true", help="small sizes")
-    given = parser.parse_args(arguments)
-    wanted = given.only.split(",")
-    if not set(wanted) <= set(SECTIONS):
-        parser.error(f"--only: there are {', '.join(SECTIONS)}")
+    given = parsed(__doc__, list(SECTIONS), arguments)
     run = Run(small=given.smoke or _core.backend() == "sim")
     begin_ahead(select(["cub"]), [(op, "float32") for op in ("sum", "max", "argmax")])
-    lines: list[Line] = []
-    spent: dict[str, float] = {}
-    for name in wanted:
-        begin = time.perf_counter()
-        lines += SECTIONS[name](run)
-        spent[name] = time.perf_counter() - begin
-        print(f"{name}: {spent[name]:.1f} s", file=sys.stderr, flush=True)
-        write(given.paths, lines, run, spent)
+    sections = {name: partial(section, run) for name, section in SECTIONS.items()}
+    lines = walked(sections, given.only, partial(write, given.paths, run))
     print("\n".join(remarks(run)))
     print(as_table(lines))
     return 1 if any(line.met in (WRONG, BROKEN) for line in lines) else 0

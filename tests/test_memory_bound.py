@@ -29,12 +29,14 @@ pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests stand alo
 
 @pytest.fixture(scope="module")
 def script():
+    sys.path.insert(0, str(SCRIPT.parent))
     spec = importlib.util.spec_from_file_location("memory_bound", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     sys.modules["memory_bound"] = module
     spec.loader.exec_module(module)
     yield module
     del sys.modules["memory_bound"]
+    sys.path.remove(str(SCRIPT.parent))
 
 
 def row(contender: str, variant: str, time: float, ratio: float | None, **more: object) -> Row:
@@ -176,7 +178,9 @@ def test_the_sections_hold_ours_against_others(script):
             else:
                 assert line.met in ("yes", "same", "no") and "ulps" in line.measured
     assert script.remarks(state)
-    assert "planted" in script.as_markdown([], script.remarks(state), state)
+    assert "planted" in script.as_markdown(
+        [], script.remarks(state), [one.to_markdown() for one in state.comparisons]
+    )
 
 
 class TestCub:

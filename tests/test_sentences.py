@@ -178,7 +178,7 @@ KINDS: dict[str, Any] = {
 TAKEN = {
     "None": "out axis axes dtype variant stream min max copy max_version dl_device op sizes "
     "stop contenders baseline seed rounds pinned_memory device_memory mapped_call name wrap "
-    "budget on_table",
+    "budget on_table operands",
     "float": "min max start stop step value patience budget",
     "str": "",
     "class": "wrap on_table",

@@ -267,7 +267,14 @@ WRONG: dict[str, tuple[str, ...]] = {
     "profile": ("gk.profile('table')",),
     "strict": ("gk.strict(True)",),
     "Timer": ("gk.Timer(quietly=True)",),
-    "variants": ("gk.variants('nonsense')", "gk.variants('add', 'floaty')", "gk.variants(o='add')"),
+    "variants": (
+        "gk.variants('nonsense')",
+        "gk.variants('add', 'floaty')",
+        "gk.variants(o='add')",
+        "gk.variants('matmul', operands=a)",
+        "gk.variants('add', operands=(a, a))",
+        "gk.variants('matmul', operands=(a, a))",
+    ),
     "contender": (
         "gk.contender()",
         "gk.contender('nonsense')",

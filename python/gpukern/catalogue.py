@@ -146,9 +146,11 @@ def variants(
 def _for_operands(op: str | None, dtype: npt.DTypeLike | None, operands: Sequence[Any]) -> Variants:
     """The variants of a matmul, and which of them two arrays would be multiplied by."""
     with blamed_on("variants"):
+        _check_two(operands)
         if op != "matmul":
             raise ValueError(
-                f"operands are for matmul, whose variant depends on their sizes, and not for {op!r}"
+                f"operands has to be left out for {op!r}: it is for matmul, whose variant depends "
+                "on their sizes"
             )
         name = None if dtype is None else dtype_name(dtype)
         a, b = _two_arrays(operands, name or "float32")
@@ -165,13 +167,18 @@ def _for_operands(op: str | None, dtype: npt.DTypeLike | None, operands: Sequenc
     return Variants(replace(variant, chosen=variant == chosen) for variant in listed)
 
 
+def _check_two(operands: Sequence[Any]) -> None:
+    several = isinstance(operands, tuple | list)
+    if several and len(operands) == 2:
+        return
+    what = f"{len(operands)} in a {type(operands)}" if several else f"{type(operands)}"
+    raise TypeError(
+        f"operands has to be two arrays or two shapes, as in ((1000, 64), (64, 10)), not {what}"
+    )
+
+
 def _two_arrays(operands: Sequence[Any], dtype: str) -> tuple[Any, Any]:
     """Arrays as they are, and a shape as an array of it that takes no memory."""
-    if not isinstance(operands, tuple | list) or len(operands) != 2:
-        raise TypeError(
-            "operands has to be two arrays or two shapes, as in ((1000, 64), (64, 10)), "
-            f"not {operands!r}"
-        )
     import numpy as np
 
     def array(operand: Any) -> Any:

@@ -1,0 +1,155 @@
+"""The script benchmarks/matmul.py: its judgement of figures, its checks, and a whole small run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+from gpukern import _core
+from gpukern.machine.inventory import installed
+
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+SCRIPT = FOLDER / "matmul.py"
+
+pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests stand alone")
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    """The script and its parts."""
+    sys.path.insert(0, str(FOLDER))
+    import contests
+    import matmul
+
+    yield matmul, contests
+    sys.path.remove(str(FOLDER))
+    for name in ("matmul", "contests", "report", "matmul_plots"):
+        sys.modules.pop(name, None)
+
+
+def outcome(contests, times: dict[str, float], dtype: str = "float32", section: str = "shapes"):
+    samples = {name: dict.fromkeys(range(9), time) for name, time in times.items()}
+    return contests.Outcome(section, "4096", dtype, 2 * 4096**3, samples)
+
+
+def test_the_best_is_held_against_cublas(scripts):
+    matmul, contests = scripts
+    found = outcome(contests, {"cuBLAS": 1.0, "tma": 1.04, "tiled": 5.0})
+    text, met = matmul.against(["tma", "tiled"], 0.95)(found)
+    assert met == "yes" and "tma" in text and "0.962x" in text
+    assert matmul.against(["tma", "tiled"], 1.0)(found)[1] == "no"
+    assert matmul.against(["tiled"], 0.95)(found)[1] == "no"
+    assert matmul.against(["f16x3"], 2.5)(found) == ("-", "no such variant")
+
+
+def test_the_mean_is_geometric(scripts):
+    matmul, contests = scripts
+    run = matmul.Run(small=True)
+    if run.simulated:
+        assert matmul.mean_line(run, "half", "x", [], 1.0).met == "simulated"
+        type(run).simulated = property(lambda self: False)
+    speeds = [outcome(contests, {"cuBLAS": 1.0, "x": t}).speed("x") for t in (0.5, 2.0, 1.0)]
+    line = matmul.mean_line(run, "half", "x", speeds, 1.0)
+    assert line.met == "yes" and "1.000x" in line.measured and "of 3" in line.measured
+    type(run).simulated = property(lambda self: _core.backend() == "sim")
+
+
+def test_shapes_are_always_the_same_ones(scripts):
+    matmul, _ = scripts
+    found = matmul.random_shapes(60, 64, 16384)
+    assert found == matmul.random_shapes(60, 64, 16384)
+    sizes = [size for *shape, _ in found for size in shape]
+    assert min(sizes) >= 64 and max(sizes) <= 16384
+    assert any(size % 2 for size in sizes)
+    assert {lies for *_, lies in found} == {"nn", "nt", "tn", "tt"}
+    assert 800 < np.exp(np.mean(np.log(sizes))) < 1300, "log-uniform"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("shape", [((20, 30), (30, 9)), ((4, 20, 30), (30, 9)), ((3, 5), (5, 1))])
+def test_a_result_is_checked_at_places_of_chance(scripts, dtype, shape):
+    _, contests = scripts
+    rng = np.random.default_rng(1)
+    a, b = (gk.to_device(rng.standard_normal(one).astype(dtype)) for one in shape)
+    out = gk.empty(gk.matmul(a, b).shape, dtype)
+    problem = contests.Problem("x", a, b, out)
+    right = partial(gk.matmul, a, b, out=out)
+    assert contests.error(problem, right, random.Random(1)) <= 1
+    assert contests.error(problem, lambda: None, random.Random(1)) == float("inf")
+
+    def off() -> None:
+        right()
+        out[...] = out * 1.01
+
+    assert contests.error(problem, off, random.Random(1)) > 1
+
+
+def test_who_is_wrong_is_not_timed(scripts, monkeypatch):
+    matmul, contests = scripts
+    run = matmul.Run(small=True)
+    problem = run.problem("float32", 20, 24, 28, "tn")
+    calls = contests.calls(problem, ["tiled", "naive"])
+    calls["tiled"] = lambda: None
+    monkeypatch.setattr(contests, "calls", lambda *_: calls)
+    found = run.arena.hold("shapes", problem, ["tiled", "naive"])
+    assert set(found.wrong) == {"tiled"}
+    assert set(found.samples) == {"cuBLAS", "naive"}
+    line = run.judged("shapes", "x", "y", found, matmul.against(["naive"], 1.0))
+    assert line.met == "WRONG" and "tiled" in line.measured
+
+
+def test_pictures(scripts, tmp_path):
+    if not installed("matplotlib"):
+        pytest.skip("not installed: pip install matplotlib")
+    _, contests = scripts
+    import matmul_plots
+
+    steps = {name: 1.0 / speed for name, speed in (("naive", 1), ("tma", 40), ("cuBLAS", 50))}
+    found = [
+        outcome(contests, steps, section="ladder"),
+        outcome(contests, {"cuBLAS": 1.0, "default": 0.9}, "bfloat16"),
+    ]
+    paths = list(matmul_plots.save(found, tmp_path / "x.md", simulated=False))
+    assert [path.name for path in paths] == ["x-ladder.png", "x-default.png"]
+    assert all(path.stat().st_size > 5000 for path in paths)
+    assert list(matmul_plots.save(found, tmp_path / "x.md", simulated=True)) == []
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        env={**os.environ, "GPUKERN_DEVICE": "sim", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+def test_a_whole_run_on_the_simulator(tmp_path):
+    paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
+    done = run(*paths, "--smoke")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    stored = json.loads((tmp_path / "a.json").read_text())
+    assert {line["section"] for line in stored["lines"]} == set(stored["seconds"])
+    assert {line["met"] for line in stored["lines"]} == {"simulated"}
+    assert all(line["measured"] == "-" for line in stored["lines"])
+    assert all(not contest["wrong"] for contest in stored["contests"])
+    assert "| work | bar | measured | met? |" in (tmp_path / "a.md").read_text()
+
+
+def test_one_section(tmp_path):
+    paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
+    assert run(*paths, "--only", "stacks").returncode == 0
+    assert list(json.loads((tmp_path / "a.json").read_text())["seconds"]) == ["stacks"]
+    done = run(*paths, "--only", "nothing")
+    assert done.returncode == 2 and "there are ladder" in done.stderr

@@ -16,6 +16,11 @@ __device__ static inline void gk_copy_16(unsigned to, const void *from, unsigned
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
+// The same of 4 bytes.
+__device__ static inline void gk_copy_4(unsigned to, const void *from, unsigned bytes) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
 // What this thread has sent on its way since the last call is one group; there may be nothing in it.
 __device__ static inline void gk_copies_end(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 

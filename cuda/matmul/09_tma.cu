@@ -1,208 +1,236 @@
-// The copy engine brings the tiles, three ahead, while all threads multiply: no thread spends an
-// instruction on a load from memory. A block makes 128 x 128 elements of C, a thread 8 x 8 of them in
-// registers, so that each element in shared memory is read once for eight products. Where C has fewer
-// tiles than the GPU has multiprocessors, several blocks share a tile, each a part of K, and the last
-// one to arrive adds their sums, in the order of their parts: the same bits every time. On an H200 47
-// TFLOP/s at 4096, 92 % of cuBLAS. Rows may lie any multiple of 16 bytes apart; the engine does not
-// transpose, so operands that are come packed. Products of a stack are a launch each.
+// The copy engine brings the tiles, four ahead: no thread spends an instruction on a load from memory. It
+// does not turn them, so the threads turn each tile of A in shared memory, a step before they multiply it.
+// All blocks are as many as run at once. Each makes tiles of C alone as long as there is one for every
+// block; what is left is a line of steps, of which all take equal runs, so that they end together. Where
+// several have a part of one tile the last one to arrive adds their sums, in the order of the parts: the
+// same bits every time. On an H200 47 TFLOP/s at 4096, 92 % of cuBLAS. Rows may lie any multiple of 16
+// bytes apart; operands that are transposed come packed. Products of a stack are a launch each.
 #include "hopper.cuh"
+#include "matmul/tiles.cuh"
 
-#define GK_TMA_SIDE 128 // of a tile of C
-#define GK_TMA_DEPTH 32 // of the tiles of A and B: 128 bytes of a row of A
-#define GK_TMA_STAGES 3
-#define GK_TMA_THREADS 256
-#define GK_TMA_TILE_BYTES (GK_TMA_SIDE * GK_TMA_DEPTH * 4)
+#define GK_TMA_DEPTH 16 // of the tiles of A and B
+#define GK_TMA_STAGES 4
+#define GK_TMA_TILE (GK_SQUARE_SIDE * GK_TMA_DEPTH)
+#define GK_TMA_TURNED ((GK_SQUARE_SIDE + 4) * GK_TMA_DEPTH) // a gk_tile
+#define GK_TMA_SHARED_BYTES ((GK_TMA_STAGES * 2 * GK_TMA_TILE + 2 * GK_TMA_TURNED) * 4)
 
 #if defined(GK_HOST_PART) || !defined(GK_ROWS_ONLY)
 typedef struct gk_tma_work {
     float *c;
-    unsigned m, n, down, across; // of C, and its tiles
-    unsigned parts, steps, all;  // of K: blocks that share a tile, and tiles a block and in all
-    unsigned *arrivals;          // a counter a tile of C
-    float *partials;
+    unsigned m, n;
+    unsigned steps;     // of a tile of C: tiles of A and B that it takes
+    unsigned alone;     // tiles of C that each block makes alone
+    uint64_t left;      // steps of all others
+    unsigned *arrivals; // a counter for each of these
+    float *partials;    // two tiles a block
 } gk_tma_work;
 #endif
 
 #ifdef GK_HOST_PART
 
-static gk_tma_work tma_work(const gk_gemm *gemm) {
-    enum { MULTIPROCESSORS = 132, FEWEST_STEPS = 8 };
-    gk_tma_work work = {.c = gemm->c, .m = (unsigned)gemm->m, .n = (unsigned)gemm->n};
-    work.down = (work.m + GK_TMA_SIDE - 1) / GK_TMA_SIDE;
-    work.across = (work.n + GK_TMA_SIDE - 1) / GK_TMA_SIDE;
-    work.all = ((unsigned)gemm->k + GK_TMA_DEPTH - 1) / GK_TMA_DEPTH;
-    work.parts = 2 * MULTIPROCESSORS / (work.down * work.across);
-    work.parts = work.parts > work.all / FEWEST_STEPS ? work.all / FEWEST_STEPS : work.parts;
-    work.parts = work.parts < 1 ? 1 : work.parts;
-    work.steps = (work.all + work.parts - 1) / work.parts;
-    work.parts = (work.all + work.steps - 1) / work.steps;
-    return work;
+typedef struct tma_plan {
+    gk_tma_work work;
+    unsigned blocks;
+    size_t shared_tiles;
+} tma_plan;
+
+static tma_plan plan_tma(const gk_gemm *gemm) {
+    enum { BLOCKS = 2 * 132, FEWEST_STEPS = 8 }; // two a multiprocessor
+    size_t down = ((size_t)gemm->m + GK_SQUARE_SIDE - 1) / GK_SQUARE_SIDE;
+    size_t tiles = down * (((size_t)gemm->n + GK_SQUARE_SIDE - 1) / GK_SQUARE_SIDE);
+    size_t steps = ((size_t)gemm->k + GK_TMA_DEPTH - 1) / GK_TMA_DEPTH, blocks = BLOCKS, alone = tiles / BLOCKS;
+    if (tiles <= BLOCKS) {
+        size_t parts = BLOCKS / tiles < steps / FEWEST_STEPS ? BLOCKS / tiles : steps / FEWEST_STEPS;
+        blocks = parts > 1 ? tiles * parts : tiles;
+        alone = parts > 1 ? 0 : 1;
+    } else if (tiles % BLOCKS != 0) {
+        alone--; // so that what is left is more than a tile a block, and a tile has few parts
+    }
+    tma_plan plan = {.blocks = (unsigned)blocks, .shared_tiles = tiles - alone * blocks};
+    plan.work = (gk_tma_work){.c = gemm->c, .m = (unsigned)gemm->m, .n = (unsigned)gemm->n, .steps = (unsigned)steps,
+                              .alone = (unsigned)alone, .left = plan.shared_tiles * steps};
+    return plan;
 }
 
 static gk_room tma_workspace(const void *problem) {
-    gk_tma_work work = tma_work(problem);
-    size_t tiles = (size_t)work.down * work.across;
-    size_t counters = (tiles * sizeof(unsigned) + 255) / 256 * 256;
-    if (work.parts == 1)
+    tma_plan plan = plan_tma(problem);
+    size_t counters = (plan.shared_tiles * sizeof(unsigned) + 255) / 256 * 256;
+    if (plan.shared_tiles == 0)
         return (gk_room){0, 0};
-    return (gk_room){counters + tiles * work.parts * GK_TMA_SIDE * GK_TMA_SIDE * 4, counters};
+    return (gk_room){counters + (size_t)plan.blocks * 2 * GK_SQUARE_SIDE * GK_SQUARE_SIDE * 4, counters};
 }
 
 static gk_status tma_prepare(gk_backend *backend, gk_prepared *prepared, gk_error *error) {
     const gk_gemm *gemm = prepared->problem;
-    gk_tma_work work = tma_work(gemm);
-    const gk_tensor_box a = {GK_float32, gemm->a, (uint64_t)gemm->m, (uint64_t)gemm->k, (uint64_t)gemm->a_leading * 4, GK_TMA_SIDE, GK_TMA_DEPTH, 128};
-    const gk_tensor_box b = {GK_float32, gemm->b, (uint64_t)gemm->k, (uint64_t)gemm->n, (uint64_t)gemm->b_leading * 4, GK_TMA_DEPTH, GK_TMA_SIDE, 0};
+    tma_plan plan = plan_tma(gemm);
+    const gk_tensor_box a = {GK_float32, gemm->a, (uint64_t)gemm->m, (uint64_t)gemm->k, (uint64_t)gemm->a_leading * 4, GK_SQUARE_SIDE, GK_TMA_DEPTH, 0};
+    const gk_tensor_box b = {GK_float32, gemm->b, (uint64_t)gemm->k, (uint64_t)gemm->n, (uint64_t)gemm->b_leading * 4, GK_TMA_DEPTH, GK_SQUARE_SIDE, 0};
     gk_room room = tma_workspace(gemm);
-    work.arrivals = prepared->workspace;
-    work.partials = prepared->workspace ? (float *)((char *)prepared->workspace + room.zeroed) : NULL;
+    plan.work.arrivals = prepared->workspace;
+    plan.work.partials = prepared->workspace ? (float *)((char *)prepared->workspace + room.zeroed) : NULL;
     if ((uint64_t)gemm->m > INT32_MAX || (uint64_t)gemm->n > INT32_MAX || (uint64_t)gemm->k > INT32_MAX)
         return gk_fail(error, GK_VALUE_ERROR, "variant 'tma' takes no more than %d rows or columns", INT32_MAX);
     gk_status status = backend->describe_box(backend, &a, &prepared->maps[0], error);
     if (status == GK_OK)
         status = backend->describe_box(backend, &b, &prepared->maps[1], error);
-    _Static_assert(sizeof work <= GK_PREPARED_BYTES, "it has to fit");
-    memcpy(prepared->values, &work, sizeof work);
+    _Static_assert(sizeof plan.work <= GK_PREPARED_BYTES, "it has to fit");
+    memcpy(prepared->values, &plan.work, sizeof plan.work);
     prepared->arguments[0] = prepared->values;
     prepared->arguments[1] = &prepared->maps[0];
     prepared->arguments[2] = &prepared->maps[1];
-    prepared->blocks = work.down * work.across * work.parts;
+    prepared->blocks = plan.blocks;
     return status;
 }
 
 #endif
 
-GK_ROW(matmul, tma, float32, gk_matmul_tma_f32, "the copy engine of capability 9.0 fetches tiles three ahead; 8 x 8 elements a thread; K shared out where tiles are few; a launch for each product of a stack",
-       .tile_rows = GK_TMA_SIDE, .tile_columns = GK_TMA_SIDE, .threads = GK_TMA_THREADS, .alignment = 16, .capability = 90, .plain = true,
-       .shared_bytes = GK_TMA_STAGES * 2 * GK_TMA_TILE_BYTES, .workspace = tma_workspace, .prepare = tma_prepare)
+GK_ROW(matmul, tma, float32, gk_matmul_tma_f32, "the copy engine of capability 9.0 fetches tiles four ahead; blocks share out the last tiles of C, and K where tiles are few; a launch for each product of a stack",
+       .tile_rows = GK_SQUARE_SIDE, .tile_columns = GK_SQUARE_SIDE, .threads = GK_SQUARE_THREADS, .alignment = 16, .capability = 90, .plain = true,
+       .shared_bytes = GK_TMA_SHARED_BYTES, .workspace = tma_workspace, .prepare = tma_prepare)
 
 #ifndef GK_ROWS_ONLY
 
-extern "C" __global__ void __launch_bounds__(GK_TMA_THREADS, 2)
-    gk_matmul_tma_f32(gk_tma_work work, const __grid_constant__ gk_tensor_map map_a, const __grid_constant__ gk_tensor_map map_b);
+extern "C" __global__ void __launch_bounds__(GK_SQUARE_THREADS, 2)
+    gk_matmul_tma_f32(const __grid_constant__ gk_tma_work work, const __grid_constant__ gk_tensor_map map_a, const __grid_constant__ gk_tensor_map map_b);
 
 #ifdef GK_HOPPER
 
-// A thread makes rows y, y + 16, ... and columns 4 x to 4 x + 3 and those 64 behind; a warp is 4 y by
-// 8 x, so that what it reads of A is four rows side by side, and of B 128 bytes in a row.
-struct tma_place {
-    unsigned x, y;
+// Steps of one tile of C that a block makes.
+struct tma_part {
+    unsigned tile, first, steps;
 };
-__device__ static inline tma_place place_of_thread(void) {
-    unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
-    return {warp % 2 * 8 + lane % 8, warp / 2 * 4 + lane / 8};
-}
 
-// Four columns of A at a time. The 16-byte pieces of a row of 128 bytes stand in an order that differs
-// from row to row (the copy engine's 128-byte swizzle), so that four rows lie in different banks.
-__device__ static inline void multiply_stage(const float *a, const float *b, const tma_place &at, float (&sum)[8][8]) {
-#pragma unroll
-    for (int k = 0; k < GK_TMA_DEPTH; k += 4) {
-        float4 left[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            unsigned row = at.y + 16 * i;
-            left[i] = *(const float4 *)(a + row * GK_TMA_DEPTH + ((k / 4) ^ (row % 8)) * 4);
-        }
-#pragma unroll
-        for (int step = 0; step < 4; step++) {
-            const float *line = b + (k + step) * GK_TMA_SIDE + at.x * 4;
-            float right[8];
-            *(float4 *)right = *(const float4 *)line;
-            *(float4 *)(right + 4) = *(const float4 *)(line + 64);
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-#pragma unroll
-                for (int j = 0; j < 8; j++)
-                    sum[i][j] = fmaf(((const float *)&left[i])[step], right[j], sum[i][j]);
-        }
+// The block's part that comes at that turn; false behind the last one.
+__device__ static inline bool find_part(const gk_tma_work &work, unsigned turn, tma_part *part) {
+    if (turn < work.alone) {
+        *part = {blockIdx.x + turn * gridDim.x, 0, work.steps};
+        return true;
     }
-}
-
-// The block's sums to its part of the partial results; the last block of a tile adds all parts.
-__device__ static inline bool join_parts(const gk_tma_work &work, unsigned tile, unsigned part, float (&sum)[8][8]) {
-    enum { VECTORS = 16 };
-    float4 *tiles = (float4 *)work.partials + (size_t)tile * work.parts * VECTORS * GK_TMA_THREADS;
-    float4(&mine)[VECTORS] = *(float4(*)[VECTORS])sum;
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++)
-        tiles[(part * VECTORS + v) * GK_TMA_THREADS + threadIdx.x] = mine[v];
-    if (!gk_is_last(work.arrivals + tile, work.parts))
+    uint64_t begin = blockIdx.x * work.left / gridDim.x, end = (blockIdx.x + 1) * work.left / gridDim.x;
+    uint64_t tile = begin / work.steps + (turn - work.alone), behind = (tile + 1) * work.steps;
+    uint64_t first = begin > tile * work.steps ? begin : tile * work.steps, last = end < behind ? end : behind;
+    if (first >= last)
         return false;
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++)
-        mine[v] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    for (unsigned p = 0; p < work.parts; p++)
-#pragma unroll
-        for (int v = 0; v < VECTORS; v++) {
-            float4 other = __ldcg(&tiles[(p * VECTORS + v) * GK_TMA_THREADS + threadIdx.x]);
-            mine[v].x += other.x, mine[v].y += other.y, mine[v].z += other.z, mine[v].w += other.w;
-        }
+    *part = {(unsigned)(work.alone * gridDim.x + tile), (unsigned)(first - tile * work.steps), (unsigned)(last - first)};
     return true;
 }
 
-__device__ static inline void store_tile(const gk_tma_work &work, unsigned row, unsigned column, const tma_place &at, float (&sum)[8][8]) {
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            unsigned r = row + at.y + 16 * i, c = column + at.x * 4 + 64 * half;
-            if (r < work.m && c < work.n) // n is a multiple of 4
-                *(float4 *)(work.c + (size_t)r * work.n + c) = *(float4 *)&sum[i][4 * half];
+__device__ static inline unsigned count_steps(const gk_tma_work &work) {
+    uint64_t begin = blockIdx.x * work.left / gridDim.x, end = (blockIdx.x + 1) * work.left / gridDim.x;
+    return (unsigned)(work.alone * work.steps + (end - begin));
+}
+
+// What the copy engine is sent for. Thread 0 alone knows, and keeps it in shared memory: its registers are
+// full of sums like all others', and no others have to step over the code.
+struct tma_feed {
+    tma_part part; // what of it is still to be fetched
+    unsigned turn, row, column;
+
+    __device__ __noinline__ void fetch(const gk_tma_work &work, const gk_tensor_map &map_a, const gk_tensor_map &map_b, float *to, gk_barrier *full) {
+        if (part.steps == 0) {
+            if (!find_part(work, turn++, &part))
+                return;
+            gk_corner corner = gk_grouped_corner(part.tile, work.m, work.n, GK_SQUARE_SIDE, GK_SQUARE_SIDE);
+            row = (unsigned)corner.row, column = (unsigned)corner.column;
         }
+        gk_barrier_expect(full, 2 * GK_TMA_TILE * 4);
+        gk_fetch_box(to, map_a, part.first * GK_TMA_DEPTH, row, full);
+        gk_fetch_box(to + GK_TMA_TILE, map_b, column, part.first * GK_TMA_DEPTH, full);
+        part.first++, part.steps--;
+    }
+};
+
+// A tile of A comes with its rows side by side, and is multiplied with its columns side by side: a thread
+// turns two columns of four rows.
+__device__ static inline void turn_tile(gk_tile<GK_TMA_DEPTH, GK_SQUARE_SIDE> &turned, const float *tile) {
+    unsigned depth = threadIdx.x % (GK_TMA_DEPTH / 2) * 2, row = threadIdx.x / (GK_TMA_DEPTH / 2) * 4;
+    float2 pair[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        pair[i] = *(const float2 *)(tile + (row + i) * GK_TMA_DEPTH + depth);
+    *(float4 *)&turned.at[depth][row] = make_float4(pair[0].x, pair[1].x, pair[2].x, pair[3].x);
+    *(float4 *)&turned.at[depth + 1][row] = make_float4(pair[0].y, pair[1].y, pair[2].y, pair[3].y);
 }
 
-// Tiles of C in groups of eight rows, whose rows of A and columns of B stay in the L2 cache meanwhile.
-__device__ static inline void find_tile(const gk_tma_work &work, unsigned tile, unsigned *row, unsigned *column) {
-    enum { TALL = 8 };
-    unsigned group = tile / (TALL * work.across), first = group * TALL;
-    unsigned tall = work.down - first < TALL ? work.down - first : TALL;
-    unsigned inside = tile - group * TALL * work.across;
-    *row = (first + inside % tall) * GK_TMA_SIDE;
-    *column = inside / tall * GK_TMA_SIDE;
+// Where a block leaves its sums of a tile that it begins, or that another one has begun.
+__device__ static inline float *partial_tile(const gk_tma_work &work, unsigned block, bool is_begun_here) {
+    return work.partials + (size_t)(2 * block + is_begun_here) * GK_SQUARE_SIDE * GK_SQUARE_SIDE;
 }
 
-extern "C" __global__ void __launch_bounds__(GK_TMA_THREADS, 2)
-    gk_matmul_tma_f32(gk_tma_work work, const __grid_constant__ gk_tensor_map map_a, const __grid_constant__ gk_tensor_map map_b) {
+// The last block of a tile adds what all of them have left, in their order.
+__device__ static inline void join_parts(const gk_tma_work &work, const tma_part &part, const gk_corner &corner) {
+    auto owner = [&](uint64_t step) { return (unsigned)(((step + 1) * gridDim.x - 1) / work.left); };
+    unsigned shared = part.tile - work.alone * gridDim.x;
+    unsigned first = owner((uint64_t)shared * work.steps), last = owner((uint64_t)(shared + 1) * work.steps - 1);
+    if (!gk_is_last(work.arrivals + shared, last - first + 1))
+        return;
+    for (unsigned at = threadIdx.x * 4; at < GK_SQUARE_SIDE * GK_SQUARE_SIDE; at += GK_SQUARE_THREADS * 4) {
+        size_t row = corner.row + at / GK_SQUARE_SIDE, column = corner.column + at % GK_SQUARE_SIDE;
+        float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (row >= work.m || column >= work.n)
+            continue;
+        for (unsigned block = first; block <= last; block++) {
+            float4 other = __ldcg((const float4 *)(partial_tile(work, block, block == first) + at));
+            total.x += other.x, total.y += other.y, total.z += other.z, total.w += other.w;
+        }
+        *(float4 *)(work.c + row * work.n + column) = total;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(GK_SQUARE_THREADS, 2)
+    gk_matmul_tma_f32(const __grid_constant__ gk_tma_work work, const __grid_constant__ gk_tensor_map map_a, const __grid_constant__ gk_tensor_map map_b) {
     extern __shared__ __align__(1024) float stages[];
-    enum { TILE = GK_TMA_SIDE * GK_TMA_DEPTH };
+    typedef gk_tile<GK_TMA_DEPTH, GK_SQUARE_SIDE> turned_tile;
+    typedef float fetched_tile[GK_TMA_DEPTH][GK_SQUARE_SIDE];
     __shared__ gk_barrier full[GK_TMA_STAGES];
-    unsigned tile = blockIdx.x / work.parts, part = blockIdx.x % work.parts, row, column;
-    unsigned first = part * work.steps, steps = work.all - first < work.steps ? work.all - first : work.steps;
-    find_tile(work, tile, &row, &column);
-    auto fetch = [&](unsigned step) {
-        unsigned stage = step % GK_TMA_STAGES, k = (first + step) * GK_TMA_DEPTH;
-        gk_barrier_expect(&full[stage], 2 * GK_TMA_TILE_BYTES);
-        gk_fetch_box(stages + stage * 2 * TILE, map_a, k, row, &full[stage]);
-        gk_fetch_box(stages + stage * 2 * TILE + TILE, map_b, column, k, &full[stage]);
-    };
+    __shared__ tma_feed feed;
+    turned_tile *turned = (turned_tile *)(stages + GK_TMA_STAGES * 2 * GK_TMA_TILE);
+    auto stage = [&](unsigned step) { return stages + step % GK_TMA_STAGES * 2 * GK_TMA_TILE; };
+    auto fetch = [&](unsigned step) { feed.fetch(work, map_a, map_b, stage(step), &full[step % GK_TMA_STAGES]); };
+    auto wait = [&](unsigned step) { gk_barrier_wait(&full[step % GK_TMA_STAGES], step / GK_TMA_STAGES % 2); };
     if (threadIdx.x == 0) {
-        for (int stage = 0; stage < GK_TMA_STAGES; stage++)
-            gk_barrier_init(&full[stage], 1);
+        for (int s = 0; s < GK_TMA_STAGES; s++)
+            gk_barrier_init(&full[s], 1);
         gk_barriers_ready();
-        for (unsigned step = 0; step < GK_TMA_STAGES && step < steps; step++)
+        feed.turn = feed.part.steps = 0;
+        for (unsigned step = 0; step < GK_TMA_STAGES; step++)
             fetch(step);
     }
     __syncthreads();
-    tma_place at = place_of_thread();
-    float sum[8][8] = {};
-    for (unsigned step = 0; step < steps; step++) {
-        unsigned stage = step % GK_TMA_STAGES;
-        gk_barrier_wait(&full[stage], step / GK_TMA_STAGES % 2);
-        multiply_stage(stages + stage * 2 * TILE, stages + stage * 2 * TILE + TILE, at, sum);
-        __syncthreads(); // all have read the stage that the copy engine fills next
-        if (threadIdx.x == 0 && step + GK_TMA_STAGES < steps)
-            fetch(step + GK_TMA_STAGES);
+    unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
+    gk_square place = {warp % 2 * 8 + lane % 8, warp / 2 * 4 + lane / 8};
+    unsigned step = 0, steps = count_steps(work);
+    wait(0);
+    turn_tile(turned[0], stage(0));
+    __syncthreads();
+    tma_part part;
+    for (unsigned turn = 0; find_part(work, turn, &part); turn++) {
+        float sum[8][8] = {};
+        for (unsigned end = step + part.steps; step < end; step++) {
+            if (step + 1 < steps) {
+                wait(step + 1);
+                turn_tile(turned[(step + 1) % 2], stage(step + 1));
+            }
+            gk_multiply(turned[step % 2].at, *(const fetched_tile *)(stage(step) + GK_TMA_TILE), place, sum);
+            __syncthreads(); // these tiles have been read, and the next one has been turned
+            if (threadIdx.x == 0)
+                fetch(step + GK_TMA_STAGES);
+        }
+        gk_corner corner = gk_grouped_corner(part.tile, work.m, work.n, GK_SQUARE_SIDE, GK_SQUARE_SIDE);
+        if (part.steps == work.steps) {
+            gk_store(work.c, work.m, work.n, corner, place, sum);
+        } else {
+            gk_store(partial_tile(work, blockIdx.x, part.first == 0), GK_SQUARE_SIDE, GK_SQUARE_SIDE, {0, 0}, place, sum);
+            join_parts(work, part, corner);
+        }
     }
-    if (work.parts == 1 || join_parts(work, tile, part, sum))
-        store_tile(work, row, column, at, sum);
 }
 
 #else
 
 // Neither the simulator nor an older architecture has a copy engine; the row's capability says so.
-extern "C" __global__ void __launch_bounds__(GK_TMA_THREADS, 2)
-    gk_matmul_tma_f32(gk_tma_work, const __grid_constant__ gk_tensor_map, const __grid_constant__ gk_tensor_map) {}
+extern "C" __global__ void __launch_bounds__(GK_SQUARE_THREADS, 2)
+    gk_matmul_tma_f32(const __grid_constant__ gk_tma_work, const __grid_constant__ gk_tensor_map, const __grid_constant__ gk_tensor_map) {}
 
 #endif
 #endif

@@ -36,6 +36,7 @@
     X(matmul_wide)                                                                                 \
     X(matmul_vectors)                                                                              \
     X(matmul_vector)                                                                               \
+    X(matmul_part)                                                                                 \
     X(convert)                                                                                     \
     X(sum_finish)                                                                                  \
     X(copy)

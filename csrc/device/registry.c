@@ -170,7 +170,7 @@ static bool is_aligned(uintptr_t bits, int alignment) {
 }
 
 static bool is_of(const gk_row *row, const gk_wish *wish) {
-    return row->op == wish->op && serves(row, wish->dtype) &&
+    return row->op == wish->op && serves(row, wish->dtype) && (!row->named || row == wish->limit) &&
            (row->takes == GK_TAKES_LAYOUT) == wish->strided && !(row->plain && wish->not_plain);
 }
 

@@ -1,5 +1,5 @@
-"""What goes before float32 products of tensor cores, on the simulator: the way that is chosen, and the planes
-that operands are split into, multiplied here by NumPy in the tensor cores' stead."""
+"""What goes before float32 products of tensor cores, on the simulator: the way that is chosen, and
+the planes that operands are split into, multiplied here by NumPy in the tensor cores' stead."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from test_simulator import BODY_FLAGS, CHECKS, C_FLAGS, ROOT, compile_all, cuda_headers
+from test_simulator import BODY_FLAGS, C_FLAGS, CHECKS, ROOT, compile_all, cuda_headers
 
 HALVES, BFLOATS, FLOATS = 0, 1, 2
-LINES, MEASURED, SPLIT, CHUNK, SIDE = 64, 512, 128, 32, 128
-MEASURED_LINE = np.dtype([("top", "u4"), ("count", "u4"), ("logs", "u8")])
+LINES, MEASURED, SPLIT, CHUNK, SIDE = 32, 1024, 128, 32, 128
+MEASURED_LINE = np.dtype(
+    [("top", "u4"), ("bottom", "u4"), ("count", "u4"), ("unused", "u4"), ("logs", "u8")]
+)
+FILLED = 0x7E00
 UNIT = 2.0**-24
+
+
+FOUND = np.dtype(
+    [("drop", "u8", 2), ("range", "u4", 2), ("zeros", "u4", 2), ("odd", "u4"), ("unused", "u4")]
+)
+ROOM = ("found", "arrivals", "measured", "exponents", "a_planes", "b_planes")
 
 
 class Work(ctypes.Structure):
@@ -25,7 +34,7 @@ class Work(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("c", "a", "b")),
         *((name, ctypes.c_uint64) for name in ("a_line", "a_depth", "b_line", "b_depth")),
-        *((name, ctypes.c_void_p) for name in ("measured", "state", "a_planes", "b_planes")),
+        *((name, ctypes.c_void_p) for name in ROOM),
         *((name, ctypes.c_uint) for name in ("m", "n", "k", "least")),
     ]
 
@@ -64,12 +73,14 @@ class Product:
         self.run_part, self.a, self.b, self.k = run_part, a, b, k
         self.c = np.full((m, n), np.nan, np.float32)
         self.measured = np.zeros(m + n, MEASURED_LINE)
-        self.state = np.zeros(2, np.uint32)
-        self.planes = [np.full(lines * chunks * CHUNK * 3, 0x7E00, np.uint16) for lines in (m, n)]
+        self.found = np.zeros(1, FOUND)
+        self.arrivals = np.zeros(-(-m // LINES) + -(-n // LINES), np.uint32)
+        self.exponents = np.zeros(m + n, np.int32)
+        self.planes = [np.full(lines * chunks * CHUNK * 3, FILLED, np.uint16) for lines in (m, n)]
         at = [array.ctypes.data for array in (self.c, a, b)]
-        room = [x.ctypes.data for x in (self.measured, self.state, *self.planes)]
+        room = (self.found, self.arrivals, self.measured, self.exponents, *self.planes)
         steps = [*(step // 4 for step in a.strides), b.strides[1] // 4, b.strides[0] // 4]
-        self.work = Work(*at, *steps, *room, m, n, k, least)
+        self.work = Work(*at, *steps, *(x.ctypes.data for x in room), m, n, k, least)
 
     def run(self, name: str, blocks: int) -> None:
         problem = self.run_part(
@@ -82,7 +93,16 @@ class Product:
         lines = -(-m // LINES) + -(-n // LINES)
         self.run("measure", lines * -(-self.k // MEASURED))
         self.run("split", lines * -(-self.k // SPLIT))
-        return max(int(self.state[1]), self.work.least)
+        return self.way()
+
+    def way(self) -> int:
+        """Which kernel goes to work: those that split leave behind what they were filled with."""
+        self.run("floats", -(-self.c.shape[0] // SIDE) * -(-self.c.shape[1] // SIDE))
+        if not np.isnan(self.c).all():
+            return FLOATS
+        chunks = -(-self.k // CHUNK)
+        halves = self.planes[0][: self.c.shape[0] * chunks * CHUNK * 3]
+        return BFLOATS if halves[-1] != FILLED else HALVES
 
     def parts(self, operand: int, way: int) -> list[np.ndarray]:
         """The planes of A, or of B transposed, in float64, as they were scaled."""
@@ -124,7 +144,7 @@ def laid(values: np.ndarray, across: bool) -> np.ndarray:
 @pytest.mark.parametrize("way", [HALVES, BFLOATS])
 @pytest.mark.parametrize("across", [(False, False), (True, False), (False, True), (True, True)])
 def test_planes_hold_what_was_split(run_part, across, way):
-    for m, k, n in ((1, 1, 1), (65, 31, 64), (3, 700, 130), (70, 33, 5), (64, 129, 63)):
+    for m, k, n in ((1, 64, 1), (65, 97, 64), (3, 700, 130), (70, 66, 5), (64, 129, 63)):
         a, b = laid(normal(m, k), across[0]), laid(normal(k, n, seed=2), across[1])
         product = Product(run_part, a, b, way)
         assert product.prepare() == way
@@ -139,27 +159,35 @@ def graded(span: float, k: int) -> np.ndarray:
     return np.exp2(np.linspace(-span, span, k)).astype(np.float32)
 
 
+def along(a: np.ndarray, b: np.ndarray, span: float) -> tuple[np.ndarray, np.ndarray]:
+    """A D and D^-1 B."""
+    scale = graded(span, len(b))
+    return a * scale, b / scale[:, None]
+
+
+def split_up(a: np.ndarray, b: np.ndarray, small: float) -> tuple[np.ndarray, np.ndarray]:
+    """A's last eighth is small, and all else of B zeros."""
+    at = len(b) * 7 // 8
+    scale = np.where(np.arange(len(b)) < at, 2.0**30, small * 2.0**30)
+    return (a * scale).astype(np.float32), np.where(np.arange(len(b))[:, None] < at, 0, b)
+
+
 WAYS = {
     "normal": (HALVES, lambda a, b: (a, b)),
     "all of one size": (HALVES, lambda a, b: (np.ones_like(a), np.ones_like(b))),
     "nothing but zeros": (HALVES, lambda a, b: (0 * a, b)),
-    "mostly zeros": (HALVES, lambda a, b: (a * (np.abs(a) > 1.5), b)),
+    "half zeros": (HALVES, lambda a, b: (a * (a > 0), b)),
+    "both half zeros": (BFLOATS, lambda a, b: (a * (a > 0), b * (b > 0))),
+    "small where the others are zeros": (BFLOATS, lambda a, b: split_up(a, b, 2.0**-60)),
+    "far too small there": (FLOATS, lambda a, b: split_up(a, np.ldexp(b, 60), 2.0**-145)),
+    "few products": (BFLOATS, lambda a, b: (a * (np.abs(a) > 1.5), b)),
     "rows of all sizes": (HALVES, lambda a, b: (a * graded(120, len(a))[:, None], b)),
     "subnormal": (HALVES, lambda a, b: (a * np.float32(2.0**-135), b)),
     "huge": (HALVES, lambda a, b: (a * np.float32(2.0**120), b * np.float32(2.0**-30))),
-    "graded a little": (
-        HALVES,
-        lambda a, b: (a * graded(6, a.shape[1]), b / graded(6, len(b))[:, None]),
-    ),
-    "graded": (BFLOATS, lambda a, b: (a * graded(20, a.shape[1]), b / graded(20, len(b))[:, None])),
-    "graded far": (
-        BFLOATS,
-        lambda a, b: (a * graded(60, a.shape[1]), b / graded(60, len(b))[:, None]),
-    ),
-    "too far for any": (
-        FLOATS,
-        lambda a, b: (a * graded(110, a.shape[1]), b / graded(110, len(b))[:, None]),
-    ),
+    "graded a little": (HALVES, lambda a, b: along(a, b, 6)),
+    "graded": (BFLOATS, lambda a, b: along(a, b, 20)),
+    "graded far": (BFLOATS, lambda a, b: along(a, b, 60)),
+    "too far for any": (FLOATS, lambda a, b: along(a, b, 110)),
 }
 
 
@@ -181,8 +209,7 @@ def test_what_is_not_finite_goes_to_cuda_cores(run_part, odd, operand):
     (a, b)[operand][(17, 33) if operand == 0 else (99, 69)] = odd
     product = Product(run_part, a, b)
     assert product.prepare() == FLOATS
-    assert (product.planes[0] == 0x7E00).all(), "nothing is split"
-    product.run("floats", 1)
+    assert (product.planes[0] == FILLED).all(), "nothing is split"
     with np.errstate(invalid="ignore"):
         want = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_allclose(product.c, want, rtol=1e-4, atol=1e-4)
@@ -198,7 +225,6 @@ def test_cuda_cores_take_any_layout(run_part, across):
 
 
 def test_cuda_cores_leave_at_once_where_planes_hold_all(run_part):
-    product = Product(run_part, normal(30, 40), normal(40, 20, seed=2))
+    product = Product(run_part, normal(30, 70), normal(70, 20, seed=2))
     assert product.prepare() == HALVES
-    product.run("floats", 1)
     assert np.isnan(product.c).all()

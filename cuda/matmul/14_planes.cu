@@ -22,33 +22,44 @@ struct planes_operand {
     const float *data;
     uint64_t line_step, depth_step;
     gk_measured *measured;
+    int *exponents;
     uint16_t *planes;
     unsigned lines, length;
     unsigned line, depth; // the first of the block
+    unsigned group, deep; // of 32 lines, and how many blocks these have
+    unsigned number;      // 0 for A and 1 for B
 };
 
-// A block has 64 lines and DEPTH elements of each; blocks of A stand before those of B.
-template <unsigned DEPTH> __device__ static inline planes_operand operand_of_block(const gk_planes_work &work) {
-    unsigned deep = (work.k + DEPTH - 1) / DEPTH, of_a = (work.m + GK_PLANES_LINES - 1) / GK_PLANES_LINES * deep;
-    bool is_a = blockIdx.x < of_a;
-    unsigned at = is_a ? blockIdx.x : blockIdx.x - of_a, line = at / deep * GK_PLANES_LINES, depth = at % deep * DEPTH;
-    if (is_a)
-        return {work.a, work.a_line, work.a_depth, work.measured, work.a_planes, work.m, work.k, line, depth};
-    return {work.b, work.b_line, work.b_depth, work.measured + work.m, work.b_planes, work.n, work.k, line, depth};
+// A block has 32 lines and DEPTH elements of each; blocks of A stand before those of B.
+template <unsigned DEPTH> __device__ static inline planes_operand operand_of_block(const gk_planes_work &work, unsigned block) {
+    unsigned deep = (work.k + DEPTH - 1) / DEPTH, of_a = (work.m + GK_PLANES_LINES - 1) / GK_PLANES_LINES;
+    unsigned group = block / deep, depth = block % deep * DEPTH;
+    if (group < of_a)
+        return {work.a, work.a_line, work.a_depth, work.measured, work.exponents, work.a_planes, work.m, work.k, group * GK_PLANES_LINES, depth, group, deep, 0};
+    return {work.b, work.b_line, work.b_depth, work.measured + work.m, work.exponents + work.m, work.b_planes, work.n, work.k, (group - of_a) * GK_PLANES_LINES, depth, group, deep, 1};
 }
 
-// What there is to know of some elements of a line; logarithms in eighths, those of subnormal numbers too.
+// The logarithm of a magnitude, too small by no more than a quarter of a power.
+__device__ static inline unsigned logarithm(float x) {
+    unsigned bits = __float_as_uint(x), normal = 0x00800000, up = 24;
+    return (bits < normal ? __float_as_uint(x * 0x1p24f) : bits + (up << 23)) >> 20;
+}
+
+// What there is to know of some elements of a line.
 struct planes_sample {
-    unsigned top, count, logs;
+    unsigned top, bottom, count, logs;
     __device__ void add(float x) {
-        unsigned bits = __float_as_uint(x) & 0x7fffffff, normal = 0x00800000, up = 24;
-        unsigned log = bits < normal ? __float_as_uint(fabsf(x) * 0x1p24f) : bits + (up << 23);
-        top = max(top, bits);
-        count += bits != 0;
-        logs += bits ? log >> 20 : 0;
+        x = fabsf(x);
+        unsigned log = logarithm(x);
+        bool is_there = x != 0.0f;
+        top = max(top, __float_as_uint(x));
+        bottom = max(bottom, is_there ? GK_PLANES_LOGS - log : 0);
+        count += is_there;
+        logs += is_there ? log : 0;
     }
     __device__ void add(const planes_sample &other) {
         top = max(top, other.top);
+        bottom = max(bottom, other.bottom);
         count += other.count;
         logs += other.logs;
     }
@@ -59,6 +70,7 @@ __device__ static inline void report(const planes_operand &of, unsigned line, co
         return;
     gk_measured *to = &of.measured[line];
     atomicMax(&to->top, sample.top);
+    atomicMax(&to->bottom, sample.bottom);
     atomicAdd(&to->count, sample.count);
     atomicAdd(&to->logs, (unsigned long long)sample.logs);
 }
@@ -68,10 +80,10 @@ __device__ static inline void measure_along(const planes_operand &of) {
     unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
     for (unsigned i = warp; i < GK_PLANES_LINES; i += GK_PLANES_THREADS / GK_WARP) {
         unsigned line = of.line + i;
-        planes_sample sample = {0, 0, 0};
+        planes_sample sample = {0, 0, 0, 0};
         if (line < of.lines) {
             const float *at = of.data + line * of.line_step;
-#pragma unroll
+#pragma unroll 16
             for (unsigned j = 0; j < GK_PLANES_MEASURED; j += GK_WARP) {
                 unsigned depth = of.depth + j + lane;
                 sample.add(depth < of.length ? at[depth] : 0.0f);
@@ -79,19 +91,19 @@ __device__ static inline void measure_along(const planes_operand &of) {
         }
 #pragma unroll
         for (int apart = GK_WARP / 2; apart > 0; apart /= 2)
-            sample.add({__shfl_xor_sync(GK_ALL_LANES, sample.top, apart), __shfl_xor_sync(GK_ALL_LANES, sample.count, apart),
-                        __shfl_xor_sync(GK_ALL_LANES, sample.logs, apart)});
+            sample.add({__shfl_xor_sync(GK_ALL_LANES, sample.top, apart), __shfl_xor_sync(GK_ALL_LANES, sample.bottom, apart),
+                        __shfl_xor_sync(GK_ALL_LANES, sample.count, apart), __shfl_xor_sync(GK_ALL_LANES, sample.logs, apart)});
         if (lane == 0)
             report(of, line, sample);
     }
 }
 
-// Lines side by side: a thread has one of them, and every fourth of its elements.
+// Lines side by side: a thread has one of them, and every eighth of its elements.
 __device__ static inline void measure_across(const planes_operand &of) {
     enum { APART = GK_PLANES_THREADS / GK_PLANES_LINES };
     __shared__ planes_sample samples[APART][GK_PLANES_LINES];
     unsigned i = threadIdx.x % GK_PLANES_LINES, first = threadIdx.x / GK_PLANES_LINES, line = of.line + i;
-    planes_sample sample = {0, 0, 0};
+    planes_sample sample = {0, 0, 0, 0};
     if (line < of.lines) {
         const float *at = of.data + line * of.line_step;
 #pragma unroll 16
@@ -109,57 +121,31 @@ __device__ static inline void measure_across(const planes_operand &of) {
     report(of, line, sample);
 }
 
-// By how many eighths of a power of two the geometric mean of a line's elements is below the largest one.
-__device__ static inline unsigned spread_of(const gk_measured *line) {
-    unsigned top = __ldcg(&line->top), count = __ldcg(&line->count);
-    if (!count || top >= 0x7f800000)
-        return 0;
-    planes_sample largest = {0, 0, 0};
-    largest.add(__uint_as_float(top));
-    unsigned mean = (unsigned)(__ldcg(&line->logs) / count);
-    return largest.logs - mean + 2; // the logarithms are too small by no more than a quarter
-}
-
-// The inner products of magnitudes are at least K times the product of two geometric means. Of halves what is
-// lost is below 2^-50 of the product of the largest elements, so together the means may be 2^24 below those.
-// Three bfloats keep their precision as far as their range goes.
-__device__ static inline unsigned choose_way(unsigned of_a, unsigned of_b, bool finite) {
-    enum { FOR_HALVES = 24 * 8, FOR_BFLOATS = 150 * 8 };
-    return !finite || of_a + of_b > FOR_BFLOATS ? GK_BY_FLOATS : of_a + of_b > FOR_HALVES ? GK_BY_BFLOATS : GK_BY_HALVES;
-}
-
-// The widest spread of these lines; an infinity or a NaN is noted in `odd`.
-__device__ static inline void widest_of(const gk_measured *lines, unsigned count, unsigned *widest, unsigned *odd) {
-    unsigned spread = 0, largest = 0;
-    for (unsigned i = threadIdx.x; i < count; i += GK_PLANES_THREADS) {
-        spread = max(spread, spread_of(&lines[i]));
-        largest = max(largest, __ldcg(&lines[i].top));
+// What all blocks have found of a line.
+__device__ static inline void conclude(const gk_planes_work &work, const planes_operand &of, unsigned line) {
+    if (line >= of.lines)
+        return;
+    const gk_measured *from = &of.measured[line];
+    unsigned top = __ldcg(&from->top), count = __ldcg(&from->count);
+    of.exponents[line] = top >> 23 ? (int)(top >> 23) - 127 : top ? 31 - __clz((int)top) - 149 : 0;
+    if (top >= 0x7f800000)
+        atomicOr(&work.found->odd, 1u);
+    else if (count) {
+        unsigned long long largest = logarithm(__uint_as_float(top)) + 2;
+        atomicMax(&work.found->drop[of.number], largest * count - __ldcg(&from->logs));
+        atomicMax(&work.found->range[of.number], (unsigned)largest + __ldcg(&from->bottom) - GK_PLANES_LOGS);
+        atomicMax(&work.found->zeros[of.number], of.length - count);
     }
-    atomicMax(widest, spread);
-    if (largest >= 0x7f800000)
-        atomicOr(odd, 1u);
-}
-
-__device__ static inline void choose(const gk_planes_work &work) {
-    __shared__ unsigned of_a, of_b, odd;
-    if (threadIdx.x == 0)
-        of_a = of_b = odd = 0;
-    __syncthreads();
-    widest_of(work.measured, work.m, &of_a, &odd);
-    widest_of(work.measured + work.m, work.n, &of_b, &odd);
-    __syncthreads();
-    if (threadIdx.x == 0)
-        work.state[1] = choose_way(of_a, of_b, !odd);
 }
 
 extern "C" __global__ void __launch_bounds__(GK_PLANES_THREADS) gk_matmul_measure_f32(const gk_planes_work work) {
-    planes_operand of = operand_of_block<GK_PLANES_MEASURED>(work);
+    planes_operand of = operand_of_block<GK_PLANES_MEASURED>(work, blockIdx.x);
     if (of.depth_step == 1)
         measure_along(of);
     else
         measure_across(of);
-    if (gk_is_last(&work.state[0], gridDim.x))
-        choose(work);
+    if (gk_is_last(&work.arrivals[of.group], of.deep) && threadIdx.x < GK_PLANES_LINES)
+        conclude(work, of, of.line + threadIdx.x);
 }
 
 // Eight elements to one plane, 16 bytes; the elements become what is left of them.
@@ -176,9 +162,9 @@ template <typename T> __device__ static inline void put_plane(uint16_t *to, floa
 // A line's chunk is 32 elements of each plane. The lower halves are 2^11 times what they stand for, so that
 // they are no subnormal numbers before the upper ones are.
 template <typename T, int PLANES, int TOP>
-__device__ static inline void split_eight(const planes_operand &of, unsigned line, unsigned depth, unsigned top, float (&x)[8]) {
+__device__ static inline void split_eight(const planes_operand &of, unsigned line, unsigned depth, int exponent, float (&x)[8]) {
     unsigned chunks = (of.length + GK_PLANES_CHUNK - 1) / GK_PLANES_CHUNK;
-    int shift = gk_shift<TOP>(top);
+    int shift = TOP - exponent;
     float half = gk_power(shift / 2), other = gk_power(shift - shift / 2);
     uint16_t *to = of.planes + ((uint64_t)line * chunks + depth / GK_PLANES_CHUNK) * PLANES * GK_PLANES_CHUNK + depth % GK_PLANES_CHUNK;
 #pragma unroll
@@ -189,37 +175,45 @@ __device__ static inline void split_eight(const planes_operand &of, unsigned lin
         put_plane<T>(to + plane * GK_PLANES_CHUNK, x, PLANES == 2 ? 2048.0f : 1.0f);
 }
 
-// 64 lines and 32 elements of each, to shared memory in the order of memory, and from there a run of eight a
-// thread.
-extern "C" __global__ void __launch_bounds__(GK_PLANES_THREADS) gk_matmul_split_f32(const gk_planes_work work) {
-    enum { CHUNK = GK_PLANES_CHUNK };
-    __shared__ float tile[GK_PLANES_LINES][CHUNK + 1];
-    unsigned way = gk_way(work);
+// A block's elements to shared memory, neighbouring threads neighbours in memory.
+typedef float planes_tile[GK_PLANES_LINES][GK_PLANES_SPLIT + 1];
+template <bool ALONG> __device__ static inline void load_tile(planes_tile &tile, const planes_operand &of) {
+    enum { DEEP = GK_PLANES_SPLIT };
+    const float *from = of.data + of.line * of.line_step + of.depth * of.depth_step;
+#pragma unroll
+    for (unsigned e = threadIdx.x; e < GK_PLANES_LINES * DEEP; e += GK_PLANES_THREADS) {
+        unsigned i = ALONG ? e / DEEP : e % GK_PLANES_LINES, j = ALONG ? e % DEEP : e / GK_PLANES_LINES;
+        bool is_inside = of.line + i < of.lines && of.depth + j < of.length;
+        tile[i][j] = is_inside ? from[ALONG ? i * of.line_step + j : i * of.line_step + j * of.depth_step] : 0.0f;
+    }
+}
+
+// A thread takes runs of eight. The last blocks first: what was measured last is still in the L2 cache.
+extern "C" __global__ void __launch_bounds__(GK_PLANES_THREADS, 6) gk_matmul_split_f32(const gk_planes_work work) {
+    enum { CHUNK = GK_PLANES_CHUNK, RUNS = CHUNK / 8, APART = GK_PLANES_THREADS / (GK_PLANES_LINES * RUNS) * CHUNK };
+    __shared__ planes_tile tile;
+    unsigned way = gk_way(work), run = threadIdx.x % RUNS * 8, mine = threadIdx.x / RUNS % GK_PLANES_LINES, first = threadIdx.x / RUNS / GK_PLANES_LINES * CHUNK;
     if (way == GK_BY_FLOATS)
         return;
-    planes_operand of = operand_of_block<GK_PLANES_SPLIT>(work);
-    unsigned mine = threadIdx.x / (CHUNK / 8), run = threadIdx.x % (CHUNK / 8) * 8;
-    unsigned top = of.line + mine < of.lines ? of.measured[of.line + mine].top : 0;
-    for (unsigned depth = of.depth; depth < of.depth + GK_PLANES_SPLIT && depth < of.length; depth += CHUNK) {
-        bool along = of.depth_step == 1;
-#pragma unroll
-        for (unsigned e = threadIdx.x; e < GK_PLANES_LINES * CHUNK; e += GK_PLANES_THREADS) {
-            unsigned i = along ? e / CHUNK : e % GK_PLANES_LINES, j = along ? e % CHUNK : e / GK_PLANES_LINES;
-            bool is_inside = of.line + i < of.lines && depth + j < of.length;
-            tile[i][j] = is_inside ? of.data[(of.line + i) * of.line_step + (depth + j) * of.depth_step] : 0.0f;
-        }
-        __syncthreads();
+    planes_operand of = operand_of_block<GK_PLANES_SPLIT>(work, gridDim.x - 1 - blockIdx.x);
+    unsigned line = of.line + mine;
+    int exponent = line < of.lines ? of.exponents[line] : 0;
+    if (of.depth_step == 1)
+        load_tile<true>(tile, of);
+    else
+        load_tile<false>(tile, of);
+    __syncthreads();
+    if (line >= of.lines)
+        return;
+    for (unsigned chunk = first; chunk < GK_PLANES_SPLIT && of.depth + chunk < of.length; chunk += APART) {
         float x[8];
 #pragma unroll
         for (int i = 0; i < 8; i++)
-            x[i] = tile[mine][run + i];
-        if (of.line + mine < of.lines) {
-            if (way == GK_BY_HALVES)
-                split_eight<float16, 2, GK_HALVES_TOP>(of, of.line + mine, depth + run, top, x);
-            else
-                split_eight<bfloat16, 3, GK_BFLOATS_TOP>(of, of.line + mine, depth + run, top, x);
-        }
-        __syncthreads();
+            x[i] = tile[mine][chunk + run + i];
+        if (way == GK_BY_HALVES)
+            split_eight<float16, 2, GK_HALVES_TOP>(of, line, of.depth + chunk + run, exponent, x);
+        else
+            split_eight<bfloat16, 3, GK_BFLOATS_TOP>(of, line, of.depth + chunk + run, exponent, x);
     }
 }
 

@@ -18,7 +18,7 @@ GK_PLANES_ROW(matmul_part, bfloats, gk_matmul_bf16x6_f32, GK_BF16X6_NOTE, GK_BFL
 extern "C" __global__ void __launch_bounds__(GK_PLANES_BLOCK, 1)
     gk_matmul_bf16x6_f32(const gk_planes_work work, const __grid_constant__ gk_tensor_map, const __grid_constant__ gk_tensor_map,
                          const __grid_constant__ gk_tensor_map map_a, const __grid_constant__ gk_tensor_map map_b) {
-    matmul_planes<planes_form<bfloat16, 3, 32, GK_BFLOATS_SWIZZLE, GK_BFLOATS_STAGES, 1>>(work, map_a, map_b);
+    matmul_planes<planes_form<bfloat16, 3, GK_BFLOATS_SWIZZLE, GK_BFLOATS_STAGES>>(work, map_a, map_b);
 }
 
 #else

@@ -17,7 +17,7 @@ GK_PLANES_ROW(matmul, f16x3, gk_matmul_f16x3_f32, "float32 as two scaled float16
 
 extern "C" __global__ void __launch_bounds__(GK_PLANES_BLOCK, 1)
     gk_matmul_f16x3_f32(const gk_planes_work work, const __grid_constant__ gk_tensor_map map_a, const __grid_constant__ gk_tensor_map map_b) {
-    matmul_planes<planes_form<float16, 2, 32, GK_HALVES_SWIZZLE, GK_HALVES_STAGES, 1>>(work, map_a, map_b);
+    matmul_planes<planes_form<float16, 2, GK_HALVES_SWIZZLE, GK_HALVES_STAGES>>(work, map_a, map_b);
 }
 
 #else

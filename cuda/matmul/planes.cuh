@@ -7,20 +7,22 @@
 #include "matmul/product.h"
 
 #define GK_PLANES_CHUNK 32 // elements of a line that stand side by side in each plane
-#define GK_PLANES_LINES 64 // lines that a block of the first kernels takes
-#define GK_PLANES_MEASURED 512 // elements of each that it measures,
+#define GK_PLANES_LINES 32 // lines that a block of the first kernels takes
+#define GK_PLANES_MEASURED 1024 // elements of each that it measures,
 #define GK_PLANES_SPLIT 128 // or splits
 #define GK_PLANES_THREADS 256
 
 #define GK_PLANES_SIDE 128 // of a block's tile of C
 #define GK_PLANES_BLOCK 384 // its threads: a group of four warps that fetch, and two that multiply
+#define GK_PLANES_MULTIPLYING 256
 #define GK_PLANES_DEPTH 32 // of its tiles of A and B
-#define GK_HALVES_STAGES 6
+#define GK_PLANES_TOTALS (GK_PLANES_SIDE * GK_PLANES_SIDE * 4) // bytes of shared memory
+#define GK_HALVES_STAGES 5
 #define GK_HALVES_SWIZZLE 128 // bytes of a line that the copy engine brings side by side: two chunks, one of each plane
-#define GK_HALVES_SHARED (GK_HALVES_STAGES * 2 * GK_PLANES_SIDE * GK_PLANES_DEPTH * 2 * 2)
-#define GK_BFLOATS_STAGES 4
+#define GK_HALVES_SHARED (GK_HALVES_STAGES * 2 * GK_PLANES_SIDE * GK_PLANES_DEPTH * 2 * 2 + GK_PLANES_TOTALS)
+#define GK_BFLOATS_STAGES 3
 #define GK_BFLOATS_SWIZZLE 64 // one chunk
-#define GK_BFLOATS_SHARED (GK_BFLOATS_STAGES * 2 * GK_PLANES_SIDE * GK_PLANES_DEPTH * 3 * 2)
+#define GK_BFLOATS_SHARED (GK_BFLOATS_STAGES * 2 * GK_PLANES_SIDE * GK_PLANES_DEPTH * 3 * 2 + GK_PLANES_TOTALS)
 
 // A product of planes; for capability 9.0 alone, and for any operands.
 #define GK_PLANES_ROW(op, variant, symbol, note, shared, ...)                                      \
@@ -29,23 +31,38 @@
 
 #if defined(GK_HOST_PART) || !defined(GK_ROWS_ONLY)
 
-// How the product is made, by what the operands hold: the numbers in `way`.
+// How the product is made, by what the operands hold. Where K is less than this the ways before are not as
+// near to the exact product as CUDA cores are.
 enum { GK_BY_HALVES, GK_BY_BFLOATS, GK_BY_FLOATS };
+enum { GK_HALVES_LEAST_K = 64, GK_BFLOATS_LEAST_K = 16 };
 
-// What the first kernel finds out of a row of A or a column of B.
+// What the first kernel finds out of a row of A or a column of B. Logarithms are in eighths of a power of two,
+// from 0 to GK_PLANES_LOGS.
+enum { GK_PLANES_LOGS = 0xfff };
 typedef struct gk_measured {
     unsigned top;            // the bits of its largest magnitude
+    unsigned bottom;         // GK_PLANES_LOGS less the logarithm of the smallest one that is not 0
     unsigned count;          // of its elements that are not 0,
-    unsigned long long logs; // and the sum of their logarithms, in eighths of a power of two
+    unsigned long long logs; // and the sum of their logarithms
 } gk_measured;
 
-// Lines are rows of A and columns of B. `measured` has those of A and then those of B.
+// And of all lines, for A and for B: the most that is true of any.
+typedef struct gk_found {
+    unsigned long long drop[2]; // how far its elements that are not 0 are below the largest one, added up
+    unsigned range[2];          // from the largest one to the smallest
+    unsigned zeros[2];          // among its elements, where not all are
+    unsigned odd;               // whether any is infinite or not a number
+} gk_found;
+
+// Lines are rows of A and columns of B. Where there is one memory for both, those of A come first.
 typedef struct gk_planes_work {
     float *c;
     const float *a, *b;
     uint64_t a_line, a_depth, b_line, b_depth; // from a line to the next, and from an element of a line
+    gk_found *found;
+    unsigned *arrivals; // of blocks that measure, for 32 lines
     gk_measured *measured;
-    unsigned *state; // blocks that have arrived, and the way that was chosen
+    int *exponents; // of the lines' largest elements
     uint16_t *a_planes, *b_planes;
     unsigned m, n, k;
     unsigned least; // the first way that comes into question
@@ -55,11 +72,13 @@ typedef struct gk_planes_work {
 
 #ifdef GK_HOST_PART
 
-enum { GK_PLANES_LEAST_K = 32 }; // below that CUDA cores are as fast, and nearer to the exact product
+static uint64_t planes_groups(const gk_gemm *gemm) {
+    const uint64_t lines = GK_PLANES_LINES;
+    return ((uint64_t)gemm->m + lines - 1) / lines + ((uint64_t)gemm->n + lines - 1) / lines;
+}
 
 static uint64_t planes_blocks(const gk_gemm *gemm, uint64_t depth) {
-    const uint64_t lines = GK_PLANES_LINES;
-    return (((uint64_t)gemm->m + lines - 1) / lines + ((uint64_t)gemm->n + lines - 1) / lines) * (((uint64_t)gemm->k + depth - 1) / depth);
+    return planes_groups(gemm) * (((uint64_t)gemm->k + depth - 1) / depth);
 }
 
 static size_t planes_round(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -69,16 +88,30 @@ static uint64_t planes_bytes(const gk_gemm *gemm, int64_t lines, uint64_t planes
     return (uint64_t)lines * (((uint64_t)gemm->k + GK_PLANES_CHUNK - 1) / GK_PLANES_CHUNK) * GK_PLANES_CHUNK * 2 * planes;
 }
 
+// What the room holds, one behind the other; all before the exponents are zeros at first.
+typedef struct planes_room {
+    size_t arrivals, measured, exponents, a_planes, b_planes, end;
+} planes_room;
+
+static planes_room planes_places(const gk_gemm *gemm) {
+    planes_room at = {.arrivals = planes_round(sizeof(gk_found))};
+    at.measured = at.arrivals + planes_round(planes_groups(gemm) * sizeof(unsigned));
+    at.exponents = at.measured + planes_round((uint64_t)(gemm->m + gemm->n) * sizeof(gk_measured));
+    at.a_planes = at.exponents + planes_round((uint64_t)(gemm->m + gemm->n) * sizeof(int));
+    at.b_planes = at.a_planes + planes_round(planes_bytes(gemm, gemm->m, 3));
+    at.end = at.b_planes + planes_bytes(gemm, gemm->n, 3);
+    return at;
+}
+
 static gk_room planes_workspace(const void *problem) {
     const gk_gemm *gemm = problem;
-    size_t zeroed = 256 + planes_round((uint64_t)(gemm->m + gemm->n) * sizeof(gk_measured));
-    if (gemm->k < GK_PLANES_LEAST_K)
-        return (gk_room){0, 0};
-    return (gk_room){zeroed + planes_round(planes_bytes(gemm, gemm->m, 3)) + planes_bytes(gemm, gemm->n, 3), zeroed};
+    planes_room at = planes_places(gemm);
+    return gemm->k < GK_BFLOATS_LEAST_K ? (gk_room){0, 0} : (gk_room){at.end, at.exponents};
 }
 
 static gk_planes_work planes_work(const gk_gemm *gemm, unsigned char *room, unsigned least) {
     uint64_t a_leading = (uint64_t)gemm->a_leading, b_leading = (uint64_t)gemm->b_leading;
+    const planes_room at = planes_places(gemm);
     gk_planes_work work = {
         .c = gemm->c,
         .a = gemm->a,
@@ -94,10 +127,12 @@ static gk_planes_work planes_work(const gk_gemm *gemm, unsigned char *room, unsi
     };
     if (!room)
         return work;
-    work.state = (unsigned *)room;
-    work.measured = (gk_measured *)(room + 256);
-    work.a_planes = (uint16_t *)(room + planes_workspace(gemm).zeroed);
-    work.b_planes = work.a_planes + planes_round(planes_bytes(gemm, gemm->m, 3)) / sizeof(uint16_t);
+    work.found = (gk_found *)room;
+    work.arrivals = (unsigned *)(room + at.arrivals);
+    work.measured = (gk_measured *)(room + at.measured);
+    work.exponents = (int *)(room + at.exponents);
+    work.a_planes = (uint16_t *)(room + at.a_planes);
+    work.b_planes = (uint16_t *)(room + at.b_planes);
     return work;
 }
 
@@ -152,19 +187,29 @@ static gk_status planes_prepare(gk_backend *backend, gk_prepared *prepared, unsi
 
 #ifndef GK_ROWS_ONLY
 
+// Of an inner product no fewer terms are there than K less the zeros of both lines, and these are no less, in the
+// geometric mean, than the product of the largest elements but for `spread`. Of halves what is lost is
+// below 2^-50 of that product, so this may be 2^24; and one product is good to 22 bits, so that there have to
+// be some to a sum. Three bfloats keep their precision as far as their range goes.
 __device__ static inline unsigned gk_way(const gk_planes_work &work) {
-    return work.least == GK_BY_FLOATS ? work.least : max(work.state[1], work.least);
+    enum { FOR_HALVES = 24 * 8, FOR_BFLOATS = 150 * 8 };
+    if (work.least == GK_BY_FLOATS)
+        return GK_BY_FLOATS;
+    const gk_found &found = *work.found;
+    int64_t terms = (int64_t)work.k - found.zeros[0] - found.zeros[1];
+    uint64_t spread = found.range[0] + found.range[1];
+    if (terms > 0)
+        spread = min(spread, (uint64_t)(found.drop[0] + found.drop[1]) / (uint64_t)terms);
+    if (found.odd || spread > FOR_BFLOATS)
+        return GK_BY_FLOATS;
+    return spread > FOR_HALVES || terms < GK_HALVES_LEAST_K ? GK_BY_BFLOATS : work.least;
 }
 
 // Two to a power that a float has as a normal number; below those the least.
 __device__ static inline float gk_power(int exponent) { return __int_as_float((exponent < -126 ? 1 : exponent + 127) << 23); }
 
-// By which power of two a line is multiplied, so that its largest magnitude is from 2^TOP to below 2^(TOP + 1).
+// A line is multiplied by a power of two, so that its largest magnitude is from 2^TOP to below 2^(TOP + 1).
 enum { GK_HALVES_TOP = 14, GK_BFLOATS_TOP = 40 };
-template <int TOP> __device__ static inline int gk_shift(unsigned top) {
-    int exponent = top >> 23 ? (int)(top >> 23) - 127 : 31 - __clz((int)top) - 149;
-    return top ? TOP - exponent : 0;
-}
 
 #endif
 #endif

@@ -25,9 +25,15 @@ from gpukern import _core
 SEED = 5
 UNIT = 2.0**-24
 WIDTH = 512
-LENGTHS = (1, 4, 16, 32, 64, 128, 512, 1000, 4096, 65536)
+LENGTHS = (1, 4, 16, 32, 64, 128, 512, 1000, 4096)
 SHAPES = [(WIDTH, k, WIDTH) for k in LENGTHS]
-SHAPES += [(128, 128, 128), (64, 4096, 64), (1024, 1024, 1024), (2048, 2048, 2048)]
+SHAPES += [
+    (128, 65536, 128),
+    (128, 128, 128),
+    (64, 4096, 64),
+    (1024, 1024, 1024),
+    (2048, 2048, 2048),
+]
 SHAPES += [(2048, 16384, 2048), (4096, 4096, 4096)]
 SMALL = [(40, k, 36) for k in (1, 16, 33, 64, 100)]
 
@@ -199,16 +205,25 @@ def wanted(asked: str | None) -> list[str]:
     return [reference, *(names or ["naive"])]
 
 
+def shapes_of(text: str) -> list[tuple[int, int, int]]:
+    """ "64x100x32,8x8x8" as M, K and N of each."""
+    shapes = [tuple(int(side) for side in shape.split("x")) for shape in text.split(",")]
+    if any(len(shape) != 3 for shape in shapes):
+        raise argparse.ArgumentTypeError(f"{text!r} is not MxKxN, with commas between shapes")
+    return [(m, k, n) for m, k, n in shapes]
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--variants", help="names, with commas; default: f16x3,bf16x6")
+    parser.add_argument("--shapes", type=shapes_of, help="MxKxN, with commas; default: all")
     parser.add_argument("--save", type=Path, help="a JSON file of all errors")
     parser.add_argument("--table", type=Path, help="a Markdown file of the table")
     parser.add_argument("--smoke", action="store_true", help="small shapes")
     options = parser.parse_args(arguments)
     variants = wanted(options.variants)
     small = options.smoke or _core.backend() != "cuda"
-    done = list(rows(SMALL if small else SHAPES, variants))
+    done = list(rows(options.shapes or (SMALL if small else SHAPES), variants))
     text = table(done, variants) + "\n\n" + "\n".join(verdicts(done, variants)) + "\n"
     print(text)
     if options.table:

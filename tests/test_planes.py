@@ -46,7 +46,7 @@ def run_part(tmp_path_factory: pytest.TempPathFactory) -> Any:
         pytest.skip("CUDA headers not installed")
     folder: Path = tmp_path_factory.mktemp("planes")
     includes = [f"-I{ROOT / name}" for name in ("csrc", "cuda", "cuda/sim")]
-    sources = [*(ROOT / "cuda/sim").glob("*.c"), ROOT / "tests/planted/planes.c"]
+    sources = [*(ROOT / "cuda/sim").glob("*.c"), ROOT / "tests/planes.c"]
     sources += [ROOT / "csrc/base/lock.c"]
     commands = [
         ["gcc", *C_FLAGS, "-O2", "-fPIC", *includes, "-c", str(source), "-o", f"{source.stem}.o"]

@@ -121,6 +121,12 @@ __device__ static inline void measure_across(const planes_operand &of) {
     report(of, line, sample);
 }
 
+// Few lines have more than all before them.
+template <typename T> __device__ static inline void raise(T *most, T value) {
+    if (__ldcg(most) < value)
+        atomicMax(most, value);
+}
+
 // What all blocks have found of a line.
 __device__ static inline void conclude(const gk_planes_work &work, const planes_operand &of, unsigned line) {
     if (line >= of.lines)
@@ -132,9 +138,9 @@ __device__ static inline void conclude(const gk_planes_work &work, const planes_
         atomicOr(&work.found->odd, 1u);
     else if (count) {
         unsigned long long largest = logarithm(__uint_as_float(top)) + 2;
-        atomicMax(&work.found->drop[of.number], largest * count - __ldcg(&from->logs));
-        atomicMax(&work.found->range[of.number], (unsigned)largest + __ldcg(&from->bottom) - GK_PLANES_LOGS);
-        atomicMax(&work.found->zeros[of.number], of.length - count);
+        raise(&work.found->drop[of.number], largest * count - __ldcg(&from->logs));
+        raise(&work.found->range[of.number], (unsigned)largest + __ldcg(&from->bottom) - GK_PLANES_LOGS);
+        raise(&work.found->zeros[of.number], of.length - count);
     }
 }
 

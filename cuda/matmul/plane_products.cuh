@@ -1,4 +1,5 @@
-// Products of planes on tensor cores, added up as float32 does.
+// Products of planes on tensor cores, added up as float32 does: a block stays for many tiles of C, one thread
+// tells the copy engine what to bring, and two groups of four warps multiply 64 rows of a tile each.
 #ifndef GK_PLANE_PRODUCTS_CUH
 #define GK_PLANE_PRODUCTS_CUH
 
@@ -129,11 +130,11 @@ template <typename F> __device__ static inline void planes_store(const gk_planes
     }
 }
 
-// So many stages. The tensor cores cut off what they
-// add, so no more than two of their steps go into a sum of the products of the first planes before it is
-// added to a float32 register, rounded. Meanwhile they make the lesser products, whose sums are too small for
-// what is cut off to matter. What is cut off of the products of halves is more than 2^-24 of them, towards zero; half of that
-// is given back, which is too little to change a sum that is exact.
+// So many stages. The tensor cores cut off what does not fit their sums, so no more than two of their steps go
+// into a sum of the products of the first planes before it is added to a float32 register, rounded. Meanwhile
+// they make the lesser products, whose sums are too small for what is cut off to matter. Of the products of
+// halves more than 2^-24 is lost so, towards zero; half of that is given back, which is too little to change a
+// sum that is exact.
 template <typename F>
 __device__ static inline void planes_chain(float (&sum)[64], const planes_stages &stages, planes_turn &turn, unsigned steps, unsigned group) {
     enum { LINES = 64 * F::SWIZZLE };

@@ -61,12 +61,20 @@ typedef struct gk_tensor_box {
 /* What a row does on the host before its kernel runs: of the problem, which is the operation's (of
    matmul a gk_gemm), it makes the grid and the arguments, which may point to its own values and
    maps. Before that it says how much device memory it works in, of which the first bytes are
-   zeroed. */
-enum { GK_PREPARED_ARGUMENTS = 8, GK_PREPARED_BYTES = 128, GK_PREPARED_MAPS = 3 };
+   zeroed. A row may have parts: kernels that run before its own, one after another, with as many of
+   its arguments as each takes. */
+enum { GK_PREPARED_ARGUMENTS = 8, GK_PREPARED_BYTES = 128, GK_PREPARED_MAPS = 4 };
+enum { GK_PREPARED_PARTS = 4 };
+typedef struct gk_part {
+    const char *name; /* of its row, of the operation "matmul_part" */
+    unsigned blocks;
+} gk_part;
 typedef struct gk_prepared {
     const void *problem;
     void *workspace;
-    unsigned blocks;
+    int part_count;
+    gk_part parts[GK_PREPARED_PARTS];
+    unsigned blocks; /* of the row's own kernel; 0: its parts are enough */
     void *arguments[GK_PREPARED_ARGUMENTS];
     unsigned char values[GK_PREPARED_BYTES] __attribute__((aligned(16)));
     gk_tensor_map maps[GK_PREPARED_MAPS];

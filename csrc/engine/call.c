@@ -252,6 +252,14 @@ gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void *
     return perform(call, row, launch_work, &launch);
 }
 
+static gk_status launch_part(gk_call *call, const gk_row *whole, const gk_part *part,
+                             void **arguments) {
+    const gk_row *row;
+    gk_status status = gk_call_blame(call, gk_row_named(GK_OP_matmul_part, part->name, whole->dtype,
+                                                        call->backend, &row, &call->error));
+    return status == GK_OK ? gk_call_launch(call, row, part->blocks, arguments) : status;
+}
+
 gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem) {
     gk_prepared prepared = {.problem = problem};
     gk_room room = row->workspace ? row->workspace(problem) : (gk_room){0};
@@ -263,6 +271,8 @@ gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem
         status = gk_call_zero(call, prepared.workspace, room.zeroed);
     if (status == GK_OK)
         status = gk_call_blame(call, row->prepare(call->backend, &prepared, &call->error));
+    for (int i = 0; i < prepared.part_count && status == GK_OK; i++)
+        status = launch_part(call, row, &prepared.parts[i], prepared.arguments);
     if (status == GK_OK)
         status = gk_call_launch(call, row, prepared.blocks, prepared.arguments);
     release_temporaries(call, before); /* in the order of the stream: there may be many launches */

@@ -198,8 +198,12 @@ static void run_kernel(const launch *run) {
         add_f32(run);
     else if (strcmp(symbol, "gk_matmul_naive_f32") == 0)
         matmul_f32(run);
-    else if (starts(symbol, "gk_matmul_tma") || starts(symbol, "gk_matmul_wgmma"))
-        (void)run; /* its arguments are maps */
+    else if (starts(symbol, "gk_matmul_tma") || starts(symbol, "gk_matmul_wgmma") ||
+             starts(symbol, "gk_matmul_f16x3") || starts(symbol, "gk_matmul_bf16x6") ||
+             strcmp(symbol, "gk_matmul_measure_f32") == 0 ||
+             strcmp(symbol, "gk_matmul_split_f32") == 0 ||
+             strcmp(symbol, "gk_matmul_floats_f32") == 0)
+        (void)run; /* its arguments are maps, and a structure of the row's own */
     else if (starts(symbol, "gk_matmul_vector") || starts(symbol, "gk_matmul_few_vectors"))
         of_vectors(run);
     else if (starts(symbol, "gk_matmul"))

@@ -238,7 +238,7 @@ extern "C" __global__ void __launch_bounds__(GK_SQUARE_THREADS, 2) gk_matmul_flo
         gk_fetch<GK_SQUARE_THREADS>(tile_a, rows, step);
         gk_fetch<GK_SQUARE_THREADS>(tile_b, columns, step);
         __syncthreads();
-        gk_multiply(tile_a, tile_b, place, sum);
+        gk_multiply(tile_a.at, tile_b.at, place, sum);
         __syncthreads();
     }
 #pragma unroll

@@ -9,8 +9,8 @@
 // This is the way that cuBLAS goes. On an H200, bfloat16, each measurement between two of cuBLAS: 1.05 times
 // its speed at 4096, about 775 TFLOP/s, all four transpositions alike, as long as the GPU's clock is not
 // held back. Under load it is, by the 700 W that the GPU may take, and what is left is how much a product
-// costs in energy, which is the tensor cores': 1.00 at 4096, 1.01 at 6144, 1.02 at 8192 and 16384, at 650 to
-// 690 TFLOP/s.
+// costs in energy, which is the tensor cores': 1.00 at 4096, 1.01 at 6144, 1.02 at 8192 and 16384, at 660 to
+// 700 TFLOP/s.
 #include "matmul/warpgroups.cuh"
 
 #ifdef GK_HOST_PART

@@ -2,7 +2,7 @@
 // engine leaves it in the shared memory of both (multicast). So a block asks the L2 cache for 32 KiB a step
 // where it was 48. What it costs: a stage is free only when both have read it. On an H200 the L2 cache is not
 // what bounds a block alone, and two are no faster: between 1.00 and 1.05 times cuBLAS in the same cases. Of
-// clusters of four, which reach no more than 120 multiprocessors, 0.8 to 0.9.
+// clusters of four, which reach fewer multiprocessors, 0.8 to 0.95.
 #include "matmul/warpgroups.cuh"
 
 #ifdef GK_HOST_PART

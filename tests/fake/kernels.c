@@ -200,7 +200,7 @@ static void run_kernel(const launch *run) {
         matmul_f32(run);
     else if (starts(symbol, "gk_matmul_tma") || starts(symbol, "gk_matmul_wgmma"))
         (void)run; /* its arguments are maps */
-    else if (starts(symbol, "gk_matmul_vector"))
+    else if (starts(symbol, "gk_matmul_vector_") || starts(symbol, "gk_matmul_vectors_"))
         of_vectors(run);
     else if (starts(symbol, "gk_matmul"))
         of_pointers(run, 2);

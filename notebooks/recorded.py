@@ -32,6 +32,11 @@ def compare(name: str, op: str, *what: Any, **settings: Any) -> gk.Comparison:
     return found
 
 
+def is_recorded(name: str) -> bool:
+    """Whether something was kept under that name."""
+    return _path(name).is_file()
+
+
 def profile(name: str, call: Callable[[], object]) -> tuple[Call, float | None]:
     """The profile of a call, and the bytes/s of the bus; without one those of that name."""
     device = gk.device_info()[0]

@@ -12,14 +12,13 @@
 enum { FIRST_HALF = 8, HALVES = 23, SIDES = 3, WAYS = 8, MOST_ROWS = 8, LINE = 512 };
 
 typedef struct entry {
-    uint8_t way; /* in which the operands lie */
     uint8_t place[SIDES];
     const gk_row *rows[MOST_ROWS + 1];
 } entry;
 
-/* Of a dtype: a cell holds 1 + the number of its nearest entry once that was looked for, or NONE.
- */
-enum { UNKNOWN, NONE = UINT16_MAX };
+/* Of products that lie alike. A cell of the grid of sizes holds 1 + the number of its nearest
+   entry, once that was looked for; 0 until then. */
+enum { CELLS = HALVES * HALVES * HALVES, MOST_ENTRIES = UINT16_MAX };
 typedef struct measured {
     entry *entries;
     int count;
@@ -27,22 +26,25 @@ typedef struct measured {
 } measured;
 
 struct gk_tuned {
-    measured of[GK_DTYPE_COUNT];
+    measured of[GK_DTYPE_COUNT][WAYS];
 };
 
 gk_tuned *gk_tuned_new(void) {
     return calloc(1, sizeof(gk_tuned));
 }
 
+/* All of a dtype. */
 static void drop(measured *gone) {
-    free(gone->entries);
-    free(gone->cells);
-    *gone = (measured){0};
+    for (int way = 0; way < WAYS; way++) {
+        free(gone[way].entries);
+        free(gone[way].cells);
+        gone[way] = (measured){0};
+    }
 }
 
 void gk_tuned_free(gk_tuned *tuned) {
     for (int i = 0; i < GK_DTYPE_COUNT && tuned; i++)
-        drop(&tuned->of[i]);
+        drop(tuned->of[i]);
     free(tuned);
 }
 
@@ -57,8 +59,8 @@ static uint8_t place_of(int64_t size) {
     return (uint8_t)(half < 0 ? 0 : half < HALVES ? half : HALVES - 1);
 }
 
-static uint8_t way_of(bool a_transposed, bool b_transposed, bool aligned) {
-    return (uint8_t)(4 * a_transposed + 2 * b_transposed + aligned);
+static int way_of(bool a_transposed, bool b_transposed, bool aligned) {
+    return 4 * a_transposed + 2 * b_transposed + aligned;
 }
 
 static int distance(const entry *from, const uint8_t *place) {
@@ -68,32 +70,31 @@ static int distance(const entry *from, const uint8_t *place) {
     return sum;
 }
 
-static uint16_t nearest(const measured *of, uint8_t way, const uint8_t *place) {
-    uint16_t found = NONE;
-    int least = 0;
-    for (int i = 0; i < of->count; i++) {
+static uint16_t nearest(const measured *of, const uint8_t *place) {
+    int found = 0, least = distance(&of->entries[0], place);
+    for (int i = 1; i < of->count; i++) {
         int apart = distance(&of->entries[i], place);
-        if (of->entries[i].way == way && (found == NONE || apart < least)) {
-            found = (uint16_t)(i + 1);
+        if (apart < least) {
+            found = i;
             least = apart;
         }
     }
-    return found;
+    return (uint16_t)(found + 1);
 }
 
 const gk_row *const *gk_tuned_rows(const gk_tuned *tuned, const gk_gemm *gemm, bool aligned) {
-    const measured *of = &tuned->of[gemm->dtype];
+    int way = way_of(gemm->a_transposed, gemm->b_transposed, aligned);
+    const measured *of = &tuned->of[gemm->dtype][way];
     if (!of->count)
         return NULL;
-    uint8_t way = way_of(gemm->a_transposed, gemm->b_transposed, aligned);
     const uint8_t place[SIDES] = {place_of(gemm->m), place_of(gemm->n), place_of(gemm->k)};
-    size_t index = (((size_t)way * HALVES + place[0]) * HALVES + place[1]) * HALVES + place[2];
-    uint16_t found = atomic_load_explicit(&of->cells[index], memory_order_relaxed);
-    if (found == UNKNOWN) {
-        found = nearest(of, way, place);
-        atomic_store_explicit(&of->cells[index], found, memory_order_relaxed);
+    _Atomic(uint16_t) *cell = &of->cells[(place[0] * HALVES + place[1]) * HALVES + place[2]];
+    uint16_t found = atomic_load_explicit(cell, memory_order_relaxed);
+    if (!found) {
+        found = nearest(of, place);
+        atomic_store_explicit(cell, found, memory_order_relaxed);
     }
-    return found == NONE ? NULL : of->entries[found - 1].rows;
+    return of->entries[found - 1].rows;
 }
 
 /* reading -------------------------------------------------------------------------------------- */
@@ -144,7 +145,7 @@ static gk_status read_dtype(reader *in, const char *word, gk_dtype *dtype) {
 }
 
 /* "nn", "nt", "tn" or "tt", and the alignment, 16 bytes or 1. */
-static gk_status read_way(reader *in, const char *lie, const char *alignment, uint8_t *way) {
+static gk_status read_way(reader *in, const char *lie, const char *alignment, int *way) {
     bool lies = strlen(lie) == 2 && strspn(lie, "nt") == 2;
     bool aligned = strcmp(alignment, "16") == 0;
     if (!lies || (!aligned && strcmp(alignment, "1") != 0))
@@ -181,10 +182,11 @@ static gk_status read_row(reader *in, const char *word, gk_dtype dtype, const gk
                     word, gk_dtype_name(dtype));
 }
 
-static gk_status add_entry(reader *in, gk_dtype dtype, const entry *made) {
-    measured *to = &in->fresh.of[dtype];
-    if (to->count >= NONE - 1)
-        return GK_WRONG(in, "there are more than %d lines of %s", NONE - 1, gk_dtype_name(dtype));
+static gk_status add_entry(reader *in, gk_dtype dtype, int way, const entry *made) {
+    measured *to = &in->fresh.of[dtype][way];
+    if (to->count >= MOST_ENTRIES)
+        return GK_WRONG(in, "there are more than %d lines of %s that lie so", MOST_ENTRIES,
+                        gk_dtype_name(dtype));
     if ((to->count & (to->count - 1)) == 0) { /* full: 1, 2, 4, ... */
         size_t room = to->count ? 2 * (size_t)to->count : 1;
         entry *grown = realloc(to->entries, room * sizeof *grown);
@@ -200,7 +202,7 @@ static gk_status add_entry(reader *in, gk_dtype dtype, const entry *made) {
 static gk_status read_entry(reader *in, char *text) {
     enum { FIELDS = 6 };
     const char *words[FIELDS + MOST_ROWS + 1];
-    int count = 0, rows = 0;
+    int count = 0, rows = 0, way = 0;
     char *rest = NULL;
     gk_dtype dtype = GK_float32;
     entry made = {0};
@@ -217,12 +219,12 @@ static gk_status read_entry(reader *in, char *text) {
                         MOST_ROWS);
     gk_status status = read_dtype(in, words[0], &dtype);
     if (status == GK_OK)
-        status = read_way(in, words[1], words[2], &made.way);
+        status = read_way(in, words[1], words[2], &way);
     for (int i = 0; i < SIDES && status == GK_OK; i++)
         status = read_size(in, words[3 + i], &made.place[i]);
     for (int i = FIELDS; i < count && status == GK_OK; i++)
         status = read_row(in, words[i], dtype, &made.rows[rows++]);
-    return status == GK_OK ? add_entry(in, dtype, &made) : status;
+    return status == GK_OK ? add_entry(in, dtype, way, &made) : status;
 }
 
 static gk_status read_line(reader *in, char *text, bool last) {
@@ -253,24 +255,33 @@ static gk_status read_file(reader *in, FILE *file) {
     return status;
 }
 
-/* What was read takes the place of what was there; all of it, or nothing. */
+static gk_status make_cells(reader *in, measured *of) {
+    if (!of->count)
+        return GK_OK;
+    of->cells = calloc(CELLS, sizeof *of->cells);
+    return of->cells ? GK_OK : gk_fail(in->error, GK_MEMORY_ERROR, "out of host memory");
+}
+
+static bool is_measured(const measured *of) {
+    bool any = false;
+    for (int way = 0; way < WAYS; way++)
+        any |= of[way].count > 0;
+    return any;
+}
+
+/* What was read of a dtype takes the place of what was there; of all dtypes, or of none. */
 static gk_status settle(reader *in, gk_tuned *tuned) {
-    enum { CELLS = WAYS * HALVES * HALVES * HALVES };
-    for (int i = 0; i < GK_DTYPE_COUNT; i++) {
-        measured *made = &in->fresh.of[i];
-        if (!made->count)
-            continue;
-        made->cells = calloc(CELLS, sizeof *made->cells);
-        if (!made->cells)
-            return gk_fail(in->error, GK_MEMORY_ERROR, "out of host memory");
-    }
+    gk_status status = GK_OK;
     for (int i = 0; i < GK_DTYPE_COUNT; i++)
-        if (in->fresh.of[i].count) {
-            drop(&tuned->of[i]);
-            tuned->of[i] = in->fresh.of[i];
-            in->fresh.of[i] = (measured){0};
+        for (int way = 0; way < WAYS && status == GK_OK; way++)
+            status = make_cells(in, &in->fresh.of[i][way]);
+    for (int i = 0; i < GK_DTYPE_COUNT && status == GK_OK; i++)
+        if (is_measured(in->fresh.of[i])) {
+            drop(tuned->of[i]);
+            memcpy(tuned->of[i], in->fresh.of[i], sizeof tuned->of[i]);
+            memset(in->fresh.of[i], 0, sizeof in->fresh.of[i]);
         }
-    return GK_OK;
+    return status;
 }
 
 gk_status gk_tuned_read(gk_tuned *tuned, const char *path, const char *device, gk_error *error) {
@@ -283,6 +294,6 @@ gk_status gk_tuned_read(gk_tuned *tuned, const char *path, const char *device, g
     if (status == GK_OK)
         status = settle(&in, tuned);
     for (int i = 0; i < GK_DTYPE_COUNT; i++)
-        drop(&in.fresh.of[i]);
+        drop(in.fresh.of[i]);
     return status;
 }

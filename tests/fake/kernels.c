@@ -204,7 +204,8 @@ static void run_kernel(const launch *run) {
              strcmp(symbol, "gk_matmul_split_f32") == 0 ||
              strcmp(symbol, "gk_matmul_floats_f32") == 0)
         (void)run; /* its arguments are maps, and a structure of the row's own */
-    else if (starts(symbol, "gk_matmul_vector") || starts(symbol, "gk_matmul_few_vectors"))
+    else if (starts(symbol, "gk_matmul_vector_") || starts(symbol, "gk_matmul_vectors_") ||
+             starts(symbol, "gk_matmul_few_vectors_"))
         of_vectors(run);
     else if (starts(symbol, "gk_matmul"))
         of_pointers(run, 2);

@@ -35,6 +35,8 @@ _LEAST_SIZE, _MOST_SIZE = 64, 16384
 _MOST_PRODUCTS = 8192**3
 # Behind the fastest by so much is not worth another round, and by so much not a larger product.
 _BEHIND, _HOPELESS = 1.3, 3.0
+# Which variants are hopeless a small or a flat product does not tell.
+_TELLING = 512
 # What a line may name.
 _MOST_NAMES = 8
 # So many elements are drawn; a longer operand repeats them.
@@ -154,7 +156,9 @@ class Contest:
         ]
 
     def give_up(self, name: str, product: Product) -> None:
-        """It is not tried with larger products."""
+        """It is not tried with larger products, if this one is of a shape that tells."""
+        if min(product.m, product.n, product.k) < _TELLING:
+            return
         volume = product.m * product.n * product.k
         self.hopeless[name] = min(self.hopeless.get(name, volume), volume)
 

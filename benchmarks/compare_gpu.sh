@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The whole comparison on a machine with a GPU: `gpukern compare all` twice, whether the two runs
-# agree, JSON, Markdown and plots, our times beside those of ncu, the tests that plant cheaters, and
+# agree, JSON, Markdown and plots, every matmul beside cuBLAS, our times beside those of ncu, the tests
+# that plant cheaters, and
 # the notebooks with their outputs. The folder named first gets summary.txt, and all the rest packed
 # into results.tar.gz.
 #
@@ -58,5 +59,6 @@ step 60 cheaters python -m pytest -q -p no:cacheprovider \
 step 180 notebooks python notebooks/execute.py --record --into "$results/notebooks" notebooks/*.ipynb
 step 215 again gpukern compare all --seed 1 --save "$results/again.json" \
     --against "$results/compare.json"
+step 130 matmul python benchmarks/matmul.py "$results/matmul.json" "$results/matmul.md"
 step 30 agree python benchmarks/agree.py "$results/compare.json" "$results/again.json"
 finish

@@ -51,16 +51,15 @@ def test_the_best_is_held_against_cublas(scripts):
     assert matmul.against(["f16x3"], 2.5)(found) == ("-", "no such variant")
 
 
-def test_the_mean_is_geometric(scripts):
+def test_the_mean_is_geometric(scripts, monkeypatch):
     matmul, contests = scripts
     run = matmul.Run(small=True)
     if run.simulated:
         assert matmul.mean_line(run, "half", "x", [], 1.0).met == "simulated"
-        type(run).simulated = property(lambda self: False)
+    monkeypatch.setattr(matmul.Run, "simulated", False)
     speeds = [outcome(contests, {"cuBLAS": 1.0, "x": t}).speed("x") for t in (0.5, 2.0, 1.0)]
     line = matmul.mean_line(run, "half", "x", speeds, 1.0)
     assert line.met == "yes" and "1.000x" in line.measured and "of 3" in line.measured
-    type(run).simulated = property(lambda self: _core.backend() == "sim")
 
 
 def test_shapes_are_always_the_same_ones(scripts):
@@ -122,6 +121,25 @@ def test_pictures(scripts, tmp_path):
     assert [path.name for path in paths] == ["x-ladder.png", "x-default.png"]
     assert all(path.stat().st_size > 5000 for path in paths)
     assert list(matmul_plots.save(found, tmp_path / "x.md", simulated=True)) == []
+
+
+@pytest.mark.skipif(_core.backend() == "cuda", reason="judges the simulator's times")
+@pytest.mark.parametrize(
+    "section", ["ladder", "half", "shapes", "stacks", "vectors", "host", "accuracy"]
+)
+def test_the_sections_judge_as_on_a_gpu(scripts, monkeypatch, section):
+    """The simulator's times stand for a GPU's, and our default for cuBLAS."""
+    matmul, _ = scripts
+    run = matmul.Run(small=True)
+    monkeypatch.setattr(matmul.Run, "simulated", False)
+    monkeypatch.setattr(matmul, "LEAST_RATE", 0)
+    monkeypatch.setattr(matmul, "bus_bandwidth", lambda: 50e9)
+    lines = list(matmul.SECTIONS[section](run))
+    assert {line.section for line in lines} == {section}
+    for line in lines:
+        assert line.met in ("yes", "same", "no", "right", "no limit", "no peer"), line
+        assert (line.measured == "-") == (line.met in ("no limit", "no peer")), line
+    assert "| work |" in matmul.as_markdown(lines, matmul.remarks(run), [])
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

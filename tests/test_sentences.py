@@ -19,7 +19,7 @@ from waiting import join_all
 from wrong_calls import WRONG
 
 # What raises nothing of its own: exceptions, and what compare() gives.
-NOT_CALLED = {"Comparison", "CudaError", "DeviceLostError", "SimulatorWarning"}
+NOT_CALLED = {"Comparison", "CompileError", "CudaError", "DeviceLostError", "SimulatorWarning"}
 RAISED = (TypeError, ValueError, OverflowError, BufferError)
 # How a sentence says what was expected, or what to do.
 EXPECTED = (

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
+import threading
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
@@ -90,13 +90,12 @@ def store(name: str, entry: dict[str, Any], image: bytes) -> None:
     body = len(about).to_bytes(8, "little") + about + image
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        handle, written = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        written = path.parent / f".new-{os.getpid()}-{threading.get_ident()}"
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_MAGIC + hashlib.sha256(body).digest() + body)
-            Path(written).rename(path)
+            written.write_bytes(_MAGIC + hashlib.sha256(body).digest() + body)
+            written.rename(path)
         except BaseException:
-            Path(written).unlink(missing_ok=True)
+            written.unlink(missing_ok=True)
             raise
         _trim(path.parent.parent)
 

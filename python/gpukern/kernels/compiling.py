@@ -81,7 +81,7 @@ def compile(
     if (source is None) == (path is None):
         raise TypeError("compile: takes either a source or path=, a file")
     if name is not None and not isinstance(name, str):
-        raise TypeError(f"compile: name is a text, not {name!r}")
+        raise TypeError(f"compile: name has to be a text, not {name!r}")
     _check_backend()
     if path is not None:
         file = Path(path)
@@ -101,14 +101,16 @@ def compile(
 
 def _options(options: Sequence[str]) -> tuple[str, ...]:
     if isinstance(options, str):
-        raise TypeError(f"compile: options is a sequence of texts; one alone is [{options!r}]")
+        raise TypeError(f"compile: options has to be a sequence of texts; one is [{options!r}]")
     try:
         given = tuple(options)
     except TypeError:
-        raise TypeError(f"compile: options is a sequence of texts, not {options!r}") from None
+        raise TypeError(
+            f"compile: options has to be a sequence of texts, not {options!r}"
+        ) from None
     for option in given:
         if not isinstance(option, str) or "\0" in option:
-            raise TypeError(f"compile: options are texts, and {option!r} is none")
+            raise TypeError(f"compile: options have to be texts, and {option!r} is none")
     return given
 
 

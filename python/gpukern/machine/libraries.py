@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 CUBLAS_CURE = 'pip install "gpukern[cublas]" (or nvidia-cublas)'
 
@@ -93,3 +94,18 @@ def find_headers(driver: int) -> list[Path]:
     folders += [Path(home) / "include" for home in (*homes, "/usr/local/cuda")]
     folders += [folder / "cccl" for folder in folders]
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
+
+
+def nvrtc_report(driver: int) -> dict[str, Any]:
+    """Where NVRTC was found and its version, or what is wrong; never raises."""
+    from gpukern import _core
+
+    report: dict[str, Any] = {"library": find_nvrtc(driver), "version": 0, "problem": None}
+    if report["library"] is None:
+        report["problem"] = f"NVRTC was not found; {nvrtc_cure(driver)} brings it"
+        return report
+    try:
+        report["version"] = _core.nvrtc_version(report["library"])
+    except _core.CudaError as error:
+        report["problem"] = f"{error}; {nvrtc_cure(driver)} brings one that works"
+    return report

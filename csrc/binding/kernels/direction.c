@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <structmember.h>
 
+#include "binding/values.h"
+
 typedef struct direction_object {
     PyObject ob_base;
     PyObject *array; /* owned */
@@ -20,19 +22,16 @@ gk_directed gk_direction_of(const gk_state *state, PyObject *object) {
                          .is_out = is_out || is_both};
 }
 
-static PyObject *direction_new(PyTypeObject *type, PyObject *positional, PyObject *named) {
-    if (PyTuple_Size(positional) != 1 || (named && PyDict_Size(named) > 0)) {
-        PyObject *name = PyType_GetName(type);
-        if (name)
-            PyErr_Format(PyExc_TypeError, "%U: takes one array; it is called as %U(array)", name,
-                         name);
-        Py_XDECREF(name);
+static PyObject *make(PyTypeObject *type, const char *name, PyObject *positional, PyObject *named) {
+    static const char *const names[] = {"array", NULL};
+    const gk_signature signature = {name, names, 1, 1};
+    PyObject *array;
+    if (gk_parse_new(&signature, positional, named, &array) < 0)
         return NULL;
-    }
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     direction_object *self = (direction_object *)allocate(type, 0);
     if (self)
-        self->array = Py_NewRef(PyTuple_GetItem(positional, 0));
+        self->array = Py_NewRef(array);
     return (PyObject *)self;
 }
 
@@ -61,9 +60,12 @@ static PyMemberDef members[] = {
 };
 
 #define GK_DIRECTION(lower, title, text)                                                           \
+    static PyObject *lower##_new(PyTypeObject *type, PyObject *positional, PyObject *named) {      \
+        return make(type, #title, positional, named);                                              \
+    }                                                                                              \
     static PyType_Slot lower##_slots[] = {                                                         \
         {Py_tp_doc, #title "(array, /)\n--\n\n" text},                                             \
-        {Py_tp_new, direction_new},                                                                \
+        {Py_tp_new, lower##_new},                                                                  \
         {Py_tp_dealloc, direction_deallocate},                                                     \
         {Py_tp_traverse, direction_traverse},                                                      \
         {Py_tp_clear, direction_clear},                                                            \

@@ -78,10 +78,12 @@ def compile(
     a file that cannot be read.
     """
     chosen = _options(options)
-    if (source is None) == (path is None):
-        raise TypeError("compile: takes either a source or path=, a file")
     if name is not None and not isinstance(name, str):
         raise TypeError(f"compile: name has to be a text, not {name!r}")
+    if path is not None and not isinstance(path, str | os.PathLike):
+        raise TypeError(f"compile: path has to be the path of a file, not {path!r}")
+    if (source is None) == (path is None):
+        raise TypeError("compile: takes either a source or path=, a file")
     _check_backend()
     if path is not None:
         file = Path(path)
@@ -101,17 +103,13 @@ def compile(
 
 def _options(options: Sequence[str]) -> tuple[str, ...]:
     if isinstance(options, str):
-        raise TypeError(f"compile: options has to be a sequence of texts; one is [{options!r}]")
-    try:
-        given = tuple(options)
-    except TypeError:
-        raise TypeError(
-            f"compile: options has to be a sequence of texts, not {options!r}"
-        ) from None
-    for option in given:
+        raise TypeError(f"compile: options has to be a list of texts; one is [{options!r}]")
+    if not isinstance(options, list | tuple):
+        raise TypeError(f"compile: options has to be a list or tuple of texts, not {options!r}")
+    for option in options:
         if not isinstance(option, str) or "\0" in option:
             raise TypeError(f"compile: options have to be texts, and {option!r} is none")
-    return given
+    return tuple(options)
 
 
 def _check_backend() -> None:

@@ -12,6 +12,11 @@ _MOST_ERRORS = 5
 # By a pattern of the message; the cure says what stands in the pattern's groups.
 _HINTS = (
     (
+        r"Instruction '(?:vote|shfl)' without '.sync'",
+        "since CUDA 9 the threads that take part are named: __any_sync, __all_sync, __ballot_sync "
+        "and __shfl_sync take a mask first, such as 0xffffffff",
+    ),
+    (
         r'identifier "__(shfl(?:_up|_down|_xor)?|any|all|ballot)" is undefined',
         "since CUDA 9 the threads that take part are named: __{0}_sync(0xffffffff, ...)",
     ),
@@ -43,8 +48,9 @@ _HINTS = (
         "#include <cuda_bf16.h> has {0}",
     ),
     (
-        r"calling a __host__ function|is a __host__ function",
-        "a function that a kernel calls is marked with __device__",
+        r"calling a __host__ function|considered a host function",
+        "a function that a kernel calls is marked with __device__; what runs on the host, such as "
+        "main(), stays out of the source",
     ),
     (r"unrecognized option (\S+)", "NVRTC does not know {0}, which nvcc may"),
     (

@@ -166,7 +166,15 @@ assert compiled(by_macro, options)[1] == compiled(by_macro, options)[1] == 1
 file = own / "kernels.cu"
 file.write_text('#include "inner.h"\\n__global__ void g(int *a) {{ a[0] = VALUE; }}')
 assert gk.compile(path=file).g.signature == "g(int *a)"
-assert gk.compile(path=str(file)).name == "kernels.cu"
+assert gk.compile(path=str(file)).name == str(file)
+os.chdir(own)
+here = text.replace("outer.h", "here.h")
+(own / "here.h").write_text("#define VALUE 4\\n")
+assert compiled(here)[1] == 1 and compiled(here)[1] == 0
+(own / "here.h").write_text("#define VALUE 55\\n")
+assert compiled(here)[1] == 1, "beside the source"
+forced = ["-I.", "--pre-include=here.h"]
+assert compiled(ADD, forced)[1] == compiled(ADD, forced)[1] == 1
 """)
 
 

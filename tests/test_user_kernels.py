@@ -247,6 +247,7 @@ WRONG = {
     "vector(1, 1, np.zeros(6, 'f4'))": ("ValueError", "elements of 16 bytes", "24"),
     "vector(1, 1, gk.to_device(x)[1:5])": ("ValueError", "multiple of 16 bytes", "4 behind"),
     "whole(1, 1, np.zeros(2, 'f8'))": ("TypeError", "structures of 16 bytes", "float64"),
+    "anything(1, 1, np.ma.array([1, 2], mask=[0, 1]))": ("TypeError", "void *p", "masked array"),
     "one(1, 1, b'123')": ("TypeError", "Pair p takes 16 bytes", "3", "align=True"),
     "one(1, 1, 5)": ("TypeError", "Pair p takes 16 bytes", "int"),
 }
@@ -260,6 +261,7 @@ both = kernel("user_w8_w8", pointer("float *p"), pointer("float *q"))
 vector = kernel("user_w8", pointer("float4 *v", FLOAT, 4, 4))
 whole = kernel("user_w8", pointer("Pair *p", BYTES, 16, whole=16))
 one = kernel("user_v16", number("Pair p", BYTES, 16))
+anything = kernel("user_r8", pointer("const void *p", ANYTHING, 0, whole=0))
 for call in {list(WRONG)!r}:
     print(json.dumps([*failure(lambda: eval(call)), y.tolist()]))
 saxpy(1, 1, x, y, 1.0, 8)
@@ -299,7 +301,7 @@ assert seen("QQid16s")[2:] == (7, 0.5, b"0123456789abcdef")
 for wrong, words in (0.5, "numpy.float32"), (np.float64(1), "4 bytes"), (2**33, "cannot hold"):
     name, sentence = failure(kernel, 1, 32, gk.In(x), y, wrong, 1, bytes(16))
     assert name == "TypeError" and words in sentence, sentence
-assert repr(module) == "<module kernels.ptx: no kernels>"
+assert repr(module) == "<module {ptx}: no kernels>"
 assert not hasattr(module, "_repr_html_")
 driver.fake_fail(b"cuModuleGetFunction", 500, 0, 1)
 name, sentence = failure(lambda: module["absent"])

@@ -268,7 +268,8 @@ static int take_records(const gk_parameter *parameter, PyObject *object, gk_arra
     bool vector = parameter->points_to == GK_OF_FLOAT &&
                   parameter->pointee_bytes == 2 * parameter->scalar_bytes;
     bool record = parameter->points_to == GK_OF_BYTES || parameter->points_to == GK_OF_ANYTHING;
-    if ((!vector && !record) || !PyObject_CheckBuffer(object))
+    if ((!vector && !record) || !PyObject_CheckBuffer(object) ||
+        PyObject_HasAttrString(object, "mask")) /* which is refused like any masked array */
         return 0;
     if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) {
         PyErr_Clear(); /* what is wrong with the array is said where all are taken */

@@ -1,6 +1,7 @@
 """``gpukern.compile``: from a source, or from what another compiler made of one, to a module."""
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,8 @@ from gpukern.text.calls import called_as
 
 _ELF, _FATBIN = b"\x7fELF", b"\x50\xed\x55\xba"
 _ARCHITECTURES = ("-arch", "--gpu-architecture")
+# Options that name files: what is in those is not looked at.
+_READ_FILES = re.compile(r"-+(?:pre-include|include(?!-path)|optf|options-file|(?:use-)?pch)\b")
 _FOLDERS = ("-I", "--include-path=", "-include-path=")
 
 
@@ -88,7 +91,7 @@ def compile(
     if path is not None:
         file = Path(path)
         given: Any = file.read_bytes()
-        called = name or file.name
+        called = name or str(file)
         folders: tuple[Path, ...] = (file.resolve().parent,)
     else:
         given, called, folders = source, name or "source.cu", ()
@@ -192,10 +195,13 @@ def _full_options(source: _Source, capability: int) -> tuple[str, ...]:
 
 
 def _key(source: _Source, options: tuple[str, ...], names: tuple[str, ...]) -> str | None:
-    """None where nobody knows which headers are read."""
+    """None where nobody knows which files are read."""
     searched = (*_folders_of(source.options), *source.folders)
+    if any(_READ_FILES.match(option) for option in source.options):
+        return None
+    around = Path(source.name).parent
     try:
-        read = [text for pair in headers.contents(source.text, searched) for text in pair]
+        read = [text for pair in headers.contents(source.text, around, searched) for text in pair]
     except (LookupError, OSError):
         return None
     texts = (source.nvrtc.identity, _ours(), source.name, source.text)

@@ -152,9 +152,8 @@ def _read(path: Path, _size: int, _changed: int) -> tuple[str, _Names]:
     return hashlib.sha256(data).hexdigest(), includes(data.decode(errors="replace"))
 
 
-def _found(name: str, beside: Path | None, folders: Iterable[Path]) -> Path | None:
-    around = (*([beside] if beside else []), *folders)
-    return next((path for folder in around if (path := folder / name).is_file()), None)
+def _found(name: str, folders: Iterable[Path]) -> Path | None:
+    return next((path for folder in folders if (path := folder / name).is_file()), None)
 
 
 def needs_folders(source: str) -> bool:
@@ -163,19 +162,21 @@ def needs_folders(source: str) -> bool:
     return named is None or any(name not in IN_MEMORY for name, _ in named)
 
 
-def contents(source: str, folders: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
+def contents(source: str, around: Path, folders: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
     """Every header file that a source may read, and the digest of what it holds now.
 
+    ``around`` is the folder of the source, where names in quotes are looked for first.
     Raises LookupError where a macro names one: nobody knows which without compiling.
     """
     seen: set[Path] = set()
-    waiting: list[tuple[Path | None, _Names]] = [(None, includes(source))]
+    waiting: list[tuple[Path, _Names]] = [(around, includes(source))]
     while waiting:
         beside, names = waiting.pop()
         if names is None:
             raise LookupError("a macro names a header")
-        for name, _ in names:
-            path = None if name in IN_MEMORY else _found(name, beside, folders)
+        for name, is_quoted in names:
+            searched = (beside, *folders) if is_quoted else folders
+            path = None if name in IN_MEMORY else _found(name, searched)
             if path is None or path in seen:
                 continue
             seen.add(path)

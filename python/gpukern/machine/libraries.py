@@ -34,12 +34,15 @@ def find_cublas() -> list[str]:
     return [*([found] if found else []), *_CUBLAS_SONAMES]
 
 
-def nvrtc_major(driver: int) -> int:
-    """The newest NVRTC whose machine code a driver takes, which supports that CUDA version."""
-    return 13 if driver >= 13000 else 12
+def nvrtc_major(driver: int | None) -> int:
+    """The newest NVRTC whose machine code a driver takes, which supports that CUDA version.
+
+    None: there is no driver, and nothing speaks against the newest.
+    """
+    return 13 if driver is None or driver >= 13000 else 12
 
 
-def nvrtc_cure(driver: int) -> str:
+def nvrtc_cure(driver: int | None) -> str:
     """What installs an NVRTC for the driver."""
     if nvrtc_major(driver) == 12:
         return 'pip install "gpukern[jit12]" (or nvidia-cuda-nvrtc-cu12)'
@@ -66,7 +69,7 @@ def _nvrtc_folders(major: int) -> Iterator[Path]:
     yield Path(f"/usr/local/cuda-{major}/lib64")
 
 
-def find_nvrtc(driver: int) -> str | None:
+def find_nvrtc(driver: int | None) -> str | None:
     """The path of an NVRTC for a driver that supports that CUDA version; None where none is found.
 
     The files are looked for by name: several majors may be here, NVIDIA's own search takes the
@@ -83,7 +86,7 @@ def find_nvrtc(driver: int) -> str | None:
     return found if fits else None
 
 
-def find_headers(driver: int) -> list[Path]:
+def find_headers(driver: int | None) -> list[Path]:
     """The folders of NVIDIA's own headers: cuda_fp16.h, cooperative_groups.h, cub."""
     major = nvrtc_major(driver)
     folders: list[Path] = []
@@ -96,7 +99,7 @@ def find_headers(driver: int) -> list[Path]:
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
 
 
-def nvrtc_report(driver: int) -> dict[str, Any]:
+def nvrtc_report(driver: int | None) -> dict[str, Any]:
     """Where NVRTC was found and its version, or what is wrong; never raises."""
     from gpukern import _core
 

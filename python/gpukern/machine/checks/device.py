@@ -157,7 +157,7 @@ def _cublas(seen: Evidence) -> Finding | None:
 def _nvrtc(seen: Evidence) -> Finding | None:
     if seen.backend != "cuda" or not seen.nvrtc:
         return None
-    cure = nvrtc_cure(seen.driver.get("version") or 0)
+    cure = nvrtc_cure(seen.driver.get("version"))
     if not seen.nvrtc.get("library"):
         return Finding("note", "NVRTC", "is not found; all but gpukern.compile works", cure)
     if seen.nvrtc.get("problem"):

@@ -270,6 +270,7 @@ assert any(text.endswith({"| " + line!r}) for text in shown), sentence
         ("#include <vector>\n", [], "for code on the host"),
         ("#include <curand_kernel.h>\n", [], "pip install nvidia-curand"),
         ("", ["-O99x"], "NVRTC does not know"),
+        ("", ["-std=c++11"], "needs -std=c++14 or newer"),
         ("__global__ void f(int *a) { a[0] = __any(1); }", [], "__any_sync"),
     ],
 )

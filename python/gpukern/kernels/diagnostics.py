@@ -52,6 +52,10 @@ _HINTS = (
         "a function that a kernel calls is marked with __device__; what runs on the host, such as "
         "main(), stays out of the source",
     ),
+    (
+        r'"of" is not a function or static data member',
+        "what gpukern adds to a source to know its kernels needs -std=c++14 or newer",
+    ),
     (r"unrecognized option (\S+)", "NVRTC does not know {0}, which nvcc may"),
     (
         r'more than one instance of overloaded function "(\w+)"|overloaded function "(\w+)"',

@@ -26,6 +26,7 @@ PYTHON_ROOMS = {
     "settings": "_core text",
     "profiling": "_core text",
     "machine": "_core text",
+    "kernels": "_core text machine",
     "bench.model": "text catalogue",
     "bench.cases": "_core text catalogue bench.model",
     "bench.checking": "_core bench.model bench.cases",
@@ -36,7 +37,7 @@ PYTHON_ROOMS = {
     "bench.contenders bench.showing",
     "cli": "_core text machine bench bench.model bench.cases bench.contenders bench.showing",
     "__main__": "machine cli",
-    "gpukern": "_core catalogue creation settings profiling machine bench bench.contenders",
+    "gpukern": "_core catalogue creation settings profiling machine kernels bench bench.contenders",
 }
 
 python_sources = pytest.mark.skipif(not PACKAGE.exists(), reason="the tests stand alone")

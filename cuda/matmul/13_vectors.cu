@@ -142,7 +142,9 @@ GK_VECTORS_ROW(vector, float32, gk_matmul_vector_f32, GK_VECTOR_NOTE)
 GK_VECTORS_ROW(vector, float64, gk_matmul_vector_f64, GK_VECTOR_NOTE)
 GK_VECTORS_ROW(vector, float16, gk_matmul_vector_f16, GK_VECTOR_NOTE)
 GK_VECTORS_ROW(vector, bfloat16, gk_matmul_vector_bf16, GK_VECTOR_NOTE)
-GK_MAY_SPILL(gk_matmul_vectors_f16) // a few bytes, once
+GK_MAY_SPILL(gk_matmul_vectors_f16) // a few bytes, once; these wait for memory, and not for that
+GK_MAY_SPILL(gk_matmul_few_vectors_f16)
+GK_MAY_SPILL(gk_matmul_few_vectors_bf16)
 
 #ifndef GK_ROWS_ONLY
 

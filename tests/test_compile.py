@@ -271,6 +271,7 @@ assert any(text.endswith({"| " + line!r}) for text in shown), sentence
         ("#include <curand_kernel.h>\n", [], "pip install nvidia-curand"),
         ("", ["-O99x"], "NVRTC does not know"),
         ("", ["-std=c++11"], "needs -std=c++14 or newer"),
+        ("", ["-arch=sm_999"], "does not know that GPU"),
         ("__global__ void f(int *a) { a[0] = __any(1); }", [], "__any_sync"),
     ],
 )

@@ -248,6 +248,7 @@ WRONG = {
     "vector(1, 1, gk.to_device(x)[1:5])": ("ValueError", "multiple of 16 bytes", "4 behind"),
     "whole(1, 1, np.zeros(2, 'f8'))": ("TypeError", "structures of 16 bytes", "float64"),
     "anything(1, 1, np.ma.array([1, 2], mask=[0, 1]))": ("TypeError", "void *p", "masked array"),
+    "whole(1, 1, np.zeros(4, [('a', 'f8'), ('b', 'i8')])[::2])": ("ValueError", "not contiguous"),
     "one(1, 1, b'123')": ("TypeError", "Pair p takes 16 bytes", "3", "align=True"),
     "one(1, 1, 5)": ("TypeError", "Pair p takes 16 bytes", "int"),
 }
@@ -530,3 +531,43 @@ except gk.CudaError as error:
 """
     done = script(code, GPUKERN_DEVICE="sim")
     assert done.stdout.startswith("compile: kernels of your own run on a GPU only"), done
+
+
+def test_every_object_may_be_refused(runs):
+    pytest.importorskip("_testcapi", reason="this Python has not the module that refuses memory")
+    runs("""
+import _testcapi
+there = gk.to_device(x)
+record = np.zeros(2, [("a", "f4"), ("b", "i4")])
+records = kernel("user_r8_w8", pointer("const R *r", BYTES, 8, whole=8), pointer("float *w"))
+calls = [
+    lambda: saxpy(1, 32, gk.In(x), y, 1.5, np.int32(8)),
+    lambda: saxpy((1, 2), [32], there, y, 1, 8, shared=64),
+    lambda: records(1, 1, record, y),
+    lambda: saxpy.over(8)(x, y, 1.5, 8),
+    lambda: saxpy.facts(),
+    lambda: kernel("user_v4", number("int n", SIGNED, 4)),
+    lambda: _core.Image(IMAGE).parameters("user_v4_v8"),
+]
+raised = 0
+for call in calls:
+    for _ in range(3):
+        call()
+    gc.collect()
+    before, modules, in_a_row = _core.live_bytes(), live()["modules"], 0
+    for number_of_object in range(2000):
+        _testcapi.set_nomemory(number_of_object, number_of_object + 1)
+        try:
+            call()
+            in_a_row += 1
+        except MemoryError:
+            raised, in_a_row = raised + 1, 0
+        finally:
+            _testcapi.remove_mem_hooks()
+        assert _core.live_bytes() == before, number_of_object
+        if in_a_row == 20:
+            break
+    assert in_a_row == 20 and live()["modules"] == modules
+    call()
+assert raised > 20
+""")

@@ -261,9 +261,34 @@ static bool is_of_records(const gk_parameter *parameter, const Py_buffer *view) 
            item == 2 * parameter->scalar_bytes && item == parameter->pointee_bytes;
 }
 
-/* 1: taken; 0: to be taken as other arrays are, with nothing held. */
-static int take_records(const gk_parameter *parameter, PyObject *object, gk_array *array,
-                        gk_holding *holding) {
+static int refuse_strides(const gk_call *call, const gk_parameter *parameter, gk_place place) {
+    PyErr_Format(PyExc_ValueError,
+                 "%s: %s is not contiguous, and a kernel sees memory, not strides; make a copy of "
+                 "it with %s",
+                 call->operation, parameter->text,
+                 place == GK_HOST ? "numpy.ascontiguousarray(...)" : ".copy()");
+    return -1;
+}
+
+/* Why an object gave no buffer that is contiguous: it may lie otherwise. What has none at all is
+   said where all arrays are taken. */
+static int no_buffer(const gk_call *call, const gk_parameter *parameter, PyObject *object) {
+    Py_buffer view;
+    if (PyErr_ExceptionMatches(PyExc_MemoryError))
+        return -1;
+    PyErr_Clear();
+    if (PyObject_GetBuffer(object, &view, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    bool is_record = is_of_records(parameter, &view);
+    PyBuffer_Release(&view);
+    return is_record ? refuse_strides(call, parameter, GK_HOST) : 0;
+}
+
+/* 1: taken; 0: to be taken as other arrays are, with nothing held; -1: raised. */
+static int take_records(const gk_call *call, const gk_parameter *parameter, PyObject *object,
+                        gk_array *array, gk_holding *holding) {
     Py_buffer *view = &holding->buffer;
     bool vector = parameter->points_to == GK_OF_FLOAT &&
                   parameter->pointee_bytes == 2 * parameter->scalar_bytes;
@@ -271,10 +296,8 @@ static int take_records(const gk_parameter *parameter, PyObject *object, gk_arra
     if ((!vector && !record) || !PyObject_CheckBuffer(object) ||
         PyObject_HasAttrString(object, "mask")) /* which is refused like any masked array */
         return 0;
-    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) {
-        PyErr_Clear(); /* what is wrong with the array is said where all are taken */
-        return 0;
-    }
+    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
+        return no_buffer(call, parameter, object);
     if (!is_of_records(parameter, view)) {
         PyBuffer_Release(view);
         return 0;
@@ -309,14 +332,8 @@ static int take_plain(gk_state *state, gk_call *call, const gk_parameter *parame
 /* What the kernel would not see as the source means it. */
 static int check_layout(const gk_call *call, const gk_parameter *parameter, const gk_array *array) {
     size_t bytes = gk_bytes(array), pointee = parameter->pointee_bytes;
-    if (gk_count(array) > 0 && !gk_is_contiguous(array)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s: %s is not contiguous, and a kernel sees memory, not strides; make a copy "
-                     "of it with %s",
-                     call->operation, parameter->text,
-                     array->place == GK_HOST ? "numpy.ascontiguousarray(...)" : ".copy()");
-        return -1;
-    }
+    if (gk_count(array) > 0 && !gk_is_contiguous(array))
+        return refuse_strides(call, parameter, array->place);
     if (array->swapped) {
         PyErr_Format(PyExc_ValueError,
                      "%s: %s is of the other byte order; .astype(dtype.newbyteorder('=')) makes it "
@@ -377,7 +394,7 @@ static int take_pointer(gk_state *state, gk_call *call, const gk_parameter *para
         argument->is_out = false;
         return 0;
     }
-    int taken = take_records(parameter, given.object, &argument->array, holding);
+    int taken = take_records(call, parameter, given.object, &argument->array, holding);
     if (taken == 0)
         taken = take_plain(state, call, parameter, given.object, &argument->array, holding);
     if (taken < 0 || check_layout(call, parameter, &argument->array) < 0)
@@ -402,6 +419,8 @@ static int take_unknown(gk_state *state, gk_call *call, const gk_parameter *para
         return take_number(state, call, parameter, object, argument, holding);
     if (!is_array && PyObject_CheckBuffer(object)) { /* a scalar is a structure of its bytes */
         PyObject *ndim = PyObject_GetAttrString(object, "ndim");
+        if (!ndim && !PyErr_ExceptionMatches(PyExc_AttributeError))
+            return -1;
         is_array = ndim && PyObject_IsTrue(ndim) == 1;
         Py_XDECREF(ndim);
         PyErr_Clear();

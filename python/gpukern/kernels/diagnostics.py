@@ -53,6 +53,10 @@ _HINTS = (
         "main(), stays out of the source",
     ),
     (
+        r"invalid value for --gpu-architecture",
+        "this NVRTC does not know that GPU; a newer one may: pip install -U nvidia-cuda-nvrtc",
+    ),
+    (
         r'"of" is not a function or static data member',
         "what gpukern adds to a source to know its kernels needs -std=c++14 or newer",
     ),

@@ -54,7 +54,8 @@ def parsed(
 ) -> argparse.Namespace:
     """The command line: two files to write, and which sections."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
-    parser.add_argument("paths", nargs=2, metavar=("JSON", "MARKDOWN"))
+    for name in ("JSON", "MARKDOWN"):
+        parser.add_argument("paths", action="append", metavar=name)
     parser.add_argument("--only", default=",".join(sections), help=", ".join(sections))
     parser.add_argument("--smoke", action="store_true", help="small sizes")
     given = parser.parse_args(arguments)

@@ -74,6 +74,29 @@ __device__ static inline void gk_fetch_box(void *to, const gk_tensor_map &map, u
                      : "memory");
 }
 
+// What threads wrote to shared memory, before the copy engine reads it.
+__device__ static inline void gk_show_to_copy_engine(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// Store the box from shared memory, but for what lies beyond the matrix. What a thread has told the copy
+// engine to store since the last call of gk_stores_end() is one group.
+__device__ static inline void gk_store_box(const gk_tensor_map &map, unsigned column, unsigned row, unsigned plane, const void *from) {
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map), "r"(column), "r"(row), "r"(plane),
+                 "r"(gk_shared_address(from))
+                 : "memory");
+}
+__device__ static inline void gk_stores_end(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Wait until all but so many of this thread's groups, the latest ones, have been read from shared memory.
+template <int GROUPS> __device__ static inline void gk_stores_wait(void) {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(GROUPS) : "memory");
+}
+
+// Four 8 x 8 matrices of 2-byte elements to shared memory: the other way of gk_load_matrices().
+__device__ static inline void gk_store_matrices(const uint32_t (&from)[4], unsigned row) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
+                 : "memory");
+}
+
 // Arrive at the barrier that another block of the cluster, or this one, has in the same place.
 __device__ static inline void gk_barrier_arrive_at(gk_barrier *barrier, unsigned block) {
     asm volatile("{\n"

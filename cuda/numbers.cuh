@@ -111,12 +111,17 @@ template <typename T, int COUNT = 16 / (int)sizeof(T)> struct alignas(sizeof(T) 
     __device__ inline void pack(const T (&elements)[COUNT]) { memcpy(bits, elements, sizeof bits); }
 };
 
-// 16 bytes that are read once: the cache may let go of them before anything else.
-template <typename T> __device__ static inline gk_vector<T> gk_load_once(const T *at) {
-    gk_vector<T> loaded;
+// WIDTH elements, which are read once: the cache may let go of 16 bytes of such before anything else.
+template <int WIDTH, typename T> __device__ static inline gk_vector<T, WIDTH> gk_load_once(const T *at) {
+    gk_vector<T, WIDTH> loaded;
+    if (sizeof loaded != sizeof(uint4))
+        return *(const gk_vector<T, WIDTH> *)at;
     uint4 bits = __ldcs((const uint4 *)at);
-    memcpy(loaded.bits, &bits, sizeof bits);
+    memcpy(loaded.bits, &bits, sizeof loaded.bits);
     return loaded;
+}
+template <typename T> __device__ static inline gk_vector<T> gk_load_once(const T *at) {
+    return gk_load_once<gk_vector<T>::WIDTH>(at);
 }
 
 // Results are marked to leave the cache first where they are 16 bytes wide: nothing here reads them

@@ -23,6 +23,11 @@ template <int REGISTERS> __device__ static inline void gk_registers_leave(void) 
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
+// Wait for all threads of the block's warpgroup of that number.
+__device__ static inline void gk_warpgroup_meet(unsigned group) {
+    asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "n"((int)GK_WARPGROUP_THREADS) : "memory"); // 0 is __syncthreads()
+}
+
 // Where the tensor cores find an operand in shared memory: in rows of 128 bytes, which the copy engine has
 // left in its 128-byte swizzle, eight rows to 1024 bytes, on a multiple of 1024. Rows are lines (rows of A,
 // columns of B) with 64 elements of K, or elements of K with 64 lines; of the latter what holds the next 64
@@ -30,6 +35,13 @@ template <int REGISTERS> __device__ static inline void gk_registers_leave(void) 
 __device__ static inline uint64_t gk_operand(unsigned at, unsigned apart) {
     const uint64_t swizzled_128 = 1;
     return (uint64_t)((at & 0x3ffff) >> 4) | (uint64_t)(apart >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | swizzled_128 << 62;
+}
+
+// The same of rows of SWIZZLE bytes along K, 64 or 128, left in the swizzle of their length; eight rows stand
+// on a multiple of their size.
+template <int SWIZZLE> __device__ static inline uint64_t gk_operand_along(unsigned at) {
+    const uint64_t swizzle = SWIZZLE == 128 ? 1 : 2;
+    return (uint64_t)((at & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(8 * SWIZZLE >> 4) << 32 | swizzle << 62;
 }
 
 // Before the first product, and after sums were touched.
@@ -75,6 +87,23 @@ template <int COUNT> __device__ static inline void gk_products_settle(float (&su
     }
 GK_MULTIPLY_WARPGROUP(float16, "f16")
 GK_MULTIPLY_WARPGROUP(bfloat16, "bf16")
+
+#define GK_SUMS_64_NAMES                                                                           \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+
+// The same of 64 x 16 and 16 x 128 elements, whose rows in shared memory go along K.
+#define GK_MULTIPLY_WARPGROUP_ALONG(T, type)                                                       \
+    __device__ static inline void gk_multiply_warpgroup(float(&sum)[64], uint64_t a, uint64_t b, int adds, T) { \
+        asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %66, 0;\n"                            \
+                     "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" GK_SUMS_64_NAMES "}, " \
+                     "%64, %65, adds, 1, 1, 0, 0;\n}"                                              \
+                     : GK_SUMS_64(sum, 0)                                                          \
+                     : "l"(a), "l"(b), "r"(adds)                                                   \
+                     : "memory");                                                                  \
+    }
+GK_MULTIPLY_WARPGROUP_ALONG(float16, "f16")
+GK_MULTIPLY_WARPGROUP_ALONG(bfloat16, "bf16")
 
 #endif
 #endif

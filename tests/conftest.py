@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from zlib import crc32
 
 import hypothesis
 import pytest
@@ -31,17 +32,43 @@ hypothesis.settings.load_profile("gpukern")
 Script = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+# A test with more cases than this has them for the sake of completeness.
+MANY_CASES = 20
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The order of the tests."""
+    """The order of the tests, and how many of them."""
     parser.addoption(
         "--shuffle", type=int, metavar="SEED", help="files, and tests in each, in another order"
+    )
+    parser.addoption(
+        "--every", type=int, default=1, metavar="N", help="of a test with many cases one of N"
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose the cases and their order."""
+    leave_out(config, items)
+    shuffle(config.getoption("shuffle"), items)
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """--every: what is slow by itself, a sanitizer say, need not see each dtype of each variant."""
+    every = config.getoption("every")
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    many = [mine for mine in cases.values() if len(mine) > MANY_CASES]
+    # By their names: in the order of the cases each third one may be of one dtype.
+    left = [item for mine in many for item in mine if crc32(item.nodeid.encode()) % every]
+    config.hook.pytest_deselected(items=left)
+    without = set(left)
+    items[:] = [item for item in items if item not in without]
+
+
+def shuffle(seed: int | None, items: list[pytest.Item]) -> None:
     """No test may need another before it: --shuffle shows it. Files stay together, for what their
     tests share takes time to make."""
-    seed = config.getoption("shuffle")
     if seed is None:
         return
     chance = random.Random(seed)

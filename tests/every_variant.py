@@ -2,8 +2,10 @@
 
 What compute-sanitizer is run over: short, and with nothing but our own launches in it.
 
-    compute-sanitizer --tool memcheck python tests/every_variant.py
+    compute-sanitizer --tool memcheck python tests/every_variant.py [OPERATION ...]
 """
+
+import sys
 
 import numpy as np
 
@@ -109,7 +111,7 @@ def run_few_vectors(dtype: np.dtype) -> int:
         check(f"{dtype} few vectors", gk.matmul(x, y), exact, room)
         x, y = (gk.to_device(each.T.copy()).T for each in (a, b))
         check(f"{dtype} few vectors, transposed", gk.matmul(x, y), exact, room)
-    return 2
+    return 3
 
 
 def run_transpose(variant: Variant) -> None:
@@ -124,17 +126,18 @@ RUNS = {"sum": run_sum, "matmul": run_matmul, "transpose": run_transpose}
 RUNS |= {"dot": run_dot, **dict.fromkeys(REDUCTIONS, run_reduction)}
 
 
-def main() -> None:
+def main(operations: list[str]) -> None:
     launched = 0
     for variant in gk.variants():
-        if variant.runs:
+        if variant.runs and (not operations or variant.op in operations):
             RUNS.get(variant.op, run_elementwise)(variant)
             launched += 1
-    for name in ("float32", "float64", "float16", "bfloat16"):
-        launched += run_few_vectors(gk.empty(0, name).dtype)
+    if not operations or "matmul" in operations:
+        for name in ("float32", "float64", "float16", "bfloat16"):
+            launched += run_few_vectors(gk.empty(0, name).dtype)
     gk.synchronize()
     print(f"{launched} variants right on {gk.device_info()[0].name}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

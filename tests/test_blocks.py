@@ -285,7 +285,7 @@ class TestBudget:
     def test_few_contenders_do_not_take_all_of_it(self):
         budget = Budget(60.0, [2, 2], 1, 0.0, lambda: 0.0)
         budget.begin(0)
-        assert budget.effort(Effort(), 0).seconds == pytest.approx(0.8)
+        assert budget.effort(Effort(), 0).seconds == pytest.approx(0.4)
 
     def test_without_one_or_with_rounds_it_changes_nothing(self):
         fixed = make_settings("both", "default", 5, False)

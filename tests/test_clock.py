@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from dataclasses import dataclass
 
@@ -383,3 +384,34 @@ class TestByTheWallClock:
         times = iter([11.0] + [1.0] * 9)
         mean = protocols.notes(clock, lambda: clock.spend(next(times)))
         assert mean == pytest.approx(2.0), "the first is in it"
+
+
+class TestCollection:
+    """Collections of garbage, of which none comes in the middle of a round."""
+
+    def test_what_is_there_is_frozen_though_a_library_froze_something_before(self):
+        before = gc.get_freeze_count()
+        assert before > 0, "the suite has frozen what was there before"
+        made = [[] for _ in range(1000)]
+        with wall.no_collection():
+            assert gc.get_freeze_count() >= before + len(made)
+
+    def test_what_is_frozen_stays_so(self):
+        assert gc.get_freeze_count() > 0, "the suite has frozen what was there before"
+        with wall.no_collection():
+            gc.collect()
+        assert gc.get_freeze_count() > 0
+        gc.unfreeze()
+        try:
+            with wall.no_collection():
+                assert gc.get_freeze_count() > 0
+            assert gc.get_freeze_count() == 0
+        finally:
+            gc.freeze()
+
+    def test_garbage_collection_is_left_as_it_was(self):
+        assert gc.isenabled()
+        with pytest.raises(ZeroDivisionError), wall.no_collection():
+            assert not gc.isenabled()
+            _ = 1 / 0
+        assert gc.isenabled()

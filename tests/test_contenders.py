@@ -298,3 +298,25 @@ def test_compilers_are_started_before_libraries_are_imported(monkeypatch):
     registry.begin_ahead([(peer, None) for peer in peers], [("add", "float32")])
     given = "([('add', 'float32')], None)"
     assert called == [f"compiles {given}", f"imports {given}"]
+
+
+class TestWhatRan:
+    """A time does not stand under the name of a kernel that did not run."""
+
+    def test_a_variant_that_gives_way_is_told(self):
+        one = Contender("Yielder", "v", add, device_side(), ran=lambda inputs, out: "other")
+        row, said = compared(one)
+        assert row.status == RIGHT and row.on_device is not None
+        assert "gave way to other, since it does not take such arrays: Yielder v" in said
+
+    def test_one_that_runs_is_not(self):
+        one = Contender("Yielder", "v", add, device_side(), ran=lambda inputs, out: "v")
+        assert "gave way" not in compared(one)[1]
+
+    def test_gpukern_tells_which_of_its_kernels_ran(self):
+        one = offered("gpukern", "add")["f32x4"]
+        assert one.ran is not None
+        a, b, out = (_core.empty(n)[n - 40 :] for n in (40, 40, 40))
+        assert one.ran((a, b), out) == "f32x4"
+        a = _core.empty(41)[1:]
+        assert one.ran((a, b), out) == "f32"

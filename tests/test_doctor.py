@@ -59,12 +59,13 @@ WELL = Evidence(
     libcudas=(REAL,),
     driver=driver(),
     cublas={"library": "/site-packages/nvidia/cu13/lib/libcublas.so.13", "version": 130000},
+    nvrtc={"library": "/usr/local/cuda/lib64/libnvrtc.so.13", "version": 13000, "problem": None},
     devices=(device(),),
     backend="cuda",
     cublas_run=Outcome(),
 )
 NO_GPU = Evidence(driver=driver(library=None, version=None, status=None, devices=0, problem="-"))
-DEAD = replace(WELL, backend="sim", devices=(), cublas={}, cublas_run=None)
+DEAD = replace(WELL, backend="sim", devices=(), cublas={}, nvrtc={}, cublas_run=None)
 
 
 def failing(status: str) -> Evidence:
@@ -238,6 +239,11 @@ FAULTS = {
     ),
     "kernel fails": (replace(WELL, kernel=Outcome("CudaError: x")), "CudaError: x", "Xid"),
     "simulator fails": (replace(NO_GPU, kernel=Outcome("OSError: x")), "OSError: x", "install"),
+    "NVRTC that does not load": (
+        replace(WELL, nvrtc={"library": "/x/libnvrtc.so.13", "problem": "NVRTC: file too short"}),
+        "file too short",
+        "gpukern[jit]",
+    ),
     "cuBLAS fails": (replace(WELL, cublas_run=Outcome("bad")), "bad", "gpukern[cublas]"),
 }
 
@@ -258,6 +264,7 @@ NOTES = {
     ),
     "exclusive": (replace(WELL, devices=(device(attributes={"COMPUTE_MODE": 3}),)), "exclusive"),
     "no cuBLAS": (replace(WELL, cublas={"library": None}, cublas_run=Outcome("?")), "not found"),
+    "no NVRTC": (replace(WELL, nvrtc={"library": None}), "all but gpukern.compile works"),
     "launches block": (replace(WELL, environment={"CUDA_LAUNCH_BLOCKING": "1"}), "timings"),
     "forks": (replace(WELL, forks=True), "spawn"),
     "kernels of another architecture": (

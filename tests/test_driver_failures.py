@@ -283,11 +283,19 @@ def test_every_step_of_a_product_by_the_copy_engine_may_fail(failures):
 @pytest.mark.skipif(
     "90a" not in _core.build_report()["architectures"], reason="this build has no code for 9.0a"
 )
-@pytest.mark.parametrize("variant", ["wgmma", "wgmma_cluster"])
-def test_every_step_of_a_product_by_warpgroups_may_fail(failures, variant):
-    code = f"dtype, variant = 'float16', {variant!r}\n{EACH_FAULT}"
+@pytest.mark.parametrize(
+    ("variant", "dtype", "steps"),
+    [
+        ("wgmma", "float16", 5),  # memory, three matrices that are described, the launch
+        ("wgmma_cluster", "float16", 5),
+        ("f16x3", "float32", 12),  # two matrices, the room and its zeros, and four launches more
+        ("bf16x6", "float32", 11),
+    ],
+)
+def test_every_step_of_a_product_by_warpgroups_may_fail(failures, variant, dtype, steps):
+    code = f"dtype, variant = {dtype!r}, {variant!r}\n{EACH_FAULT}"
     raised, after = failures(code, FAKE_CAPABILITY=90)
-    assert raised >= 4, "memory, two matrices that are described, the launch"
+    assert raised >= steps
     assert after == "none"
 
 

@@ -21,7 +21,8 @@ MAY_INCLUDE = {
     "ops": "base device kernels engine",
     "binding/arrays": "base device kernels engine binding Python",
     "binding/calls": "base device kernels engine ops binding binding/arrays Python",
-    "binding": "base device kernels engine ops binding/arrays binding/calls Python",
+    "binding/kernels": "base device engine ops binding binding/arrays Python",
+    "binding": "base device kernels engine ops binding/arrays binding/calls binding/kernels Python",
 }
 # The one file that knows the concrete devices.
 EXCEPTIONS = {"engine/engine.c": "device/cuda device/sim device/fault"}

@@ -171,3 +171,11 @@ def test_one_section(tmp_path):
     assert list(json.loads((tmp_path / "a.json").read_text())["seconds"]) == ["stacks"]
     done = run(*paths, "--only", "nothing")
     assert done.returncode == 2 and "there are ladder" in done.stderr
+
+
+def test_it_tells_how_it_is_called(scripts, capsys):
+    matmul, _ = scripts
+    with pytest.raises(SystemExit) as ended:
+        matmul.main(["--help"])
+    assert ended.value.code == 0
+    assert "JSON MARKDOWN" in capsys.readouterr().out

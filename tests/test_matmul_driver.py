@@ -171,6 +171,22 @@ assert ran(small, small[0]) == "tma" and launches(small, small[0]) == 1, "one pr
     )
 
 
+@pytest.mark.skipif(
+    "80" not in _core.build_report()["architectures"], reason="this build has no code for 8.0"
+)
+def test_tf32_is_for_who_names_it(right):
+    right(
+        f"""{COUNT}
+s, d = gk.empty((64, 64)), gk.empty((64, 64), np.float64)
+assert ran(s, s) == "warptiled" and ran(d, d) == "mma"
+assert ran(s, s, variant="tf32") == ran(s.T, s.T, variant="tf32") == "tf32"
+assert ran(s[:, 1:33], s[:32], variant="tf32") == "thread_tile", "another alignment"
+assert launches(s.T, s.T, variant="tf32") == launches(d.T, d.T) == 1
+""",
+        FAKE_CAPABILITY=80,
+    )
+
+
 WARPGROUPS = pytest.mark.skipif(
     "90a" not in _core.build_report()["architectures"], reason="this build has no code for 9.0a"
 )
@@ -210,6 +226,8 @@ for left, right in ((s[:, 1:33], s[:32]), (s, half(64, 65)), (s, half(64, 66)[:,
     ],
 )
 def test_a_capability_has_the_tensor_cores_it_has(right, capability, by, why):
+    if capability != 90 and "75" not in _core.build_report()["architectures"]:
+        pytest.skip("this build is not for every GPU")
     right(
         f"""{HALVES}
 assert takes(s, s) == ("{by}", 1)
@@ -218,6 +236,75 @@ try:
     assert not {why!r}
 except ValueError as error:
     assert {why!r} in str(error), error
+""",
+        FAKE_CAPABILITY=capability,
+    )
+
+
+PLANES = {"f16x3": 5, "bf16x6": 4}  # launches: those that measure and split, and one a way
+
+
+@WARPGROUPS
+@pytest.mark.parametrize("variant", PLANES)
+def test_planes_take_any_operands_and_run_only_by_their_name(right, variant):
+    right(
+        f"""{COUNT}
+many = {PLANES[variant]}
+s = gk.empty((64, 64))
+for left, right in (
+    (s, s), (s.T, s), (s, s.T), (s.T, s.T), (s[:, 1:34], s[:33]), (s[::2], s[:, 3:8]),
+    (gk.empty((64, 67))[:, 2:66], s), (s[3, :40], s[:40]), (s, s[5]),
+):
+    assert ran(left, right, variant="{variant}") == "{variant}", (left.strides, right.strides)
+    assert launches(left, right, variant="{variant}") == many, (left.strides, right.strides)
+    assert ran(left, right) != "{variant}"
+assert launches(s[::-1], s, variant="{variant}") == many + 1, "a copy"
+assert launches(s[:, :12], s[:12], variant="{variant}") == 1, "CUDA cores alone, K is short"
+assert launches(gk.empty((3, 64, 64)), s.T, variant="{variant}") == many, "one product of 192 rows"
+assert launches(gk.empty((3, 64, 64)), gk.empty((3, 64, 64)), variant="{variant}") == 3 * many
+before = _core.live_bytes()
+gk.matmul(s, s, variant="{variant}", out=s)
+assert _core.live_bytes() == before
+""",
+        FAKE_CAPABILITY=90,
+    )
+
+
+@WARPGROUPS
+@pytest.mark.parametrize("variant", PLANES)
+def test_planes_in_a_graph(right, variant):
+    right(
+        f"""{COUNT}
+s, out, stream = gk.empty((64, 64)), gk.empty((64, 64)), gk.Stream()
+stream.begin_capture()
+gk.matmul(s, s, out=out, variant="{variant}", stream=stream)
+graph = stream.end_capture()
+graph.launch(stream)
+stream.synchronize()
+""",
+        FAKE_CAPABILITY=90,
+    )
+
+
+@WARPGROUPS
+@pytest.mark.parametrize(
+    ("capability", "why"),
+    [
+        (80, "needs compute capability 9.0, this device has 8.0"),
+        (100, "is for compute capability 9.0 alone, this device has 10.0"),
+    ],
+)
+def test_planes_say_where_they_do_not_run(right, capability, why):
+    right(
+        f"""{COUNT}
+s = gk.empty((64, 64))
+for variant in {[*PLANES]}:
+    try:
+        gk.matmul(s, s, variant=variant)
+        raise SystemExit("it ran")
+    except ValueError as error:
+        assert f"variant '{{variant}}' does not run here" in str(error), error
+        assert {why!r} in str(error), error
 """,
         FAKE_CAPABILITY=capability,
     )

@@ -26,17 +26,18 @@ PYTHON_ROOMS = {
     "settings": "_core text",
     "profiling": "_core text",
     "machine": "_core text",
+    "kernels": "_core text machine",
     "bench.model": "text catalogue",
     "bench.cases": "_core text catalogue bench.model",
     "bench.checking": "_core bench.model bench.cases",
     "bench.clock": "_core machine bench.model",
-    "bench.contenders": "_core text catalogue machine bench.model",
+    "bench.contenders": "_core text catalogue profiling machine bench.model",
     "bench.showing": "text machine bench.model",
     "bench": "_core text machine bench.model bench.cases bench.checking bench.clock "
     "bench.contenders bench.showing",
     "cli": "_core text machine bench bench.model bench.cases bench.contenders bench.showing",
     "__main__": "machine cli",
-    "gpukern": "_core catalogue creation settings profiling machine bench bench.contenders",
+    "gpukern": "_core catalogue creation settings profiling machine kernels bench bench.contenders",
 }
 
 python_sources = pytest.mark.skipif(not PACKAGE.exists(), reason="the tests stand alone")

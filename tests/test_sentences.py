@@ -19,7 +19,7 @@ from waiting import join_all
 from wrong_calls import WRONG
 
 # What raises nothing of its own: exceptions, and what compare() gives.
-NOT_CALLED = {"Comparison", "CudaError", "DeviceLostError", "SimulatorWarning"}
+NOT_CALLED = {"Comparison", "CompileError", "CudaError", "DeviceLostError", "SimulatorWarning"}
 RAISED = (TypeError, ValueError, OverflowError, BufferError)
 # How a sentence says what was expected, or what to do.
 EXPECTED = (
@@ -178,7 +178,7 @@ KINDS: dict[str, Any] = {
 TAKEN = {
     "None": "out axis axes dtype variant stream min max copy max_version dl_device op sizes "
     "stop contenders baseline seed rounds pinned_memory device_memory mapped_call name wrap "
-    "budget on_table operands",
+    "budget on_table operands source path",
     "float": "min max start stop step value patience budget",
     "str": "",
     "class": "wrap on_table",
@@ -187,6 +187,10 @@ TAKEN = {
 ANYTHING = {"Timer": "name quiet"}
 # And what NumPy itself is asked for, in whose words it answers.
 ANYTHING |= {"DeviceArray.__array__": "dtype"}
+# And what has a str(), and what a kernel refuses when it is called.
+ANYTHING |= {"compile": "source", "In": "array", "Out": "array", "InOut": "array"}
+# And where a text is one that nobody can tell to be wrong.
+TEXTS = {("contender", "name"), ("compile", "name"), ("compile", "path")}
 # And where numbers and sequences of them are right.
 VALUES = {"full": "fill_value", "full_like": "a fill_value", "asarray": "a"}
 VALUES |= dict.fromkeys(("empty_like", "zeros_like", "ones_like"), "a")
@@ -206,7 +210,7 @@ def mistakes() -> list[tuple[str, str, str]]:
                 both = scalar and (len(needed(name)) > 1 or name.startswith("DeviceArray."))
                 theirs = name == "from_dlpack" and isinstance(value, np.ndarray)
                 anything = argument in ANYTHING.get(name, "").split()
-                named = name == "contender" and (argument, kind) == ("name", "str")
+                named = (name, argument) in TEXTS and kind == "str"
                 values = argument in VALUES.get(name, "").split() and kind in ("list", "float")
                 if not (right or both or theirs or anything or named or values):
                     found.append((name, argument, kind))

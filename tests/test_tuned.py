@@ -81,7 +81,7 @@ assert chosen((63, 63), (63, 63)) == ["thread_tile"], "rows that are not multipl
 assert chosen(normal(64, 64).T, normal(64, 64)) == ["thread_column"]
 assert chosen(normal(64, 64), normal(64, 64).T) == ["warptiled"], "by the rule: not measured"
 assert chosen((64, 64), (64, 64), dtype="float64") == ["tiled"], "by the rule"
-assert chosen((3, 64), (64, 64)) == ["vectors"], "few vectors have rows of their own"
+assert chosen((3, 64), (64, 64)) == ["few_vectors"], "few vectors have rows of their own"
 assert chosen((5, 64, 64), (64, 64)) == ["naive"], "a stack that is one product"
 assert chosen((5, 64, 64), (5, 64, 64)) == ["warptiled"], "and one that is not, by the rule"
 """,

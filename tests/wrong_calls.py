@@ -275,6 +275,18 @@ WRONG: dict[str, tuple[str, ...]] = {
         "gk.variants('add', operands=(a, a))",
         "gk.variants('matmul', operands=(a, a))",
     ),
+    "compile": (
+        "gk.compile()",
+        "gk.compile(source='x')",
+        "gk.compile('x', path='kernels.cu')",
+        "gk.compile('x', '-G')",
+        "gk.compile('x', 3)",
+        "gk.compile('x', [3])",
+        "gk.compile('x', name=3)",
+    ),
+    "In": ("gk.In()", "gk.In(a, a)"),
+    "Out": ("gk.Out()", "gk.Out(array=a)"),
+    "InOut": ("gk.InOut()",),
     "contender": (
         "gk.contender()",
         "gk.contender('nonsense')",

@@ -10,6 +10,10 @@
 #include "binding/calls/device_dlpack.h"
 #include "binding/calls/operations.h"
 #include "binding/event.h"
+#include "binding/kernels/compiler.h"
+#include "binding/kernels/direction.h"
+#include "binding/kernels/image.h"
+#include "binding/kernels/kernel.h"
 #include "binding/reports.h"
 #include "binding/stream.h"
 #include "binding/values.h"
@@ -156,6 +160,22 @@ static PyObject *driver_report(PyObject *module, PyObject *unused) {
 static PyObject *cublas_report(PyObject *module, PyObject *unused) {
     (void)unused;
     return gk_report_cublas(state_of(module));
+}
+
+static PyObject *compile_source(PyObject *module, PyObject *arguments) {
+    return gk_compile(state_of(module), arguments);
+}
+
+static PyObject *nvrtc_version(PyObject *module, PyObject *library) {
+    return gk_nvrtc_report(state_of(module), library);
+}
+
+static PyObject *capability(PyObject *module, PyObject *unused) {
+    gk_call call;
+    (void)unused;
+    if (gk_begin(state_of(module), &call, "capability") < 0)
+        return NULL;
+    return PyLong_FromLong(call.backend->capability);
 }
 
 static PyObject *build_report(PyObject *module, PyObject *unused) {
@@ -358,6 +378,15 @@ static PyMethodDef methods[] = {
      "driver_report($module)\n--\n\nThe state of the CUDA driver; never raises for a bad one."},
     {"cublas_report", cublas_report, METH_NOARGS,
      "cublas_report($module)\n--\n\nWhere cuBLAS was found and its version, or what is wrong."},
+    {"compile_source", compile_source, METH_VARARGS,
+     "compile_source($module, library, name, source, options, headers, expressions, /)\n--\n\n"
+     "What NVRTC makes of a source: (compiled, image, log, symbols). headers holds names and "
+     "texts\n"
+     "by turns; symbols are those of the expressions."},
+    {"nvrtc_version", nvrtc_version, METH_O,
+     "nvrtc_version($module, library, /)\n--\n\n13000 for NVRTC 13.0."},
+    {"capability", capability, METH_NOARGS,
+     "capability($module)\n--\n\nThe compute capability of this thread's device: 90 for 9.0."},
     {"build_report", build_report, METH_NOARGS,
      "build_report($module)\n--\n\nWhat this extension was compiled for and with."},
     {"strict", strict, METH_O,
@@ -435,6 +464,9 @@ static int add_public_names(PyObject *module) {
         "DeviceLostError",
         "Event",
         "Graph",
+        "In",
+        "InOut",
+        "Out",
         "SimulatorWarning",
         "Stream",
         "empty",
@@ -482,6 +514,23 @@ static int intern_names(gk_state *state) {
     return 0;
 }
 
+static int add_kernel_types(PyObject *module, gk_state *state) {
+    const struct {
+        PyTypeObject **type;
+        PyType_Spec *spec;
+    } types[] = {
+        {&state->image_type, &gk_image_spec}, {&state->kernel_type, &gk_kernel_spec},
+        {&state->in_type, &gk_in_spec},       {&state->out_type, &gk_out_spec},
+        {&state->inout_type, &gk_inout_spec},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        *types[i].type = add_type(module, types[i].spec);
+        if (!*types[i].type)
+            return -1;
+    }
+    return 0;
+}
+
 static int module_exec(PyObject *module) {
     gk_state *state = state_of(module);
     state->module = module;
@@ -501,7 +550,7 @@ static int module_exec(PyObject *module) {
     state->event_type = add_type(module, &gk_event_spec);
     state->stream_type = state->event_type ? add_type(module, &gk_stream_spec) : NULL;
     state->graph_type = state->stream_type ? add_type(module, &gk_graph_spec) : NULL;
-    return state->graph_type ? 0 : -1;
+    return state->graph_type ? add_kernel_types(module, state) : -1;
 }
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg) {
@@ -513,6 +562,11 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->event_type);
     Py_VISIT(state->stream_type);
     Py_VISIT(state->graph_type);
+    Py_VISIT(state->image_type);
+    Py_VISIT(state->kernel_type);
+    Py_VISIT(state->in_type);
+    Py_VISIT(state->out_type);
+    Py_VISIT(state->inout_type);
     Py_VISIT(state->bfloat16);
     Py_VISIT(state->profile);
     for (int i = 0; i < GK_FOREIGN_TYPES; i++)
@@ -529,6 +583,11 @@ static int module_clear(PyObject *module) {
     Py_CLEAR(state->event_type);
     Py_CLEAR(state->stream_type);
     Py_CLEAR(state->graph_type);
+    Py_CLEAR(state->image_type);
+    Py_CLEAR(state->kernel_type);
+    Py_CLEAR(state->in_type);
+    Py_CLEAR(state->out_type);
+    Py_CLEAR(state->inout_type);
     Py_CLEAR(state->bfloat16);
     Py_CLEAR(state->profile);
     for (int i = 0; i < GK_FOREIGN_TYPES; i++)

@@ -32,10 +32,11 @@ int gk_profile_end(gk_state *state, gk_call *call, const gk_profiled *profiled,
         return -1;
     PyObject *entry = Py_BuildValue(
         "{s:s,s:z,s:s,s:N,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:n,s:n}", "op", call->operation, "variant",
-        call->ran ? call->ran->variant : NULL, "dtype", gk_dtype_name(operands[0].dtype), "shapes",
-        shapes, "allocate", phases->allocate, "host_to_device", phases->host_to_device, "kernel",
-        phases->kernel, "device_to_host", phases->device_to_host, "overlapped", phases->overlapped,
-        "host", host > 0.0 ? host : 0.0, "wall", wall, "bytes_in", (Py_ssize_t)phases->bytes_in,
+        call->ran ? call->ran->variant : NULL, "dtype",
+        operand_count ? gk_dtype_name(operands[0].dtype) : "", "shapes", shapes, "allocate",
+        phases->allocate, "host_to_device", phases->host_to_device, "kernel", phases->kernel,
+        "device_to_host", phases->device_to_host, "overlapped", phases->overlapped, "host",
+        host > 0.0 ? host : 0.0, "wall", wall, "bytes_in", (Py_ssize_t)phases->bytes_in,
         "bytes_out", (Py_ssize_t)phases->bytes_out);
     int failed = entry ? PyList_Append(state->profile, entry) : -1;
     Py_XDECREF(entry);

@@ -53,6 +53,8 @@ typedef struct gk_state {
     PyTypeObject *event_type;
     PyTypeObject *stream_type;
     PyTypeObject *graph_type;
+    PyTypeObject *image_type, *kernel_type;
+    PyTypeObject *in_type, *out_type, *inout_type;
     PyObject *bfloat16; /* ml_dtypes' dtype, once one has been seen or asked for; else NULL */
     PyObject *profile;  /* the list that a gpukern.profile() fills; else NULL */
     PyObject *names[GK_NAME_COUNT];

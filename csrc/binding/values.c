@@ -79,6 +79,29 @@ int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize
     return count < signature->required ? gk_refuse_missing(signature, count) : 0;
 }
 
+int gk_parse_new(const gk_signature *signature, PyObject *positional, PyObject *named,
+                 PyObject **values) {
+    enum { MOST = 8 };
+    PyObject *given[MOST], *key, *value;
+    Py_ssize_t count = PyTuple_Size(positional), more = named ? PyDict_Size(named) : 0, place = 0;
+    if (count > signature->positional)
+        return refuse_count(signature, count);
+    if (more > MOST - signature->positional)
+        more = MOST - signature->positional; /* of so many one is wrong */
+    PyObject *keywords = PyTuple_New(more);
+    int failed = keywords ? 0 : -1;
+    for (Py_ssize_t i = 0; i < count && !failed; i++)
+        given[i] = PyTuple_GetItem(positional, i);
+    for (Py_ssize_t i = 0; i < more && !failed && PyDict_Next(named, &place, &key, &value); i++) {
+        given[count + i] = value;
+        failed = PyTuple_SetItem(keywords, i, Py_NewRef(key));
+    }
+    if (!failed)
+        failed = gk_parse(signature, given, count, keywords, values);
+    Py_XDECREF(keywords);
+    return failed;
+}
+
 int gk_parse_none(const char *function, PyObject *const *arguments, Py_ssize_t count,
                   PyObject *keywords) {
     static const char *const names[] = {NULL};

@@ -20,6 +20,10 @@ typedef struct gk_signature {
 int gk_parse(const gk_signature *signature, PyObject *const *arguments, Py_ssize_t count,
              PyObject *keywords, PyObject **values);
 
+/* The same of a type's constructor. */
+int gk_parse_new(const gk_signature *signature, PyObject *positional, PyObject *named,
+                 PyObject **values);
+
 /* The same of a function that takes no arguments. */
 int gk_parse_none(const char *function, PyObject *const *arguments, Py_ssize_t count,
                   PyObject *keywords);

@@ -33,8 +33,24 @@ static inline bool gk_same_stream(gk_stream a, gk_stream b) {
     return a == b || (gk_is_legacy(a) && gk_is_legacy(b));
 }
 
+/* A kernel of a user's module, loaded, and what a launch of it may take. Memory in bytes: local
+   memory is a thread's, shared memory a block's. It is of no use once its module is freed. */
+typedef struct gk_module gk_module;
+typedef struct gk_kernel {
+    const char *name; /* a fault names it; lasts as long as the backend */
+    void *function;   /* the driver's */
+    int registers, local_bytes, constant_bytes;
+    int shared_bytes;       /* that it declares itself */
+    int most_dynamic;       /* that a launch may ask for beside */
+    int most_threads;       /* a block of this kernel */
+    int most_block_threads; /* a block of any */
+    int most_resident;      /* threads of a multiprocessor */
+    int most_block[3], most_grid[3];
+} gk_kernel;
+
 typedef struct gk_launch {
-    const gk_row *row; /* the kernel; a fault names it */
+    const gk_row *row;       /* the kernel; a fault names it */
+    const gk_kernel *kernel; /* in its place: one of a user's module */
     unsigned grid[3];
     unsigned block[3];
     size_t shared_bytes; /* dynamic shared memory; no more than the row says */
@@ -61,12 +77,20 @@ typedef struct gk_tensor_box {
 /* What a row does on the host before its kernel runs: of the problem, which is the operation's (of
    matmul a gk_gemm), it makes the grid and the arguments, which may point to its own values and
    maps. Before that it says how much device memory it works in, of which the first bytes are
-   zeroed. */
-enum { GK_PREPARED_ARGUMENTS = 8, GK_PREPARED_BYTES = 128, GK_PREPARED_MAPS = 3 };
+   zeroed. A row may have parts: kernels that run before its own, one after another, with as many of
+   its arguments as each takes. */
+enum { GK_PREPARED_ARGUMENTS = 8, GK_PREPARED_BYTES = 128, GK_PREPARED_MAPS = 4 };
+enum { GK_PREPARED_PARTS = 4 };
+typedef struct gk_part {
+    const char *name; /* of its row, of the operation "matmul_part" */
+    unsigned blocks;
+} gk_part;
 typedef struct gk_prepared {
     const void *problem;
     void *workspace;
-    unsigned blocks;
+    int part_count;
+    gk_part parts[GK_PREPARED_PARTS];
+    unsigned blocks; /* of the row's own kernel; 0: its parts are enough */
     void *arguments[GK_PREPARED_ARGUMENTS];
     unsigned char values[GK_PREPARED_BYTES] __attribute__((aligned(16)));
     gk_tensor_map maps[GK_PREPARED_MAPS];
@@ -127,6 +151,22 @@ struct gk_backend {
                              gk_error *);
     gk_status (*launch)(gk_backend *, const gk_launch *, gk_error *);
     gk_status (*gemm)(gk_backend *, const gk_gemm *, gk_error *); /* cuBLAS */
+
+    /* What users compiled: a cubin, a fatbin or PTX, loaded. A module whose kernels a graph has may
+       not be freed before the graph. */
+    gk_status (*module_load)(gk_backend *, const void *image, gk_module **, gk_error *);
+    void (*module_free)(gk_backend *, gk_module *); /* NULL is fine */
+    gk_status (*module_kernel)(gk_backend *, gk_module *, const char *symbol, gk_kernel *,
+                               gk_error *);
+    /* The bytes of a parameter; 0: it has none of that number. */
+    gk_status (*kernel_parameter)(gk_backend *, const gk_kernel *, int number, size_t *bytes,
+                                  gk_error *);
+    /* How many blocks of so many threads a multiprocessor runs side by side. */
+    gk_status (*kernel_occupancy)(gk_backend *, const gk_kernel *, int threads, size_t shared_bytes,
+                                  int *blocks, gk_error *);
+    /* The threads a block at which a multiprocessor is fullest. */
+    gk_status (*kernel_suggest)(gk_backend *, const gk_kernel *, size_t shared_bytes, int *threads,
+                                gk_error *);
     gk_status (*describe_box)(gk_backend *, const gk_tensor_box *, gk_tensor_map *, gk_error *);
 
     /* Streams of our own, which do not wait for the legacy stream, and copies that return at once:

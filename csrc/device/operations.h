@@ -35,7 +35,9 @@
     GK_OTHER_OPERATIONS(X)                                                                         \
     X(matmul_wide)                                                                                 \
     X(matmul_vectors)                                                                              \
+    X(matmul_few_vectors)                                                                          \
     X(matmul_vector)                                                                               \
+    X(matmul_part)                                                                                 \
     X(convert)                                                                                     \
     X(sum_finish)                                                                                  \
     X(copy)

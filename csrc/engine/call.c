@@ -218,12 +218,12 @@ static gk_status timed(gk_call *call, gk_work work, const void *what) {
     return status;
 }
 
-static gk_status perform(gk_call *call, const gk_row *row, gk_work work, const void *what) {
+static gk_status perform(gk_call *call, const char *name, gk_work work, const void *what) {
     gk_status status = call->phases ? timed(call, work, what) : work(call, what);
     if (status == GK_OK && call->strict) {
         status = call->backend->synchronize(call->backend, call->stream, &call->error);
         if (status != GK_OK)
-            gk_fail_in(&call->error, "in %s: ", row->symbol ? row->symbol : row->variant);
+            gk_fail_in(&call->error, "in %s: ", name);
     }
     return gk_call_blame(call, status);
 }
@@ -249,7 +249,20 @@ gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void *
                         .shared_bytes = row->shared_bytes,
                         .arguments = arguments,
                         .stream = call->stream};
-    return perform(call, row, launch_work, &launch);
+    return perform(call, row->symbol, launch_work, &launch);
+}
+
+gk_status gk_call_launch_kernel(gk_call *call, gk_launch *launch) {
+    launch->stream = call->stream;
+    return perform(call, launch->kernel->name, launch_work, launch);
+}
+
+static gk_status launch_part(gk_call *call, const gk_row *whole, const gk_part *part,
+                             void **arguments) {
+    const gk_row *row;
+    gk_status status = gk_call_blame(call, gk_row_named(GK_OP_matmul_part, part->name, whole->dtype,
+                                                        call->backend, &row, &call->error));
+    return status == GK_OK ? gk_call_launch(call, row, part->blocks, arguments) : status;
 }
 
 gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem) {
@@ -263,6 +276,8 @@ gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem
         status = gk_call_zero(call, prepared.workspace, room.zeroed);
     if (status == GK_OK)
         status = gk_call_blame(call, row->prepare(call->backend, &prepared, &call->error));
+    for (int i = 0; i < prepared.part_count && status == GK_OK; i++)
+        status = launch_part(call, row, &prepared.parts[i], prepared.arguments);
     if (status == GK_OK)
         status = gk_call_launch(call, row, prepared.blocks, prepared.arguments);
     release_temporaries(call, before); /* in the order of the stream: there may be many launches */
@@ -271,7 +286,7 @@ gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem
 
 gk_status gk_call_gemm(gk_call *call, const gk_row *row, gk_gemm gemm) {
     gemm.stream = call->stream;
-    return perform(call, row, gemm_work, &gemm);
+    return perform(call, row->variant, gemm_work, &gemm);
 }
 
 gk_status gk_call_choose(gk_call *call, gk_op op, gk_dtype dtype, uintptr_t address_bits,

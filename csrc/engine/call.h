@@ -82,6 +82,8 @@ gk_status gk_call_counters(gk_call *call, unsigned **counters);
 /* Launch a row's kernel on `blocks` blocks; nothing at all for 0. */
 gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments);
 gk_status gk_call_gemm(gk_call *call, const gk_row *row, gk_gemm gemm);
+/* A kernel of a user's module; all but the stream is given. */
+gk_status gk_call_launch_kernel(gk_call *call, gk_launch *launch);
 
 /* The same of a row that prepares its launch: workspace, grid and arguments are its own affair. */
 gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem);

@@ -10,6 +10,7 @@
 #include "base/workers.h"
 #include "device/cuda/backend.h"
 #include "device/cuda/images.h"
+#include "device/cuda/nvrtc.h"
 #include "device/fault/backend.h"
 #include "device/registry.h"
 #include "device/sim/backend.h"
@@ -19,7 +20,6 @@
 #include "engine/pool.h"
 
 enum {
-    DEVICES = 16,
     MOST_WORKERS = 6, /* more threads than this do not copy faster: six fill PCIe 5 */
     MAPPED_BYTES = 192 << 10,
 };
@@ -35,7 +35,7 @@ typedef struct open_device {
 typedef struct whole_engine {
     gk_engine base;
     gk_lock lock;                            /* held while a device is opened */
-    _Atomic(open_device *) devices[DEVICES]; /* NULL until first use */
+    _Atomic(open_device *) devices[GK_MOST_DEVICES]; /* NULL until first use */
     pthread_key_t current;    /* the ordinal that a thread has chosen, as a pointer; 0 by default */
     gk_error no_gpu;          /* why the simulator serves, where nobody asked for it */
     atomic_bool no_gpu_known; /* to all: it is not written again */
@@ -99,7 +99,7 @@ void gk_engine_free(gk_engine *base) {
     whole_engine *engine = (whole_engine *)base;
     if (!engine)
         return;
-    for (int i = 0; i < DEVICES; i++) {
+    for (int i = 0; i < GK_MOST_DEVICES; i++) {
         open_device *opened = atomic_load(&engine->devices[i]);
         if (opened)
             close_device(opened);
@@ -116,7 +116,7 @@ int gk_engine_current(const gk_engine *base) {
 
 bool gk_engine_choose(gk_engine *base, long ordinal) {
     whole_engine *engine = (whole_engine *)base;
-    intptr_t chosen = ordinal < 0 || ordinal > DEVICES ? DEVICES : ordinal;
+    intptr_t chosen = ordinal < 0 || ordinal > GK_MOST_DEVICES ? GK_MOST_DEVICES : ordinal;
     return pthread_setspecific(engine->current, (void *)chosen) == 0;
 }
 
@@ -248,7 +248,7 @@ static gk_status open_once(whole_engine *engine, int ordinal, open_device **open
 gk_status gk_engine_device(gk_engine *base, int ordinal, gk_device **device, gk_backend **backend,
                            gk_error *error) {
     whole_engine *engine = (whole_engine *)base;
-    if (ordinal < 0 || ordinal >= DEVICES)
+    if (ordinal < 0 || ordinal >= GK_MOST_DEVICES)
         return gk_fail(error, GK_VALUE_ERROR, "there is no device %d", ordinal);
     open_device *opened = atomic_load(&engine->devices[ordinal]);
     if (!opened) {
@@ -267,12 +267,12 @@ gk_status gk_engine_device(gk_engine *base, int ordinal, gk_device **device, gk_
 
 bool gk_engine_is_open(const gk_engine *base, int ordinal) {
     const whole_engine *engine = (const whole_engine *)base;
-    return ordinal >= 0 && ordinal < DEVICES && atomic_load(&engine->devices[ordinal]);
+    return ordinal >= 0 && ordinal < GK_MOST_DEVICES && atomic_load(&engine->devices[ordinal]);
 }
 
 int gk_engine_devices(const gk_engine *base) {
     const whole_engine *engine = (const whole_engine *)base;
-    for (int i = 0; i < DEVICES; i++) {
+    for (int i = 0; i < GK_MOST_DEVICES; i++) {
         const open_device *opened = atomic_load(&engine->devices[i]);
         if (opened)
             return opened->base.backend->devices;
@@ -283,7 +283,7 @@ int gk_engine_devices(const gk_engine *base) {
 int gk_engine_place(const gk_engine *base, const void *pointer) {
     const whole_engine *engine = (const whole_engine *)base;
     int place = -1;
-    for (int i = 0; i < DEVICES && place < 0; i++) {
+    for (int i = 0; i < GK_MOST_DEVICES && place < 0; i++) {
         const open_device *opened = atomic_load(&engine->devices[i]);
         gk_backend *backend = opened ? gk_device_usable(&opened->base) : NULL;
         if (backend)
@@ -327,7 +327,7 @@ void gk_engine_set_limit(gk_engine *base, gk_limit which, size_t bytes) {
     if (which == GK_LIMIT_CHUNK)
         bytes = at_most(bytes, GK_PIPELINE_CHUNK);
     atomic_store(limit_of(base, which), bytes);
-    for (int i = 0; i < DEVICES && which == GK_LIMIT_PINNED; i++) {
+    for (int i = 0; i < GK_MOST_DEVICES && which == GK_LIMIT_PINNED; i++) {
         open_device *opened = atomic_load(&engine->devices[i]);
         if (opened)
             gk_pool_set_limit(opened->base.pool, bytes);
@@ -396,4 +396,16 @@ void gk_device_describe_cublas(const gk_device *device, gk_cublas_report *report
         gk_backend_cuda_cublas(device->backend, report);
     else
         gk_fail(&report->problem, GK_CUDA_ERROR, "cuBLAS needs a GPU");
+}
+
+gk_status gk_compile_source(const gk_compiler_job *job, gk_compiled *result, gk_error *error) {
+    return gk_nvrtc_compile(job, result, error);
+}
+
+void gk_compiled_free(gk_compiled *result) {
+    gk_nvrtc_free(result);
+}
+
+gk_status gk_compiler_version(const char *library, int *version, gk_error *error) {
+    return gk_nvrtc_version(library, version, error);
 }

@@ -9,12 +9,15 @@
 
 #include "base/error.h"
 #include "device/backend.h"
+#include "device/compiler.h"
 #include "device/reports.h"
 
 typedef struct gk_workers gk_workers;
 typedef struct gk_pool gk_pool;
 typedef struct gk_pipeline gk_pipeline;
 typedef struct gk_mailboxes gk_mailboxes;
+
+enum { GK_MOST_DEVICES = 16 }; /* that a process can use */
 
 /* An open device; what else it has is engine.c's. */
 typedef struct gk_device {
@@ -106,6 +109,10 @@ gk_status gk_device_describe(const gk_device *device, int ordinal, gk_device_sum
 /* The driver and cuBLAS; what is wrong with them stands in the report. */
 void gk_describe_driver(gk_driver_report *report);
 gk_build_report gk_describe_build(void);
+/* NVRTC, which needs no device. GK_OK also for a source that does not compile: the log says why. */
+gk_status gk_compile_source(const gk_compiler_job *job, gk_compiled *result, gk_error *error);
+void gk_compiled_free(gk_compiled *result);
+gk_status gk_compiler_version(const char *library, int *version, gk_error *error);
 void gk_device_describe_cublas(const gk_device *device, gk_cublas_report *report);
 
 #endif

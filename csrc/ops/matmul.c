@@ -163,37 +163,25 @@ static bool is_large(const gk_gemm *gemm) {
     return gemm->m * gemm->n >= LARGE;
 }
 
-/* Of a product that is a matrix and few vectors. */
-typedef struct few {
-    bool on_the_left; /* the matrix */
-    int64_t count;
-    int64_t leading;
-    bool along; /* its lines, which the vectors are multiplied by, are runs in memory */
-} few;
+enum { MOST_VECTORS = 16, FEW_VECTORS = 4 }; /* as cuda/matmul/13_vectors.cu has it */
 
-static few few_vectors(const gk_gemm *gemm) {
-    bool on_the_left = gemm->n <= gemm->m;
-    return (few){.on_the_left = on_the_left,
-                 .count = on_the_left ? gemm->n : gemm->m,
-                 .leading = on_the_left ? gemm->a_leading : gemm->b_leading,
-                 .along = on_the_left ? !gemm->a_transposed : gemm->b_transposed};
-}
-
-enum { MOST_VECTORS = 16 }; /* as cuda/matmul/13_vectors.cu has it */
-
-/* The row for them, of which one is there for the float dtypes and a matrix that is aligned; NULL
-   where there is none, or `instead` is faster: cuBLAS, but for what was measured. */
+/* The row for a matrix and few vectors, of which one is there for the float dtypes and a matrix
+   that is aligned; NULL where there is none, or `instead` is faster: cuBLAS, but for what was
+   measured. */
 static const gk_row *choose_vectors(gk_call *call, const gk_gemm *gemm, const gk_row *instead) {
-    enum { FASTER = 4 }; /* on an H200 */
-    few of = few_vectors(gemm);
-    bool faster = of.count <= FASTER && of.along && gemm->dtype == GK_float32;
-    if (of.count > MOST_VECTORS || gemm->products > 1 || gemm->result != gemm->dtype ||
+    bool on_the_left = gemm->n <= gemm->m; /* the matrix */
+    int64_t count = on_the_left ? gemm->n : gemm->m;
+    int64_t leading = on_the_left ? gemm->a_leading : gemm->b_leading;
+    bool faster = count <= FEW_VECTORS && gemm->dtype == GK_float32; /* on an H200 */
+    if (count > MOST_VECTORS || gemm->products > 1 || gemm->result != gemm->dtype ||
         (!instead->symbol && !faster))
         return NULL;
-    gk_wish wish = {.op = of.count == 1 ? GK_OP_matmul_vector : GK_OP_matmul_vectors,
+    gk_wish wish = {.op = count == 1             ? GK_OP_matmul_vector
+                          : count <= FEW_VECTORS ? GK_OP_matmul_few_vectors
+                                                 : GK_OP_matmul_vectors,
                     .dtype = (gk_dtype)gemm->dtype,
-                    .address_bits = (uintptr_t)(of.on_the_left ? gemm->a : gemm->b) |
-                                    (uintptr_t)of.leading * gk_dtype_size((gk_dtype)gemm->dtype)};
+                    .address_bits = (uintptr_t)(on_the_left ? gemm->a : gemm->b) |
+                                    (uintptr_t)leading * gk_dtype_size((gk_dtype)gemm->dtype)};
     return gk_row_suiting(&wish, call->backend);
 }
 

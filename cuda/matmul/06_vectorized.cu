@@ -46,10 +46,10 @@ __device__ static inline void matmul_vectorized(float *c, const float *a, const 
         fetch_vectors(tile_a, rows, step);
         fetch_vectors(tile_b, columns, step);
         __syncthreads();
-        gk_multiply(tile_a, tile_b, place, sum);
+        gk_multiply(tile_a.at, tile_b.at, place, sum);
         __syncthreads();
     }
-    gk_store(c, of, corner, place, sum);
+    gk_store(c, of.m, of.n, corner, place, sum);
 }
 
 GK_TILES(gk_matmul_vectorized_f32, matmul_vectorized, GK_SQUARE_THREADS)

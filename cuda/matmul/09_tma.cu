@@ -1,24 +1,25 @@
-// The copy engine brings the tiles, three ahead, while all threads multiply: no thread spends an
-// instruction on a load from memory. A block makes 128 x 128 elements of C, a thread 8 x 8 of them in
-// registers, so that each element in shared memory is read once for eight products. Where C has fewer
-// tiles than the GPU has multiprocessors, several blocks share a tile, each a part of K, and the last
-// one to arrive adds their sums, in the order of their parts: the same bits every time. On an H200 47
-// TFLOP/s at 4096, 92 % of cuBLAS. Rows may lie any multiple of 16 bytes apart; the engine does not
-// transpose, so operands that are come packed. Products of a stack are a launch each.
+// The copy engine brings the tiles, four ahead: no thread spends an instruction on a load from memory. It
+// does not turn them, so the threads turn each tile of A in shared memory, a step before they multiply it:
+// sums, rows and columns then lie in the registers so that few products wait for a bank of them. A block
+// makes 128 x 128 elements of C, a thread 8 x 8 of them. Where C has fewer tiles than the GPU has
+// multiprocessors, several blocks share a tile, each a part of K, and the last one to arrive adds their
+// sums, in the order of their parts: the same bits every time. On an H200 48.5 TFLOP/s at 4096 and 49.0 at
+// 8192, 97 and 99 % of cuBLAS (with a warp's threads in another order). Rows may lie any multiple of 16
+// bytes apart; operands that are transposed come packed. Products of a stack are a launch each.
 #include "hopper.cuh"
+#include "matmul/tiles.cuh"
 
-#define GK_TMA_SIDE 128 // of a tile of C
-#define GK_TMA_DEPTH 32 // of the tiles of A and B: 128 bytes of a row of A
-#define GK_TMA_STAGES 3
-#define GK_TMA_THREADS 256
-#define GK_TMA_TILE_BYTES (GK_TMA_SIDE * GK_TMA_DEPTH * 4)
+#define GK_TMA_DEPTH 16 // of the tiles of A and B
+#define GK_TMA_STAGES 4
+#define GK_TMA_TILE (GK_SQUARE_SIDE * GK_TMA_DEPTH)
+#define GK_TMA_TURNED ((GK_SQUARE_SIDE + 4) * GK_TMA_DEPTH) // a gk_tile
 
 #if defined(GK_HOST_PART) || !defined(GK_ROWS_ONLY)
 typedef struct gk_tma_work {
     float *c;
-    unsigned m, n, down, across; // of C, and its tiles
-    unsigned parts, steps, all;  // of K: blocks that share a tile, and tiles a block and in all
-    unsigned *arrivals;          // a counter a tile of C
+    unsigned m, n, tiles;       // of C
+    unsigned parts, steps, all; // of K: blocks that share a tile, and tiles a block and in all
+    unsigned *arrivals;         // a counter a tile of C
     float *partials;
 } gk_tma_work;
 #endif
@@ -28,10 +29,9 @@ typedef struct gk_tma_work {
 static gk_tma_work tma_work(const gk_gemm *gemm) {
     enum { MULTIPROCESSORS = 132, FEWEST_STEPS = 8 };
     gk_tma_work work = {.c = gemm->c, .m = (unsigned)gemm->m, .n = (unsigned)gemm->n};
-    work.down = (work.m + GK_TMA_SIDE - 1) / GK_TMA_SIDE;
-    work.across = (work.n + GK_TMA_SIDE - 1) / GK_TMA_SIDE;
+    work.tiles = (work.m + GK_SQUARE_SIDE - 1) / GK_SQUARE_SIDE * ((work.n + GK_SQUARE_SIDE - 1) / GK_SQUARE_SIDE);
     work.all = ((unsigned)gemm->k + GK_TMA_DEPTH - 1) / GK_TMA_DEPTH;
-    work.parts = 2 * MULTIPROCESSORS / (work.down * work.across);
+    work.parts = 2 * MULTIPROCESSORS / work.tiles;
     work.parts = work.parts > work.all / FEWEST_STEPS ? work.all / FEWEST_STEPS : work.parts;
     work.parts = work.parts < 1 ? 1 : work.parts;
     work.steps = (work.all + work.parts - 1) / work.parts;
@@ -41,18 +41,17 @@ static gk_tma_work tma_work(const gk_gemm *gemm) {
 
 static gk_room tma_workspace(const void *problem) {
     gk_tma_work work = tma_work(problem);
-    size_t tiles = (size_t)work.down * work.across;
-    size_t counters = (tiles * sizeof(unsigned) + 255) / 256 * 256;
+    size_t counters = (work.tiles * sizeof(unsigned) + 255) / 256 * 256;
     if (work.parts == 1)
         return (gk_room){0, 0};
-    return (gk_room){counters + tiles * work.parts * GK_TMA_SIDE * GK_TMA_SIDE * 4, counters};
+    return (gk_room){counters + (size_t)work.tiles * work.parts * GK_SQUARE_SIDE * GK_SQUARE_SIDE * 4, counters};
 }
 
 static gk_status tma_prepare(gk_backend *backend, gk_prepared *prepared, gk_error *error) {
     const gk_gemm *gemm = prepared->problem;
     gk_tma_work work = tma_work(gemm);
-    const gk_tensor_box a = {GK_float32, gemm->a, (uint64_t)gemm->m, (uint64_t)gemm->k, (uint64_t)gemm->a_leading * 4, GK_TMA_SIDE, GK_TMA_DEPTH, 128};
-    const gk_tensor_box b = {GK_float32, gemm->b, (uint64_t)gemm->k, (uint64_t)gemm->n, (uint64_t)gemm->b_leading * 4, GK_TMA_DEPTH, GK_TMA_SIDE, 0};
+    const gk_tensor_box a = {GK_float32, gemm->a, (uint64_t)gemm->m, (uint64_t)gemm->k, (uint64_t)gemm->a_leading * 4, GK_SQUARE_SIDE, GK_TMA_DEPTH, 0};
+    const gk_tensor_box b = {GK_float32, gemm->b, (uint64_t)gemm->k, (uint64_t)gemm->n, (uint64_t)gemm->b_leading * 4, GK_TMA_DEPTH, GK_SQUARE_SIDE, 0};
     gk_room room = tma_workspace(gemm);
     work.arrivals = prepared->workspace;
     work.partials = prepared->workspace ? (float *)((char *)prepared->workspace + room.zeroed) : NULL;
@@ -66,115 +65,74 @@ static gk_status tma_prepare(gk_backend *backend, gk_prepared *prepared, gk_erro
     prepared->arguments[0] = prepared->values;
     prepared->arguments[1] = &prepared->maps[0];
     prepared->arguments[2] = &prepared->maps[1];
-    prepared->blocks = work.down * work.across * work.parts;
+    prepared->blocks = work.tiles * work.parts;
     return status;
 }
 
 #endif
 
-GK_ROW(matmul, tma, float32, gk_matmul_tma_f32, "the copy engine of capability 9.0 fetches tiles three ahead; 8 x 8 elements a thread; K shared out where tiles are few; a launch for each product of a stack",
-       .tile_rows = GK_TMA_SIDE, .tile_columns = GK_TMA_SIDE, .threads = GK_TMA_THREADS, .alignment = 16, .capability = 90, .plain = true,
-       .shared_bytes = GK_TMA_STAGES * 2 * GK_TMA_TILE_BYTES, .workspace = tma_workspace, .prepare = tma_prepare)
+GK_ROW(matmul, tma, float32, gk_matmul_tma_f32, "the copy engine of capability 9.0 fetches tiles four ahead; 8 x 8 elements a thread; K shared out where tiles are few; a launch for each product of a stack",
+       .tile_rows = GK_SQUARE_SIDE, .tile_columns = GK_SQUARE_SIDE, .threads = GK_SQUARE_THREADS, .alignment = 16, .capability = 90, .plain = true,
+       .shared_bytes = (GK_TMA_STAGES * 2 * GK_TMA_TILE + 2 * GK_TMA_TURNED) * 4, .workspace = tma_workspace, .prepare = tma_prepare)
 
 #ifndef GK_ROWS_ONLY
 
-extern "C" __global__ void __launch_bounds__(GK_TMA_THREADS, 2)
+extern "C" __global__ void __launch_bounds__(GK_SQUARE_THREADS, 2)
     gk_matmul_tma_f32(gk_tma_work work, const __grid_constant__ gk_tensor_map map_a, const __grid_constant__ gk_tensor_map map_b);
 
 #ifdef GK_HOPPER
 
-// A thread makes rows y, y + 16, ... and columns 4 x to 4 x + 3 and those 64 behind; a warp is 4 y by
-// 8 x, so that what it reads of A is four rows side by side, and of B 128 bytes in a row.
-struct tma_place {
-    unsigned x, y;
-};
-__device__ static inline tma_place place_of_thread(void) {
-    unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
-    return {warp % 2 * 8 + lane % 8, warp / 2 * 4 + lane / 8};
+// A tile of A comes with its rows side by side, and is multiplied with its columns side by side: a thread
+// turns two columns of four rows.
+__device__ static inline void turn_tile(gk_tile<GK_TMA_DEPTH, GK_SQUARE_SIDE> &turned, const float *tile) {
+    unsigned depth = threadIdx.x % (GK_TMA_DEPTH / 2) * 2, row = threadIdx.x / (GK_TMA_DEPTH / 2) * 4;
+    float2 pair[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        pair[i] = *(const float2 *)(tile + (row + i) * GK_TMA_DEPTH + depth);
+    *(float4 *)&turned.at[depth][row] = make_float4(pair[0].x, pair[1].x, pair[2].x, pair[3].x);
+    *(float4 *)&turned.at[depth + 1][row] = make_float4(pair[0].y, pair[1].y, pair[2].y, pair[3].y);
 }
 
-// Four columns of A at a time. The 16-byte pieces of a row of 128 bytes stand in an order that differs
-// from row to row (the copy engine's 128-byte swizzle), so that four rows lie in different banks.
-__device__ static inline void multiply_stage(const float *a, const float *b, const tma_place &at, float (&sum)[8][8]) {
-#pragma unroll
-    for (int k = 0; k < GK_TMA_DEPTH; k += 4) {
-        float4 left[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            unsigned row = at.y + 16 * i;
-            left[i] = *(const float4 *)(a + row * GK_TMA_DEPTH + ((k / 4) ^ (row % 8)) * 4);
+// The block's sums lie in its part of the partial results; the last block of a tile adds all parts.
+__device__ static inline void join_parts(const gk_tma_work &work, unsigned tile, const gk_corner &corner) {
+    enum { SIDE = GK_SQUARE_SIDE };
+    const float *parts = work.partials + (size_t)tile * work.parts * SIDE * SIDE;
+    if (!gk_is_last(work.arrivals + tile, work.parts))
+        return;
+    for (unsigned at = threadIdx.x * 4; at < SIDE * SIDE; at += GK_SQUARE_THREADS * 4) {
+        size_t row = corner.row + at / SIDE, column = corner.column + at % SIDE;
+        float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (row >= work.m || column >= work.n)
+            continue;
+        for (unsigned part = 0; part < work.parts; part++) {
+            float4 other = __ldcg((const float4 *)(parts + (size_t)part * SIDE * SIDE + at));
+            total.x += other.x, total.y += other.y, total.z += other.z, total.w += other.w;
         }
-#pragma unroll
-        for (int step = 0; step < 4; step++) {
-            const float *line = b + (k + step) * GK_TMA_SIDE + at.x * 4;
-            float right[8];
-            *(float4 *)right = *(const float4 *)line;
-            *(float4 *)(right + 4) = *(const float4 *)(line + 64);
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-#pragma unroll
-                for (int j = 0; j < 8; j++)
-                    sum[i][j] = fmaf(((const float *)&left[i])[step], right[j], sum[i][j]);
-        }
+        *(float4 *)(work.c + row * work.n + column) = total;
     }
 }
 
-// The block's sums to its part of the partial results; the last block of a tile adds all parts.
-__device__ static inline bool join_parts(const gk_tma_work &work, unsigned tile, unsigned part, float (&sum)[8][8]) {
-    enum { VECTORS = 16 };
-    float4 *tiles = (float4 *)work.partials + (size_t)tile * work.parts * VECTORS * GK_TMA_THREADS;
-    float4(&mine)[VECTORS] = *(float4(*)[VECTORS])sum;
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++)
-        tiles[(part * VECTORS + v) * GK_TMA_THREADS + threadIdx.x] = mine[v];
-    if (!gk_is_last(work.arrivals + tile, work.parts))
-        return false;
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++)
-        mine[v] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    for (unsigned p = 0; p < work.parts; p++)
-#pragma unroll
-        for (int v = 0; v < VECTORS; v++) {
-            float4 other = __ldcg(&tiles[(p * VECTORS + v) * GK_TMA_THREADS + threadIdx.x]);
-            mine[v].x += other.x, mine[v].y += other.y, mine[v].z += other.z, mine[v].w += other.w;
-        }
-    return true;
-}
-
-__device__ static inline void store_tile(const gk_tma_work &work, unsigned row, unsigned column, const tma_place &at, float (&sum)[8][8]) {
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            unsigned r = row + at.y + 16 * i, c = column + at.x * 4 + 64 * half;
-            if (r < work.m && c < work.n) // n is a multiple of 4
-                *(float4 *)(work.c + (size_t)r * work.n + c) = *(float4 *)&sum[i][4 * half];
-        }
-}
-
-// Tiles of C in groups of eight rows, whose rows of A and columns of B stay in the L2 cache meanwhile.
-__device__ static inline void find_tile(const gk_tma_work &work, unsigned tile, unsigned *row, unsigned *column) {
-    enum { TALL = 8 };
-    unsigned group = tile / (TALL * work.across), first = group * TALL;
-    unsigned tall = work.down - first < TALL ? work.down - first : TALL;
-    unsigned inside = tile - group * TALL * work.across;
-    *row = (first + inside % tall) * GK_TMA_SIDE;
-    *column = inside / tall * GK_TMA_SIDE;
-}
-
-extern "C" __global__ void __launch_bounds__(GK_TMA_THREADS, 2)
+extern "C" __global__ void __launch_bounds__(GK_SQUARE_THREADS, 2)
     gk_matmul_tma_f32(gk_tma_work work, const __grid_constant__ gk_tensor_map map_a, const __grid_constant__ gk_tensor_map map_b) {
     extern __shared__ __align__(1024) float stages[];
-    enum { TILE = GK_TMA_SIDE * GK_TMA_DEPTH };
+    typedef float fetched_tile[GK_TMA_DEPTH][GK_SQUARE_SIDE];
     __shared__ gk_barrier full[GK_TMA_STAGES];
-    unsigned tile = blockIdx.x / work.parts, part = blockIdx.x % work.parts, row, column;
-    unsigned first = part * work.steps, steps = work.all - first < work.steps ? work.all - first : work.steps;
-    find_tile(work, tile, &row, &column);
+    auto *turned = (gk_tile<GK_TMA_DEPTH, GK_SQUARE_SIDE> *)(stages + GK_TMA_STAGES * 2 * GK_TMA_TILE);
+    unsigned tile = blockIdx.x / work.parts, first = blockIdx.x % work.parts * work.steps;
+    unsigned steps = work.all - first < work.steps ? work.all - first : work.steps;
+    gk_corner corner = gk_grouped_corner(tile, work.m, work.n, GK_SQUARE_SIDE, GK_SQUARE_SIDE);
+    auto stage_of = [&](unsigned step) { return stages + step % GK_TMA_STAGES * 2 * GK_TMA_TILE; };
     auto fetch = [&](unsigned step) {
-        unsigned stage = step % GK_TMA_STAGES, k = (first + step) * GK_TMA_DEPTH;
-        gk_barrier_expect(&full[stage], 2 * GK_TMA_TILE_BYTES);
-        gk_fetch_box(stages + stage * 2 * TILE, map_a, k, row, &full[stage]);
-        gk_fetch_box(stages + stage * 2 * TILE + TILE, map_b, column, k, &full[stage]);
+        unsigned k = (first + step) * GK_TMA_DEPTH;
+        gk_barrier *barrier = &full[step % GK_TMA_STAGES];
+        gk_barrier_expect(barrier, 2 * GK_TMA_TILE * 4);
+        gk_fetch_box(stage_of(step), map_a, k, (unsigned)corner.row, barrier);
+        gk_fetch_box(stage_of(step) + GK_TMA_TILE, map_b, (unsigned)corner.column, k, barrier);
+    };
+    auto turn = [&](unsigned step) {
+        gk_barrier_wait(&full[step % GK_TMA_STAGES], step / GK_TMA_STAGES % 2);
+        turn_tile(turned[step % 2], stage_of(step));
     };
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < GK_TMA_STAGES; stage++)
@@ -184,24 +142,32 @@ extern "C" __global__ void __launch_bounds__(GK_TMA_THREADS, 2)
             fetch(step);
     }
     __syncthreads();
-    tma_place at = place_of_thread();
+    unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
+    gk_square place = {warp % 2 * 8 + lane % 8, warp / 2 * 4 + lane / 8};
     float sum[8][8] = {};
+    turn(0);
+    __syncthreads();
     for (unsigned step = 0; step < steps; step++) {
-        unsigned stage = step % GK_TMA_STAGES;
-        gk_barrier_wait(&full[stage], step / GK_TMA_STAGES % 2);
-        multiply_stage(stages + stage * 2 * TILE, stages + stage * 2 * TILE + TILE, at, sum);
-        __syncthreads(); // all have read the stage that the copy engine fills next
+        if (step + 1 < steps)
+            turn(step + 1);
+        gk_multiply(turned[step % 2].at, *(const fetched_tile *)(stage_of(step) + GK_TMA_TILE), place, sum);
+        __syncthreads(); // the next tile has been turned, and all have read the stage that is filled next
         if (threadIdx.x == 0 && step + GK_TMA_STAGES < steps)
             fetch(step + GK_TMA_STAGES);
     }
-    if (work.parts == 1 || join_parts(work, tile, part, sum))
-        store_tile(work, row, column, at, sum);
+    if (work.parts == 1) {
+        gk_store(work.c, work.m, work.n, corner, place, sum);
+        return;
+    }
+    float *partial = work.partials + (size_t)blockIdx.x * GK_SQUARE_SIDE * GK_SQUARE_SIDE;
+    gk_store(partial, GK_SQUARE_SIDE, GK_SQUARE_SIDE, {0, 0}, place, sum);
+    join_parts(work, tile, corner);
 }
 
 #else
 
 // Neither the simulator nor an older architecture has a copy engine; the row's capability says so.
-extern "C" __global__ void __launch_bounds__(GK_TMA_THREADS, 2)
+extern "C" __global__ void __launch_bounds__(GK_SQUARE_THREADS, 2)
     gk_matmul_tma_f32(gk_tma_work, const __grid_constant__ gk_tensor_map, const __grid_constant__ gk_tensor_map) {}
 
 #endif

@@ -2,15 +2,24 @@
 // few times that the product is as fast as the matrix is read, whatever else is done. So nothing of the
 // matrix goes through shared memory: each thread reads 16 bytes at a time, straight into its registers, and
 // the vectors, which all threads need, lie in shared memory. Where the result is short, blocks share the
-// matrix along K, and the last one to arrive adds their sums in order: the same bits every time. On an H200
-// a float32 matrix whose lines are runs in memory is read at 4067 GB/s for one vector and 3233 for four,
-// where cuBLAS takes 4000 and 2022; lines that stand side by side are read at half of that, where cuBLAS is
-// faster.
+// matrix along K, and the last one to arrive adds their sums in order: the same bits every time.
+//
+// What counts is how many loads are under way. Lines that stand side by side are read eight rows ahead, with
+// nothing in between that waits, and a warp takes every eighth row, so that a block is narrow and there are
+// blocks enough; so many of them as multiprocessors have places for, in one wave, since a second one that is
+// not full costs as much as one that is. On an H200, a float32 matrix of 16384^2, GB/s, own / cuBLAS (a copy
+// moves 4246): lines side by side, one vector 4402 / 4425, four 4331 / 2973, 16 1866 / 2416; lines that are
+// runs in memory 4368 / 4209, 3830 / 2051, 1399 / 2061. bfloat16: 4330 / 4396 and 4228 / 4315 for one, 3807 /
+// 4401 and 2902 / 3045 for four.
 #include "matmul/matmul.cuh"
 
 #define GK_VECTORS_MOST 16
+#define GK_VECTORS_FEW 4
 #define GK_VECTORS_LINES 4 // of a warp, where a line's elements lie side by side
 #define GK_VECTORS_THREADS 256
+#define GK_VECTORS_WARPS (GK_VECTORS_THREADS / 32)
+// Blocks a multiprocessor, by the most vectors and the bytes of an element: what their sums leave room for.
+#define GK_VECTORS_BLOCKS(most, size) ((most) == 1 ? 4 : (most) <= GK_VECTORS_FEW ? 3 : (size) <= 4 ? 2 : 1)
 #define GK_VECTORS_KEPT 4096 // elements of the vectors in shared memory at a time
 
 #if defined(GK_HOST_PART) || !defined(GK_ROWS_ONLY)
@@ -33,9 +42,16 @@ typedef struct gk_vectors_work {
 #ifdef GK_HOST_PART
 
 // Where lines lie side by side, a thread has so many: 16 bytes' worth, or four where they are multiplied
-// by several vectors, whose sums take registers.
-static uint64_t vectors_width(size_t size, bool several) {
-    return several && size < 4 ? 4 : 16 / size;
+// by many vectors, whose sums take registers.
+static uint64_t vectors_width(size_t size, unsigned most) {
+    return most > GK_VECTORS_FEW && size < 4 ? 4 : 16 / size;
+}
+
+// Blocks that share each line. The fewest make one wave, if that leaves no more than a fifth of the places
+// empty; or else there are four waves, of which the last one may.
+static uint64_t vectors_parts(uint64_t groups, uint64_t places) {
+    uint64_t one_wave = places / groups;
+    return one_wave * groups * 5 >= places * 4 ? one_wave : (4 * places + groups - 1) / groups;
 }
 
 // What the host decides before a launch: `each` lines a block, in so many groups.
@@ -45,8 +61,8 @@ typedef struct vectors_plan {
     size_t carried; // bytes of a sum
 } vectors_plan;
 
-static vectors_plan plan_vectors(const gk_gemm *gemm, bool several) {
-    enum { BLOCKS = 132 * 8, LEAST_SHARE = 1024 };
+static vectors_plan plan_vectors(const gk_gemm *gemm, unsigned most) {
+    enum { MULTIPROCESSORS = 132, LEAST_SHARE = 1024 };
     bool on_the_left = gemm->n <= gemm->m; // the matrix is A
     uint64_t a_leading = (uint64_t)gemm->a_leading, b_leading = (uint64_t)gemm->b_leading;
     uint64_t a_row = gemm->a_transposed ? 1 : a_leading, a_column = gemm->a_transposed ? a_leading : 1;
@@ -63,10 +79,10 @@ static vectors_plan plan_vectors(const gk_gemm *gemm, bool several) {
     work.c_line = on_the_left ? (uint64_t)gemm->n : 1;
     work.c_vector = on_the_left ? 1 : (uint64_t)gemm->n;
     size_t size = gk_dtype_size((gk_dtype)gemm->dtype);
-    uint64_t each = work.along == 1 ? GK_VECTORS_THREADS / 32 * GK_VECTORS_LINES : GK_VECTORS_THREADS * vectors_width(size, several);
-    uint64_t groups = (work.lines + each - 1) / each, parts = (BLOCKS + groups - 1) / groups;
-    uint64_t most = (work.length + LEAST_SHARE - 1) / LEAST_SHARE;
-    parts = parts < most ? parts : most;
+    uint64_t each = work.along == 1 ? GK_VECTORS_WARPS * GK_VECTORS_LINES : 32 * vectors_width(size, most);
+    uint64_t groups = (work.lines + each - 1) / each, parts = vectors_parts(groups, MULTIPROCESSORS * GK_VECTORS_BLOCKS(most, size));
+    uint64_t at_most = (work.length + LEAST_SHARE - 1) / LEAST_SHARE;
+    parts = parts < at_most ? parts : at_most;
     work.share = ((work.length + parts - 1) / parts + 15) / 16 * 16; // in whole vectors
     work.parts = (unsigned)((work.length + work.share - 1) / work.share);
     return (vectors_plan){work, groups, each, size < 4 ? 4 : size};
@@ -79,8 +95,8 @@ static gk_room room_of_vectors(const vectors_plan *plan) {
     return work->parts == 1 ? (gk_room){0, 0} : (gk_room){counters + sums * plan->carried, counters};
 }
 
-static gk_status prepare_vectors(gk_prepared *prepared, bool several, gk_error *error) {
-    vectors_plan plan = plan_vectors(prepared->problem, several);
+static gk_status prepare_vectors(gk_prepared *prepared, unsigned most, gk_error *error) {
+    vectors_plan plan = plan_vectors(prepared->problem, most);
     if (plan.groups * plan.work.parts > INT32_MAX)
         return gk_fail(error, GK_VALUE_ERROR, "no kernel for vectors has that many blocks: %llu", (unsigned long long)(plan.groups * plan.work.parts));
     plan.work.arrivals = prepared->workspace;
@@ -92,22 +108,18 @@ static gk_status prepare_vectors(gk_prepared *prepared, bool several, gk_error *
     return GK_OK;
 }
 
-static gk_room vector_workspace(const void *problem) {
-    vectors_plan plan = plan_vectors(problem, false);
-    return room_of_vectors(&plan);
-}
-static gk_room vectors_workspace(const void *problem) {
-    vectors_plan plan = plan_vectors(problem, true);
-    return room_of_vectors(&plan);
-}
-static gk_status vector_prepare(gk_backend *backend, gk_prepared *prepared, gk_error *error) {
-    (void)backend;
-    return prepare_vectors(prepared, false, error);
-}
-static gk_status vectors_prepare(gk_backend *backend, gk_prepared *prepared, gk_error *error) {
-    (void)backend;
-    return prepare_vectors(prepared, true, error);
-}
+#define GK_VECTORS_HOST(variant, most)                                                             \
+    static gk_room variant##_workspace(const void *problem) {                                      \
+        vectors_plan plan = plan_vectors(problem, most);                                           \
+        return room_of_vectors(&plan);                                                             \
+    }                                                                                              \
+    static gk_status variant##_prepare(gk_backend *backend, gk_prepared *prepared, gk_error *error) { \
+        (void)backend;                                                                             \
+        return prepare_vectors(prepared, most, error);                                             \
+    }
+GK_VECTORS_HOST(vector, 1)
+GK_VECTORS_HOST(few_vectors, GK_VECTORS_FEW)
+GK_VECTORS_HOST(vectors, GK_VECTORS_MOST)
 
 #endif
 
@@ -116,11 +128,16 @@ static gk_status vectors_prepare(gk_backend *backend, gk_prepared *prepared, gk_
            .workspace = variant##_workspace, .prepare = variant##_prepare)
 #define GK_VECTOR_NOTE  "for M or N of 1: as fast as the matrix is read; K shared out where the result is short"
 #define GK_VECTORS_NOTE "for M or N up to 16: each element of the matrix is read once for all of them"
+#define GK_FEW_NOTE     "for M or N up to 4: fewer sums a thread, and so more loads under way"
 
 GK_VECTORS_ROW(vectors, float32, gk_matmul_vectors_f32, GK_VECTORS_NOTE)
 GK_VECTORS_ROW(vectors, float64, gk_matmul_vectors_f64, GK_VECTORS_NOTE)
 GK_VECTORS_ROW(vectors, float16, gk_matmul_vectors_f16, GK_VECTORS_NOTE)
 GK_VECTORS_ROW(vectors, bfloat16, gk_matmul_vectors_bf16, GK_VECTORS_NOTE)
+GK_VECTORS_ROW(few_vectors, float32, gk_matmul_few_vectors_f32, GK_FEW_NOTE)
+GK_VECTORS_ROW(few_vectors, float64, gk_matmul_few_vectors_f64, GK_FEW_NOTE)
+GK_VECTORS_ROW(few_vectors, float16, gk_matmul_few_vectors_f16, GK_FEW_NOTE)
+GK_VECTORS_ROW(few_vectors, bfloat16, gk_matmul_few_vectors_bf16, GK_FEW_NOTE)
 GK_VECTORS_ROW(vector, float32, gk_matmul_vector_f32, GK_VECTOR_NOTE)
 GK_VECTORS_ROW(vector, float64, gk_matmul_vector_f64, GK_VECTOR_NOTE)
 GK_VECTORS_ROW(vector, float16, gk_matmul_vector_f16, GK_VECTOR_NOTE)
@@ -235,9 +252,11 @@ __device__ static inline void vectors_along(const gk_vectors_work &work, vectors
             }
 }
 
-// How many lines a thread has where they lie side by side, as vectors_width() says on the host.
+// How many lines a thread has where they lie side by side, as vectors_width() says on the host, and how many
+// loads are under way before the first of them is multiplied.
 template <typename T, int MOST> struct vectors_width {
-    static constexpr int COUNT = MOST > 1 && sizeof(T) < 4 ? 4 : 16 / (int)sizeof(T);
+    static constexpr int COUNT = MOST > GK_VECTORS_FEW && sizeof(T) < 4 ? 4 : 16 / (int)sizeof(T);
+    static constexpr int AHEAD = MOST > GK_VECTORS_FEW ? 4 : 8;
 };
 
 // The elements that are left, and zeros.
@@ -253,47 +272,80 @@ template <typename V, typename T> __device__ static inline V load_some(const T *
     return packed;
 }
 
-// Lines that lie side by side: a thread has a few of them, and needs nobody.
-template <typename T, int MOST>
-__device__ static inline void vectors_across(const gk_vectors_work &work, vectors_sums<T> &sums, vectors_piece<T> piece, uint64_t begin, uint64_t end) {
-    enum { WIDTH = vectors_width<T, MOST>::COUNT };
+// What a thread has of lines that lie side by side.
+template <typename T, int MOST> struct vectors_column {
+    enum { WIDTH = vectors_width<T, MOST>::COUNT, AHEAD = vectors_width<T, MOST>::AHEAD };
     typedef typename gk_traits<T>::wide W;
     typedef gk_vector<T, WIDTH> some;
-    unsigned mine = threadIdx.x * WIDTH;
+    W sum[WIDTH][MOST];
+
+    __device__ void add(const some &elements, const vectors_piece<T> &piece, unsigned i, unsigned count) {
+#pragma unroll
+        for (int v = 0; v < MOST; v++) {
+            if (v == count)
+                break;
+            W factor = piece.at[v * piece.pitch + i];
+#pragma unroll
+            for (int e = 0; e < WIDTH; e++)
+                sum[e][v] += gk_as<W>(elements[e]) * factor;
+        }
+    }
+    // Elements i, i + WARPS, ... of the piece; `left` lines are there.
+    __device__ void add_piece(const T *first, uint64_t along, uint64_t left, const vectors_piece<T> &piece, unsigned i, unsigned length, unsigned count) {
+        enum { WARPS = GK_VECTORS_WARPS };
+        for (; left >= WIDTH && i + (AHEAD - 1) * WARPS < length; i += AHEAD * WARPS) {
+            some elements[AHEAD];
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++)
+                elements[u] = gk_load_once<WIDTH>(first + (i + u * WARPS) * along);
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++)
+                add(elements[u], piece, i + u * WARPS, count);
+        }
+        for (; left > 0 && i < length; i += WARPS)
+            add(load_some<some>(first + i * along, left), piece, i, count);
+    }
+};
+
+// Lines that lie side by side: a thread has a few of them, and a warp each eighth of their elements. What the
+// warps have of a line is added up where the vectors were.
+template <typename T, int MOST>
+__device__ static inline void vectors_across(const gk_vectors_work &work, vectors_sums<T> &sums, vectors_piece<T> piece, uint64_t begin, uint64_t end) {
+    enum { WIDTH = vectors_width<T, MOST>::COUNT, EACH = GK_WARP * WIDTH };
+    typedef typename gk_traits<T>::wide W;
+    static_assert(GK_VECTORS_WARPS * EACH <= GK_VECTORS_KEPT, "the warps' sums have room there");
+    unsigned mine = threadIdx.x % GK_WARP * WIDTH, warp = threadIdx.x / GK_WARP;
     uint64_t at = sums.first + mine, left = at < work.lines ? work.lines - at : 0;
-    const T *from_here = (const T *)work.matrix + at;
-    W sum[WIDTH][MOST] = {};
+    vectors_column<T, MOST> column = {};
     for (uint64_t from = begin; from < end; from += piece.pitch) {
         unsigned length = end - from < piece.pitch ? (unsigned)(end - from) : piece.pitch;
         piece.fetch(work, from, length);
-#pragma unroll 4
-        for (unsigned i = 0; i < length; i++) {
-            some elements = load_some<some>(from_here + (from + i) * work.along, left);
-#pragma unroll
-            for (int v = 0; v < MOST; v++) {
-                if (v == work.count)
-                    break;
-                W factor = piece.at[v * piece.pitch + i];
-#pragma unroll
-                for (int e = 0; e < WIDTH; e++)
-                    sum[e][v] += gk_as<W>(elements[e]) * factor;
-            }
-        }
+        column.add_piece((const T *)work.matrix + at + from * work.along, work.along, left, piece, warp, length, work.count);
     }
 #pragma unroll
-    for (int v = 0; v < MOST; v++)
+    for (int v = 0; v < MOST; v++) {
+        if (v == work.count)
+            break;
+        __syncthreads();
 #pragma unroll
         for (int e = 0; e < WIDTH; e++)
-            if (v < work.count)
-                sums.put(mine + e, v, sum[e][v]);
+            piece.at[warp * EACH + mine + e] = column.sum[e][v];
+        __syncthreads();
+        for (unsigned l = threadIdx.x; l < EACH; l += GK_VECTORS_THREADS) {
+            W sum = 0;
+            for (unsigned w = 0; w < GK_VECTORS_WARPS; w++)
+                sum += piece.at[w * EACH + l];
+            sums.put(l, v, sum);
+        }
+    }
 }
 
 template <typename T, int MOST> __device__ static inline void matmul_vectors(const gk_vectors_work &work) {
     typedef typename gk_traits<T>::wide W;
-    enum { KEPT = GK_VECTORS_KEPT, ALONG = GK_VECTORS_THREADS / GK_WARP * GK_VECTORS_LINES };
+    enum { KEPT = GK_VECTORS_KEPT, ALONG = GK_VECTORS_WARPS * GK_VECTORS_LINES, ACROSS = GK_WARP * vectors_width<T, MOST>::COUNT };
     __shared__ __align__(16) W kept[KEPT];
     unsigned part = blockIdx.x % work.parts, group = blockIdx.x / work.parts;
-    unsigned each = work.along == 1 ? (unsigned)ALONG : GK_VECTORS_THREADS * vectors_width<T, MOST>::COUNT;
+    unsigned each = work.along == 1 ? ALONG : ACROSS;
     uint64_t begin = part * work.share, end = begin + work.share < work.length ? begin + work.share : work.length;
     W *partials = (W *)work.partials + (size_t)group * work.parts * work.count * each;
     vectors_sums<T> sums = {work, (uint64_t)group * each, each, partials, part};
@@ -306,14 +358,16 @@ template <typename T, int MOST> __device__ static inline void matmul_vectors(con
 }
 
 #define GK_VECTORS(symbol, T, most)                                                                \
-    extern "C" __global__ void __launch_bounds__(GK_VECTORS_THREADS) symbol(gk_vectors_work work) { matmul_vectors<T, most>(work); }
-GK_VECTORS(gk_matmul_vectors_f32, float, GK_VECTORS_MOST)
-GK_VECTORS(gk_matmul_vectors_f64, double, GK_VECTORS_MOST)
-GK_VECTORS(gk_matmul_vectors_f16, float16, GK_VECTORS_MOST)
-GK_VECTORS(gk_matmul_vectors_bf16, bfloat16, GK_VECTORS_MOST)
-GK_VECTORS(gk_matmul_vector_f32, float, 1)
-GK_VECTORS(gk_matmul_vector_f64, double, 1)
-GK_VECTORS(gk_matmul_vector_f16, float16, 1)
-GK_VECTORS(gk_matmul_vector_bf16, bfloat16, 1)
+    extern "C" __global__ void __launch_bounds__(GK_VECTORS_THREADS, GK_VECTORS_BLOCKS(most, sizeof(T))) symbol(gk_vectors_work work) { \
+        matmul_vectors<T, most>(work);                                                             \
+    }
+#define GK_VECTORS_OF(name, T)                                                                     \
+    GK_VECTORS(gk_matmul_vectors_##name, T, GK_VECTORS_MOST)                                       \
+    GK_VECTORS(gk_matmul_few_vectors_##name, T, GK_VECTORS_FEW)                                    \
+    GK_VECTORS(gk_matmul_vector_##name, T, 1)
+GK_VECTORS_OF(f32, float)
+GK_VECTORS_OF(f64, double)
+GK_VECTORS_OF(f16, float16)
+GK_VECTORS_OF(bf16, bfloat16)
 
 #endif

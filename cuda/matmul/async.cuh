@@ -2,60 +2,87 @@
 #ifndef GK_ASYNC_CUH
 #define GK_ASYNC_CUH
 
+#include "ampere.cuh"
 #include "matmul/tiles.cuh"
 
 #ifndef GK_ROWS_ONLY
 
-#ifndef GK_SIM
-#include <cuda_pipeline_primitives.h>
+// So many elements on their way to shared memory, of which the first ones are fetched and the others zeros.
+// How many these are is no constant to the compiler, which CUDA's own function would make branches of.
+template <int ELEMENTS> __device__ static inline void gk_copy_ahead(float *to, const float *from, unsigned inside) {
+#ifdef GK_AMPERE
+    unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    if (ELEMENTS == 4)
+        gk_copy_16(address, from, inside * 4);
+    else
+        gk_copy_4(address, from, inside * 4);
+#else
+    for (unsigned e = 0; e < ELEMENTS; e++)
+        to[e] = e < inside ? from[e] : 0.0f;
+#endif
+}
+
+#ifndef GK_AMPERE // what is older has copied by now, and so has the simulator
+template <int GROUPS> __device__ static inline void gk_copies_wait(void) {}
+__device__ static inline void gk_copies_end(void) {}
 #endif
 
-// A tile on its way: four lines at a time where these lie side by side, or else an element at a time, each
-// to its place, for which no thread waits. What lies beyond an edge comes as zeros.
-template <int DEPTH>
-__device__ static inline void gk_fetch_ahead(gk_tile<DEPTH, GK_SQUARE_SIDE> &tile, const gk_lines &from, size_t step) {
-    enum { LINES = GK_SQUARE_SIDE, SIZE = sizeof(float) };
-    if (from.is_along()) {
+// What a thread fetches of each tile of an operand: pieces of four lines where these lie side by side, or
+// else an element at a time, each to its place. What lies beyond an edge comes as zeros.
+template <int DEPTH> struct gk_feed {
+    typedef gk_tile<DEPTH, GK_SQUARE_SIDE> tile;
+    enum { LINES = GK_SQUARE_SIDE, LINES_APART = GK_SQUARE_THREADS / DEPTH, DEPTHS_APART = GK_SQUARE_THREADS / (LINES / 4) };
+    const float *from;
+    size_t apart, on;           // from a piece to the next, and from a tile
+    ptrdiff_t left;             // elements of a line from the first piece on
+    unsigned depth, line, lines; // of the first piece, and so many lines from there on
+    bool is_along;
+
+    __device__ gk_feed(const gk_lines &of) {
+        is_along = of.is_along();
+        depth = is_along ? threadIdx.x % DEPTH : threadIdx.x / (LINES / 4);
+        line = is_along ? threadIdx.x / DEPTH : threadIdx.x % (LINES / 4) * 4;
+        from = of.first + line * of.across + depth * of.along;
+        apart = is_along ? LINES_APART * of.across : DEPTHS_APART * of.along;
+        on = DEPTH * of.along;
+        left = (ptrdiff_t)of.length - (ptrdiff_t)depth;
+        lines = of.count > line ? of.count - line : 0;
+    }
+
+    __device__ void fetch(tile &to) {
+        if (is_along) {
 #pragma unroll
-        for (unsigned e = threadIdx.x; e < DEPTH * LINES; e += GK_SQUARE_THREADS) {
-            unsigned line = e / DEPTH, depth = e % DEPTH;
-            bool is_inside = line < from.count && step + depth < from.length;
-            const float *at = is_inside ? from.first + line * from.across + step + depth : from.first;
-            __pipeline_memcpy_async(&tile.at[depth][line], at, SIZE, is_inside ? 0 : SIZE);
+            for (unsigned l = 0; l < LINES; l += LINES_APART)
+                gk_copy_ahead<1>(&to.at[depth][line + l], from + l / LINES_APART * apart, l < lines && left > 0);
+        } else {
+#pragma unroll
+            for (int d = 0; d < DEPTH; d += DEPTHS_APART)
+                gk_copy_ahead<4>(&to.at[depth + d][line], from + d / DEPTHS_APART * apart, d < left ? lines < 4 ? lines : 4 : 0);
         }
-        return;
+        from += on, left -= DEPTH;
+        gk_copies_end();
     }
-#pragma unroll
-    for (unsigned v = threadIdx.x; v < DEPTH * LINES / 4; v += GK_SQUARE_THREADS) {
-        unsigned line = v % (LINES / 4) * 4, depth = v / (LINES / 4);
-        size_t left = line < from.count && step + depth < from.length ? from.count - line : 0;
-        const float *at = left ? from.first + line + (step + depth) * from.along : from.first;
-        __pipeline_memcpy_async(&tile.at[depth][line], at, 4 * SIZE, left < 4 ? (4 - left) * SIZE : 0);
-    }
-}
+};
 
 __device__ static inline void gk_multiply_buffered(float *c, const float *a, const float *b, const gk_product &of,
                                                    const gk_corner &corner, const gk_square &place) {
-    enum { SIDE = GK_SQUARE_SIDE, DEPTH = 8 };
-    __shared__ __align__(16) gk_tile<DEPTH, SIDE> tile_a[2], tile_b[2];
-    gk_lines rows = gk_rows_of(a, of, corner.row), columns = gk_columns_of(b, of, corner.column);
-    auto fetch = [&](size_t step) {
-        if (step < of.k) {
-            gk_fetch_ahead(tile_a[step / DEPTH % 2], rows, step);
-            gk_fetch_ahead(tile_b[step / DEPTH % 2], columns, step);
-        }
-        __pipeline_commit();
-    };
+    enum { DEPTH = 16 };
+    __shared__ __align__(16) gk_tile<DEPTH, GK_SQUARE_SIDE> tile_a[2], tile_b[2];
+    gk_feed<DEPTH> rows(gk_rows_of(a, of, corner.row)), columns(gk_columns_of(b, of, corner.column));
     float sum[8][8] = {};
-    fetch(0);
+    rows.fetch(tile_a[0]);
+    columns.fetch(tile_b[0]);
     for (size_t step = 0; step < of.k; step += DEPTH) {
-        fetch(step + DEPTH);
-        __pipeline_wait_prior(1); // all but the latest are there
-        __syncthreads();
-        gk_multiply(tile_a[step / DEPTH % 2], tile_b[step / DEPTH % 2], place, sum);
-        __syncthreads(); // all have read what is fetched into next
+        unsigned now = step / DEPTH % 2;
+        gk_copies_wait<0>();
+        __syncthreads(); // these tiles are there, and nobody reads the others any more
+        if (step + DEPTH < of.k) {
+            rows.fetch(tile_a[now ^ 1]);
+            columns.fetch(tile_b[now ^ 1]);
+        }
+        gk_multiply(tile_a[now].at, tile_b[now].at, place, sum);
     }
-    gk_store(c, of, corner, place, sum);
+    gk_store(c, of.m, of.n, corner, place, sum);
 }
 
 #endif

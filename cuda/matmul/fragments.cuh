@@ -1,4 +1,4 @@
-// Sums of 2-byte dtypes as tensor cores leave them in a warp's registers, on their way to memory.
+// Sums as tensor cores leave them in a warp's registers, on their way to memory.
 #ifndef GK_FRAGMENTS_CUH
 #define GK_FRAGMENTS_CUH
 
@@ -43,6 +43,29 @@ __device__ static inline void gk_store_row(T *line, bool is_inside, size_t colum
     column += threadIdx.x % 4 * 8;
     if (is_inside && column < columns)
         *(uint4 *)(line + column) = make_uint4(word[0], word[1], word[2], word[3]);
+}
+
+// The same of elements `at` and `at` + 1 of the sums of four times 8 columns; where these are no wider than
+// C, a lane stores its own pairs, and `columns` is even.
+template <typename T, typename W>
+__device__ static inline void gk_store_sums(T *line, bool is_inside, size_t column, size_t columns, const W (&sum)[8][4], int first, int at) {
+    if constexpr (sizeof(T) < sizeof(W)) {
+        float2 pair[4];
+#pragma unroll
+        for (int p = 0; p < 4; p++)
+            pair[p] = make_float2(sum[first + p][at], sum[first + p][at + 1]);
+        gk_store_row(line, is_inside, column, columns, pair);
+        return;
+    }
+    column += threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int p = 0; p < 4; p++, column += 8) {
+        gk_vector<T, 2> pair;
+        const T both[2] = {gk_as<T>(sum[first + p][at]), gk_as<T>(sum[first + p][at + 1])};
+        pair.pack(both);
+        if (is_inside && column < columns)
+            *(gk_vector<T, 2> *)(line + column) = pair;
+    }
 }
 
 #endif

@@ -61,36 +61,47 @@ struct gk_square {
     unsigned x, y;
 };
 
-template <int DEPTH>
-__device__ static inline void gk_multiply(const gk_tile<DEPTH, GK_SQUARE_SIDE> &a, const gk_tile<DEPTH, GK_SQUARE_SIDE> &b,
+// Four elements of so many lines, and four of those 64 behind.
+__device__ static inline void gk_read_lines(float (&to)[8], const float *row, unsigned four) {
+    *(float4 *)to = *(const float4 *)(row + 4 * four);
+    *(float4 *)(to + 4) = *(const float4 *)(row + 4 * four + GK_SQUARE_SIDE / 2);
+}
+
+// What the next depth needs is read while this one is multiplied. Columns are gone down and up in turn: two
+// products that follow one another have a factor in common, which registers give but once.
+template <int DEPTH, int A_PITCH, int B_PITCH>
+__device__ static inline void gk_multiply(const float (&a)[DEPTH][A_PITCH], const float (&b)[DEPTH][B_PITCH],
                                           const gk_square &place, float (&sum)[8][8]) {
-    enum { HALF = GK_SQUARE_SIDE / 2 };
+    float left[2][8], right[2][8];
+    gk_read_lines(left[0], a[0], place.y);
+    gk_read_lines(right[0], b[0], place.x);
 #pragma unroll
     for (int depth = 0; depth < DEPTH; depth++) {
-        float left[8], right[8];
-        *(float4 *)left = *(const float4 *)&a.at[depth][4 * place.y];
-        *(float4 *)(left + 4) = *(const float4 *)&a.at[depth][4 * place.y + HALF];
-        *(float4 *)right = *(const float4 *)&b.at[depth][4 * place.x];
-        *(float4 *)(right + 4) = *(const float4 *)&b.at[depth][4 * place.x + HALF];
+        if (depth + 1 < DEPTH) {
+            gk_read_lines(left[(depth + 1) % 2], a[depth + 1], place.y);
+            gk_read_lines(right[(depth + 1) % 2], b[depth + 1], place.x);
+        }
 #pragma unroll
-        for (int i = 0; i < 8; i++)
+        for (int j = 0; j < 8; j++)
 #pragma unroll
-            for (int j = 0; j < 8; j++)
-                sum[i][j] = fmaf(left[i], right[j], sum[i][j]);
+            for (int e = 0; e < 8; e++) {
+                int i = j % 2 ? 7 - e : e;
+                sum[i][j] = fmaf(left[depth % 2][i], right[depth % 2][j], sum[i][j]);
+            }
     }
 }
 
 // n is a multiple of 4, as the row's alignment says.
-__device__ static inline void gk_store(float *c, const gk_product &of, const gk_corner &corner, const gk_square &place,
-                                       float (&sum)[8][8]) {
+__device__ static inline void gk_store(float *c, size_t m, size_t n, const gk_corner &corner, const gk_square &place,
+                                       const float (&sum)[8][8]) {
     enum { HALF = GK_SQUARE_SIDE / 2 };
 #pragma unroll
     for (int i = 0; i < 8; i++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             size_t row = corner.row + 4 * place.y + i % 4 + i / 4 * HALF, column = corner.column + 4 * place.x + half * HALF;
-            if (row < of.m && column < of.n)
-                *(float4 *)(c + row * of.n + column) = *(float4 *)&sum[i][4 * half];
+            if (row < m && column < n)
+                *(float4 *)(c + row * n + column) = *(const float4 *)&sum[i][4 * half];
         }
 }
 

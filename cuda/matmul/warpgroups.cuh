@@ -13,11 +13,13 @@
 #define GK_WGMMA_A_BYTES (GK_WGMMA_ROWS * GK_WGMMA_DEPTH * 2)
 #define GK_WGMMA_B_BYTES (GK_WGMMA_COLUMNS * GK_WGMMA_DEPTH * 2)
 #define GK_WGMMA_STAGE_BYTES (GK_WGMMA_A_BYTES + GK_WGMMA_B_BYTES)
+#define GK_WGMMA_BOX 64  // rows and columns of C that the copy engine stores at a time
+#define GK_WGMMA_BOXES 2 // of each group that multiplies, in shared memory
+#define GK_WGMMA_BOX_BYTES (GK_WGMMA_BOX * GK_WGMMA_BOX * 2)
+#define GK_WGMMA_SHARED_BYTES (GK_WGMMA_STAGES * GK_WGMMA_STAGE_BYTES + 2 * GK_WGMMA_BOXES * GK_WGMMA_BOX_BYTES)
 
 #if defined(GK_HOST_PART) || !defined(GK_ROWS_ONLY)
 typedef struct gk_wgmma_work {
-    void *c;
-    uint64_t c_step;          // from one product's C to the next
     unsigned m, n, each, all; // of C; what a cluster makes at a time: so many of a product, and in all
     unsigned steps;           // tiles of A and B along K
     int a_transposed, b_transposed;
@@ -48,17 +50,30 @@ static gk_tensor_box wgmma_box(const gk_gemm *gemm, bool is_a, unsigned cluster)
     };
 }
 
+static gk_tensor_box wgmma_result_box(const gk_gemm *gemm) {
+    return (gk_tensor_box){
+        .dtype = gemm->result,
+        .data = gemm->c,
+        .rows = (uint64_t)gemm->m,
+        .columns = (uint64_t)gemm->n,
+        .pitch = (uint64_t)gemm->n * 2,
+        .box_rows = GK_WGMMA_BOX,
+        .box_columns = GK_WGMMA_BOX,
+        .swizzle = 128,
+        .planes = (uint64_t)gemm->products,
+        .plane_pitch = (uint64_t)(gemm->products > 1 ? gemm->c_step : gemm->n) * 2,
+    };
+}
+
 static gk_status wgmma_prepare_clusters(gk_backend *backend, gk_prepared *prepared, unsigned cluster, gk_error *error) {
     enum { MULTIPROCESSORS = 132 };
     const gk_gemm *gemm = prepared->problem;
-    const gk_tensor_box a = wgmma_box(gemm, true, cluster), b = wgmma_box(gemm, false, cluster);
+    const gk_tensor_box boxes[] = {wgmma_box(gemm, true, cluster), wgmma_box(gemm, false, cluster), wgmma_result_box(gemm)};
     uint64_t tall = GK_WGMMA_ROWS * cluster, wide = GK_WGMMA_COLUMNS;
     uint64_t down = ((uint64_t)gemm->m + tall - 1) / tall, across = ((uint64_t)gemm->n + wide - 1) / wide;
     if (gemm->m > INT32_MAX || gemm->n > INT32_MAX || gemm->k > INT32_MAX || down * across > (uint64_t)(INT32_MAX / gemm->products))
         return gk_fail(error, GK_VALUE_ERROR, "tensor cores by warpgroups take no more than %d rows, columns or tiles of the result", INT32_MAX);
     const gk_wgmma_work work = {
-        .c = gemm->c,
-        .c_step = (uint64_t)gemm->c_step,
         .m = (unsigned)gemm->m,
         .n = (unsigned)gemm->n,
         .each = (unsigned)(down * across),
@@ -69,15 +84,15 @@ static gk_status wgmma_prepare_clusters(gk_backend *backend, gk_prepared *prepar
         .a_stacked = gemm->a_step != 0,
         .b_stacked = gemm->b_step != 0,
     };
-    gk_status status = backend->describe_box(backend, &a, &prepared->maps[0], error);
-    if (status == GK_OK)
-        status = backend->describe_box(backend, &b, &prepared->maps[1], error);
     _Static_assert(sizeof work <= GK_PREPARED_BYTES, "it has to fit");
     memcpy(prepared->values, &work, sizeof work);
     prepared->arguments[0] = prepared->values;
-    prepared->arguments[1] = &prepared->maps[0];
-    prepared->arguments[2] = &prepared->maps[1];
     prepared->blocks = (work.all < MULTIPROCESSORS / cluster ? work.all : MULTIPROCESSORS / cluster) * cluster;
+    gk_status status = GK_OK;
+    for (int i = 0; i < 3 && status == GK_OK; i++) {
+        prepared->arguments[i + 1] = &prepared->maps[i];
+        status = backend->describe_box(backend, &boxes[i], &prepared->maps[i], error);
+    }
     return status;
 }
 
@@ -85,7 +100,7 @@ static gk_status wgmma_prepare_clusters(gk_backend *backend, gk_prepared *prepar
 
 #define GK_WGMMA_ROW(variant, dtype, symbol, note, prepared)                                       \
     GK_ROW(matmul, variant, dtype, symbol, note, .tile_rows = GK_WGMMA_ROWS, .tile_columns = GK_WGMMA_COLUMNS, .threads = GK_WGMMA_THREADS, \
-           .alignment = 16, .capability = 90, .exact = true, .stacks = true, .shared_bytes = GK_WGMMA_STAGES * GK_WGMMA_STAGE_BYTES, .prepare = prepared)
+           .alignment = 16, .capability = 90, .exact = true, .stacks = true, .shared_bytes = GK_WGMMA_SHARED_BYTES, .prepare = prepared)
 
 #ifndef GK_ROWS_ONLY
 #ifdef GK_WARPGROUP
@@ -104,6 +119,7 @@ struct wgmma_stages {
     gk_barrier *full, *empty;
     __device__ unsigned char *a(unsigned stage) const { return memory + stage * GK_WGMMA_STAGE_BYTES; }
     __device__ unsigned char *b(unsigned stage) const { return a(stage) + GK_WGMMA_A_BYTES; }
+    __device__ unsigned char *box(unsigned group, unsigned i) const { return a(GK_WGMMA_STAGES) + (group * GK_WGMMA_BOXES + i) * GK_WGMMA_BOX_BYTES; }
 };
 
 // LINES lines, which begin at `line`, from K's element `depth` on, for all blocks of the cluster: in one box,
@@ -158,21 +174,41 @@ __device__ static inline void multiply_stage(float (&sum)[128], const wgmma_stag
         gk_multiply_warpgroup<A_ACROSS, B_ACROSS>(sum, a + i * (A_ACROSS ? ACROSS : ALONG) / 16, b + i * (B_ACROSS ? ACROSS : ALONG) / 16, adds || i > 0, T());
 }
 
-template <typename T, int BLOCKS>
-__device__ static inline void store_group(const gk_wgmma_work &work, unsigned tile, unsigned group, const float (&sum)[128]) {
+// 64 columns of the group's sums, from `first` on, to a box of C in shared memory, in the copy engine's
+// 128-byte swizzle.
+template <typename T> __device__ static inline void fill_box(unsigned char *box, const float (&sum)[128], int first) {
     unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP % 4;
-    T *c = (T *)work.c + tile / work.each * work.c_step;
-    gk_corner corner = corner_of<BLOCKS>(work, tile);
+    unsigned row = warp * 16 + lane % 16, piece = lane / 16; // of 16 bytes
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        size_t row = corner.row + group * 64 + warp * 16 + half * 8 + lane / 4;
+    for (int j = 0; j < 8; j += 2) {
+        const float *of = &sum[4 * (first / 8 + j)];
+        uint32_t word[4];
 #pragma unroll
-        for (int j = 0; j < GK_WGMMA_COLUMNS / 8; j += 4) {
-            float2 pair[4];
+        for (int i = 0; i < 4; i++)
+            word[i] = gk_pack_pair(of[2 * i], of[2 * i + 1], T());
+        gk_store_matrices(word, gk_shared_address(box) + row * 128 + ((piece + j) ^ row % 8) * 16);
+    }
+}
+
+// The group's sums to memory, a box at a time. One thread tells the copy engine to store what all have put
+// into a box, and waits, before that is filled again, until it has been read: nobody waits for memory.
+template <typename T>
+__device__ static inline void store_group(const gk_tensor_map &map_c, const wgmma_stages &stages, const gk_corner &corner, unsigned product, unsigned group,
+                                          const float (&sum)[128]) {
+    bool leads = threadIdx.x % GK_WARPGROUP_THREADS == 0;
+    unsigned row = (unsigned)corner.row + group * 64, column = (unsigned)corner.column;
 #pragma unroll
-            for (int p = 0; p < 4; p++)
-                pair[p] = make_float2(sum[4 * (j + p) + 2 * half], sum[4 * (j + p) + 2 * half + 1]);
-            gk_store_row(c + row * work.n, row < work.m, corner.column + 8 * j, work.n, pair);
+    for (int first = 0; first < GK_WGMMA_COLUMNS; first += GK_WGMMA_BOX) {
+        unsigned char *box = stages.box(group, first / GK_WGMMA_BOX % GK_WGMMA_BOXES);
+        if (leads)
+            gk_stores_wait<GK_WGMMA_BOXES - 1>();
+        gk_warpgroup_meet(group);
+        fill_box<T>(box, sum, first);
+        gk_show_to_copy_engine();
+        gk_warpgroup_meet(group);
+        if (leads) {
+            gk_store_box(map_c, column + first, row, product, box);
+            gk_stores_end();
         }
     }
 }
@@ -188,7 +224,7 @@ template <int BLOCKS> __device__ static inline void give_back(const wgmma_stages
 
 // A stage is free when the products behind it have begun, since then those with it have ended.
 template <typename T, int BLOCKS, bool A_ACROSS, bool B_ACROSS>
-__device__ static inline void multiply_tiles(const gk_wgmma_work &work, const wgmma_stages &stages, unsigned group) {
+__device__ static inline void multiply_tiles(const gk_wgmma_work &work, const gk_tensor_map &map_c, const wgmma_stages &stages, unsigned group) {
     wgmma_turn turn = {0, 0};
     for (unsigned tile = blockIdx.x / BLOCKS; tile < work.all; tile += gridDim.x / BLOCKS) {
         float sum[128];
@@ -206,12 +242,13 @@ __device__ static inline void multiply_tiles(const gk_wgmma_work &work, const wg
         gk_products_wait<0>();
         gk_products_settle(sum);
         give_back<BLOCKS>(stages, before);
-        store_group<T, BLOCKS>(work, tile, group, sum);
+        store_group<T>(map_c, stages, corner_of<BLOCKS>(work, tile), tile / work.each, group, sum);
     }
+    gk_stores_wait<0>(); // shared memory is there until then
 }
 
 template <typename T, int BLOCKS>
-__device__ static inline void matmul_wgmma(const gk_wgmma_work &work, const gk_tensor_map &map_a, const gk_tensor_map &map_b) {
+__device__ static inline void matmul_wgmma(const gk_wgmma_work &work, const gk_tensor_map &map_a, const gk_tensor_map &map_b, const gk_tensor_map &map_c) {
     enum { CONSUMING_WARPS = 8 };
     extern __shared__ __align__(1024) unsigned char memory[];
     __shared__ gk_barrier full[GK_WGMMA_STAGES], empty[GK_WGMMA_STAGES];
@@ -235,21 +272,22 @@ __device__ static inline void matmul_wgmma(const gk_wgmma_work &work, const gk_t
     }
     gk_registers_take<240>();
     if (!work.a_transposed && !work.b_transposed)
-        multiply_tiles<T, BLOCKS, false, true>(work, stages, group - 1);
+        multiply_tiles<T, BLOCKS, false, true>(work, map_c, stages, group - 1);
     else if (!work.a_transposed)
-        multiply_tiles<T, BLOCKS, false, false>(work, stages, group - 1);
+        multiply_tiles<T, BLOCKS, false, false>(work, map_c, stages, group - 1);
     else if (!work.b_transposed)
-        multiply_tiles<T, BLOCKS, true, true>(work, stages, group - 1);
+        multiply_tiles<T, BLOCKS, true, true>(work, map_c, stages, group - 1);
     else
-        multiply_tiles<T, BLOCKS, true, false>(work, stages, group - 1);
+        multiply_tiles<T, BLOCKS, true, false>(work, map_c, stages, group - 1);
 }
 
 #define GK_WGMMA_BLOCKS_1
 #define GK_WGMMA_BLOCKS_2 __cluster_dims__(2, 1, 1)
 #define GK_WGMMA(symbol, T, blocks)                                                                \
     extern "C" __global__ void GK_JOIN(GK_WGMMA_BLOCKS_, blocks) __launch_bounds__(GK_WGMMA_THREADS, 1) \
-        symbol(const gk_wgmma_work work, const __grid_constant__ gk_tensor_map map_a, const __grid_constant__ gk_tensor_map map_b) { \
-        matmul_wgmma<T, blocks>(work, map_a, map_b);                                               \
+        symbol(const gk_wgmma_work work, const __grid_constant__ gk_tensor_map map_a, const __grid_constant__ gk_tensor_map map_b, \
+               const __grid_constant__ gk_tensor_map map_c) {                                      \
+        matmul_wgmma<T, blocks>(work, map_a, map_b, map_c);                                        \
     }
 
 #else
@@ -257,7 +295,8 @@ __device__ static inline void matmul_wgmma(const gk_wgmma_work &work, const gk_t
 // Capability 9.0 alone has the instructions, by code of its own; the rows say so.
 #define GK_WGMMA(symbol, T, blocks)                                                                \
     extern "C" __global__ void __launch_bounds__(GK_WGMMA_THREADS, 1)                               \
-        symbol(const gk_wgmma_work, const __grid_constant__ gk_tensor_map, const __grid_constant__ gk_tensor_map) {}
+        symbol(const gk_wgmma_work, const __grid_constant__ gk_tensor_map, const __grid_constant__ gk_tensor_map, \
+               const __grid_constant__ gk_tensor_map) {}
 
 #endif
 #endif

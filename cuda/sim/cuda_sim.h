@@ -60,6 +60,5 @@ static constexpr int warpSize = GK_SIM_WARP_SIZE;
 #include "sim_warp.h"
 #include "sim_atomic.h"
 #include "sim_math.h"
-#include "sim_pipeline.h"
 
 #endif

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from gpukern.creation import ones_like as ones_like
     from gpukern.creation import zeros as zeros
     from gpukern.creation import zeros_like as zeros_like
+    from gpukern.kernels.compiling import compile as compile
+    from gpukern.kernels.diagnostics import CompileError as CompileError
     from gpukern.machine.devices import device_info as device_info
     from gpukern.profiling import Timer as Timer
     from gpukern.profiling import profile as profile
@@ -46,10 +48,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparison",
+    "CompileError",
     "Timer",
     "arange",
     "asarray",
     "compare",
+    "compile",
     "contender",
     "device",
     "device_info",
@@ -73,10 +77,12 @@ if "_core" in globals():
 # with it, `text` how people read it.
 _LAZY = {
     "Comparison": "gpukern.bench.comparison",
+    "CompileError": "gpukern.kernels.diagnostics",
     "Timer": "gpukern.profiling",
     "arange": "gpukern.creation",
     "asarray": "gpukern.creation",
     "compare": "gpukern.bench.comparison",
+    "compile": "gpukern.kernels.compiling",
     "contender": "gpukern.bench.contenders.registry",
     "device": "gpukern.settings",
     "device_info": "gpukern.machine.devices",

@@ -11,7 +11,17 @@ from gpukern import _core
 from gpukern.text.calls import blamed_on, called_as
 
 # Steps that other operations are made of; nobody calls them by name.
-_INTERNAL = ("copy", "convert", "_finish", "_wide", "_short", "_columns", "_vectors", "_vector")
+_INTERNAL = (
+    "copy",
+    "convert",
+    "_finish",
+    "_wide",
+    "_short",
+    "_columns",
+    "_vectors",
+    "_vector",
+    "_part",
+)
 
 # Operations that have no kernels of their own, but go by another one's.
 _BY_OTHERS = {"greater": "less", "greater_equal": "less_equal", "matrix_transpose": "transpose"}

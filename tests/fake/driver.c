@@ -65,6 +65,13 @@ void fake_violation(const char *format, ...) {
     _exit(70);
 }
 
+/* NVRTC asks the driver for tables of its own, and can do without. */
+result cuGetExportTable(const void **table, const void *which) {
+    (void)which;
+    *table = NULL;
+    return NOT_FOUND;
+}
+
 /* --- what lives, and what fails ---------------------------------------------------------- */
 
 static struct {
@@ -220,8 +227,11 @@ result cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 7:
         return *value = 65535, OK;
     case 8: /* shared memory of a block */
-    case 97:
         return *value = 49152, OK;
+    case 97: /* that a kernel may ask for */
+        return *value = (int)fake_setting("FAKE_SHARED", 49152), OK;
+    case 39: /* threads of a multiprocessor */
+        return *value = 2048, OK;
     case 10: /* lanes of a warp */
         return *value = 32, OK;
     case 16: /* multiprocessors */
@@ -314,7 +324,8 @@ result cuCtxPopCurrent_v2(handle *popped) {
 
 /* --- modules ----------------------------------------------------------------------------- */
 
-/* What was done with modules: "m75 " machine code of 7.5 loaded, "p75 " PTX, "u " one unloaded. */
+/* What was done with modules: "m75 " machine code of 7.5 loaded, "p75 " PTX, "c " a user's own, "u "
+   one unloaded. */
 char fake_modules[1 << 12];
 
 static void note_module(char what, unsigned architecture) {
@@ -341,9 +352,25 @@ static int part_fits(const part *part) {
            (part->kind == PTX_PART || part->architecture / 10 == capability / 10);
 }
 
+static result load_module(handle *module, char kind, unsigned architecture) {
+    note_module(kind, architecture);
+    *module = malloc(1);
+    fake_count("modules", 1);
+    return OK;
+}
+
+/* A cubin, which is an ELF file, or PTX: what users compile. */
+static int is_of_a_user(const char *image) {
+    return memcmp(image, "\x7f" "ELF", 4) == 0 || memcmp(image, ".version", 8) == 0;
+}
+
 /* As a driver does it: the newest part of the fatbin that fits the GPU, if there is one. */
 result cuModuleLoadData(handle *module, const void *image) {
     FAKE_ENTER();
+    if (is_of_a_user(image)) {
+        result failed = fake_sticky ? fake_sticky : (result)fake_setting("FAKE_MODULE", OK);
+        return failed ? failed : load_module(module, 'c', 0);
+    }
     struct {
         uint32_t magic;
         uint16_t version, header_bytes;
@@ -363,10 +390,7 @@ result cuModuleLoadData(handle *module, const void *image) {
         code = (result)fake_setting("FAKE_MACHINE_CODE", OK);
     if (fake_sticky || code != OK)
         return fake_sticky ? fake_sticky : code;
-    note_module(best.kind == PTX_PART ? 'p' : 'm', best.architecture);
-    *module = malloc(1);
-    fake_count("modules", 1);
-    return OK;
+    return load_module(module, best.kind == PTX_PART ? 'p' : 'm', best.architecture);
 }
 
 result cuModuleUnload(handle module) {

@@ -179,6 +179,34 @@ static void of_reduction(const launch *run) {
         mark(run, (pointer)how->result);
 }
 
+/* --- kernels of users -------------------------------------------------------------------- */
+
+/* What the last launch of one was given: sides, shared memory and the bytes of its arguments. */
+unsigned fake_seen_sides[7];
+unsigned char fake_seen[1 << 12];
+
+/* A user's kernel tells by its symbol what it takes: user_r8_w8_v4 reads an array, writes one and
+   has a number of 4 bytes. What it reads it doubles as float32 into what it writes. */
+static void of_user(const launch *run) {
+    size_t used = 0;
+    pointer from = 0;
+    int argument = 0;
+    for (const char *next = strchr(run->symbol, '_'); next; next = strchr(next + 1, '_')) {
+        size_t bytes = (size_t)atoi(next + 2);
+        pointer at = bytes == sizeof at ? address_in(run, argument) : 0;
+        memcpy(fake_seen + used, run->arguments[argument++], bytes);
+        used += bytes;
+        if (next[1] == 'r' && at)
+            from = at, (void)reads(run, at, 1);
+        if (next[1] != 'w' || !at)
+            continue;
+        float value = 0.0f;
+        if (from)
+            memcpy(&value, reads(run, from, sizeof value), sizeof value);
+        writes(run, at, &(float){2 * value}, sizeof value);
+    }
+}
+
 /* --- which kernel is which --------------------------------------------------------------- */
 
 static int starts(const char *symbol, const char *with) {
@@ -194,13 +222,22 @@ static void run_kernel(const launch *run) {
     const char *symbol = run->symbol;
     if (!fake_setting("FAKE_KERNELS", 1))
         return;
+    if (starts(symbol, "user_")) {
+        of_user(run);
+        return;
+    }
     if (starts(symbol, "gk_add_f32") && !ends(symbol, "_strided") && !ends(symbol, "_wide"))
         add_f32(run);
     else if (strcmp(symbol, "gk_matmul_naive_f32") == 0)
         matmul_f32(run);
-    else if (starts(symbol, "gk_matmul_tma") || starts(symbol, "gk_matmul_wgmma"))
-        (void)run; /* its arguments are maps */
-    else if (starts(symbol, "gk_matmul_vector_") || starts(symbol, "gk_matmul_vectors_"))
+    else if (starts(symbol, "gk_matmul_tma") || starts(symbol, "gk_matmul_wgmma") ||
+             starts(symbol, "gk_matmul_f16x3") || starts(symbol, "gk_matmul_bf16x6") ||
+             strcmp(symbol, "gk_matmul_measure_f32") == 0 ||
+             strcmp(symbol, "gk_matmul_split_f32") == 0 ||
+             strcmp(symbol, "gk_matmul_floats_f32") == 0)
+        (void)run; /* its arguments are maps, and a structure of the row's own */
+    else if (starts(symbol, "gk_matmul_vector_") || starts(symbol, "gk_matmul_vectors_") ||
+             starts(symbol, "gk_matmul_few_vectors_"))
         of_vectors(run);
     else if (starts(symbol, "gk_matmul"))
         of_pointers(run, 2);
@@ -255,6 +292,49 @@ result cuFuncSetAttribute(handle function, int attribute, int value) {
     return fake_sticky;
 }
 
+result cuFuncGetAttribute(int *value, int attribute, handle function) {
+    enum { THREADS, SHARED, CONSTANT, LOCAL, REGISTERS };
+    (void)function;
+    FAKE_ENTER();
+    *value = attribute == THREADS     ? (int)fake_setting("FAKE_THREADS", 1024)
+             : attribute == SHARED    ? 1024
+             : attribute == CONSTANT  ? 64
+             : attribute == LOCAL     ? 16
+             : attribute == REGISTERS ? 40
+                                      : 0;
+    return fake_sticky;
+}
+
+/* By the symbol of a user's kernel. */
+result cuFuncGetParamInfo(handle function, size_t number, size_t *offset, size_t *bytes) {
+    const char *next = strchr(((const kernel *)function)->symbol, '_');
+    FAKE_ENTER();
+    *offset = 0;
+    for (; next && number; number--)
+        next = strchr(next + 1, '_');
+    if (!next)
+        return INVALID_VALUE;
+    *bytes = (size_t)atoi(next + 2);
+    return fake_sticky;
+}
+
+result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, handle function, int threads,
+                                                   size_t shared) {
+    (void)function, (void)shared;
+    FAKE_ENTER();
+    *blocks = 1536 / threads;
+    return fake_sticky;
+}
+
+result cuOccupancyMaxPotentialBlockSize(int *grid, int *threads, handle function, void *bytes_of,
+                                        size_t shared, int limit) {
+    (void)function, (void)bytes_of, (void)shared, (void)limit;
+    FAKE_ENTER();
+    *grid = 4;
+    *threads = 768;
+    return fake_sticky;
+}
+
 /* Bytes from row to row of the two matrices that were described last, the later one first: no
    kernel reads the map. */
 uint64_t fake_pitches[2];
@@ -276,9 +356,11 @@ result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
 result cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                       unsigned by, unsigned bz, unsigned shared, handle named, void **arguments,
                       void **extra) {
-    (void)shared, (void)extra;
+    (void)extra;
     FAKE_ENTER();
     fake_lock();
+    const unsigned sides[] = {gx, gy, gz, bx, by, bz, shared};
+    memcpy(fake_seen_sides, sides, sizeof sides);
     fake_note('l', named);
     fake_unlock();
     if (fake_sticky)

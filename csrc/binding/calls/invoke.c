@@ -6,9 +6,9 @@
 #include "binding/arrays/operands.h"
 #include "binding/calls/parameters.h"
 #include "binding/profile.h"
+#include "binding/signals.h"
 #include "binding/values.h"
 #include "engine/call.h"
-#include "engine/pipeline.h"
 
 static bool given(PyObject *object) {
     return object && !Py_IsNone(object);
@@ -67,28 +67,13 @@ static int make_output(gk_state *state, gk_call *call, const gk_operation *opera
     return 0;
 }
 
-/* Between chunks of a long call signals are heard, with the GIL that the call gave up. */
-typedef struct listener {
-    gk_interruption base;
-    PyThreadState *thread;
-} listener;
-
-static bool hear_signals(gk_interruption *interruption) {
-    listener *self = (listener *)interruption;
-    PyEval_RestoreThread(self->thread);
-    bool raised = PyErr_CheckSignals() != 0;
-    self->thread = PyEval_SaveThread();
-    return raised;
-}
-
 static int run(gk_state *state, gk_call *call, const gk_operation *operation,
                const gk_array *arrays, gk_output *output) {
-    listener signals = {.base = {.wanted = hear_signals}};
-    call->interruption = &signals.base;
-    signals.thread = PyEval_SaveThread();
+    gk_listener signals;
+    gk_listen(&signals, call);
     gk_status status = gk_operation_run(call, operation, arrays, &output->array);
     gk_call_end(call);
-    PyEval_RestoreThread(signals.thread);
+    gk_listen_end(&signals);
     if (status == GK_OK)
         return gk_finish_output(call, output);
     gk_raise(state, &call->error);

@@ -41,8 +41,10 @@ static void cuda_stream_free(gk_backend *base, gk_stream stream) {
 
 static gk_status cuda_launch(gk_backend *base, const gk_launch *launch, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
-    CUfunction function;
-    gk_status status = gk_cuda_function(cuda, launch->row, &function, error);
+    const gk_kernel *kernel = launch->kernel;
+    CUfunction function = kernel ? kernel->function : NULL;
+    const char *name = kernel ? kernel->name : launch->row->symbol;
+    gk_status status = kernel ? GK_OK : gk_cuda_function(cuda, launch->row, &function, error);
     if (status != GK_OK)
         return status;
     CUresult result;
@@ -52,10 +54,10 @@ static gk_status cuda_launch(gk_backend *base, const gk_launch *launch, gk_error
                                               launch->block[2], (unsigned)launch->shared_bytes,
                                               (CUstream)launch->stream, launch->arguments, NULL));
     if (result == CUDA_SUCCESS)
-        atomic_store_explicit(&cuda->last_launch, launch->row, memory_order_relaxed);
+        atomic_store_explicit(&cuda->last_launch, name, memory_order_relaxed);
     status = gk_cuda_check(cuda, result, "the launch", error);
     if (status == GK_CUDA_ERROR)
-        gk_fail_in(error, "kernel %s, grid (%u, %u, %u), block (%u, %u, %u): ", launch->row->symbol,
+        gk_fail_in(error, "kernel %s, grid (%u, %u, %u), block (%u, %u, %u): ", name,
                    launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
                    launch->block[1], launch->block[2]);
     return status;
@@ -342,6 +344,12 @@ static const gk_backend functions = {
     .copy_within = gk_cuda_copy_within,
     .launch = cuda_launch,
     .gemm = cuda_gemm,
+    .module_load = gk_cuda_module_load,
+    .module_free = gk_cuda_module_free,
+    .module_kernel = gk_cuda_module_kernel,
+    .kernel_parameter = gk_cuda_kernel_parameter,
+    .kernel_occupancy = gk_cuda_kernel_occupancy,
+    .kernel_suggest = gk_cuda_kernel_suggest,
     .describe_box = gk_cuda_describe_box,
     .stream_new = cuda_stream_new,
     .stream_free = cuda_stream_free,

@@ -2,8 +2,6 @@
  */
 #include "device/cuda/device.h"
 
-#include "device/registry.h"
-
 /* After these the context answers every call with the same error until the process ends. */
 static bool is_sticky(CUresult result) {
     switch (result) {
@@ -29,13 +27,13 @@ static bool is_sticky(CUresult result) {
 static gk_status lose(gk_cuda *cuda, CUresult result, gk_error *error) {
     pthread_mutex_lock(&cuda->lock);
     if (!atomic_load(&cuda->is_lost)) {
-        const gk_row *row = atomic_load(&cuda->last_launch);
+        const char *kernel = atomic_load(&cuda->last_launch);
         gk_fail(&cuda->lost, GK_DEVICE_LOST,
                 "the device was lost: %s after %s%s; no call can succeed in this process any more, "
                 "so start a new one (with gpukern.strict() a fault is blamed on its own call)",
                 gk_driver_error_name(&cuda->driver, result),
-                row ? "the last kernel that gpukern launched, " : "work of another library",
-                row ? row->symbol : "");
+                kernel ? "the last kernel that gpukern launched, " : "work of another library",
+                kernel ? kernel : "");
         atomic_store(&cuda->is_lost, true);
     }
     pthread_mutex_unlock(&cuda->lock);

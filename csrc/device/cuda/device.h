@@ -30,7 +30,7 @@ typedef struct gk_cuda {
     pthread_mutex_t lock; /* guards what is loaded or made at first use: modules, functions, the
                              event, the stream and the counters */
     gk_modules *modules;
-    _Atomic(const gk_row *) last_launch;
+    _Atomic(const char *) last_launch; /* the name of a kernel */
     atomic_bool is_lost;
     gk_error lost;  /* what every call says after a fault that took the context */
     CUevent joint;  /* recorded and waited for at once, under the lock */
@@ -60,6 +60,19 @@ void gk_cuda_leave(const gk_cuda *cuda, bool pushed);
             result = (expression);                                                                 \
         gk_cuda_leave(cuda, gk_pushed);                                                            \
     } while (0)
+
+/* Of struct gk_backend: user_modules.c. */
+gk_status gk_cuda_module_load(gk_backend *base, const void *image, gk_module **loaded,
+                              gk_error *error);
+void gk_cuda_module_free(gk_backend *base, gk_module *module);
+gk_status gk_cuda_module_kernel(gk_backend *base, gk_module *module, const char *symbol,
+                                gk_kernel *kernel, gk_error *error);
+gk_status gk_cuda_kernel_parameter(gk_backend *base, const gk_kernel *kernel, int number,
+                                   size_t *bytes, gk_error *error);
+gk_status gk_cuda_kernel_occupancy(gk_backend *base, const gk_kernel *kernel, int threads,
+                                   size_t shared_bytes, int *blocks, gk_error *error);
+gk_status gk_cuda_kernel_suggest(gk_backend *base, const gk_kernel *kernel, size_t shared_bytes,
+                                 int *threads, gk_error *error);
 
 /* Of struct gk_backend: tensor_map.c. */
 gk_status gk_cuda_describe_box(gk_backend *base, const gk_tensor_box *box, gk_tensor_map *map,

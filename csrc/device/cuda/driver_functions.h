@@ -40,6 +40,10 @@
     X(cuModuleGetFunction) \
     X(cuLaunchKernel) \
     X(cuFuncSetAttribute) \
+    X(cuFuncGetAttribute) \
+    X(cuFuncGetParamInfo) \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
+    X(cuOccupancyMaxPotentialBlockSize) \
     X(cuTensorMapEncodeTiled) \
     X(cuMemGetInfo) \
     X(cuMemPoolCreate) \

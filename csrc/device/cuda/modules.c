@@ -25,7 +25,13 @@ typedef struct file_module {
     bool is_of_no_use; /* its machine code is for other GPUs */
 } file_module;
 
+typedef struct kernel_name {
+    struct kernel_name *next;
+    char text[];
+} kernel_name;
+
 struct gk_modules {
+    kernel_name *names;             /* of users' kernels */
     _Atomic(CUfunction) *functions; /* one a row of the registry; NULL until first launched */
     CUmodule *kernels;              /* a row's own module of PTX, where it took one */
     file_module files[GK_FAMILIES]; /* machine code */
@@ -136,6 +142,30 @@ gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *functio
     return gk_cuda_check(cuda, result, "loading the kernel", error);
 }
 
+/* Under the lock. */
+static kernel_name *keep_name(gk_modules *modules, const char *name) {
+    kernel_name *kept = modules->names;
+    while (kept && strcmp(kept->text, name) != 0)
+        kept = kept->next;
+    if (kept)
+        return kept;
+    size_t bytes = strlen(name) + 1;
+    kept = malloc(sizeof *kept + bytes);
+    if (!kept)
+        return NULL;
+    memcpy(kept->text, name, bytes);
+    kept->next = modules->names;
+    modules->names = kept;
+    return kept;
+}
+
+const char *gk_cuda_kernel_name(gk_cuda *cuda, const char *name) {
+    pthread_mutex_lock(&cuda->lock);
+    const kernel_name *kept = keep_name(cuda->modules, name);
+    pthread_mutex_unlock(&cuda->lock);
+    return kept ? kept->text : NULL;
+}
+
 void gk_cuda_unload(gk_cuda *cuda) {
     size_t rows;
     gk_rows(&rows);
@@ -150,6 +180,11 @@ void gk_cuda_unload(gk_cuda *cuda) {
 void gk_modules_free(gk_modules *modules) {
     if (!modules)
         return;
+    while (modules->names) {
+        kernel_name *next = modules->names->next;
+        free(modules->names);
+        modules->names = next;
+    }
     free(modules->functions);
     free(modules->kernels);
     free(modules);

@@ -43,6 +43,24 @@ GK_FORWARD(copy_within, GK_CUDA_ERROR,
 GK_FORWARD(launch, GK_CUDA_ERROR, (gk_backend * base, const gk_launch *launch, gk_error *error),
            launch)
 GK_FORWARD(gemm, GK_CUDA_ERROR, (gk_backend * base, const gk_gemm *gemm, gk_error *error), gemm)
+GK_FORWARD(module_load, GK_CUDA_ERROR,
+           (gk_backend * base, const void *image, gk_module **module, gk_error *error), image,
+           module)
+GK_FORWARD(module_kernel, GK_CUDA_ERROR,
+           (gk_backend * base, gk_module *module, const char *symbol, gk_kernel *kernel,
+            gk_error *error),
+           module, symbol, kernel)
+GK_FORWARD(kernel_parameter, GK_CUDA_ERROR,
+           (gk_backend * base, const gk_kernel *kernel, int number, size_t *bytes, gk_error *error),
+           kernel, number, bytes)
+GK_FORWARD(kernel_occupancy, GK_CUDA_ERROR,
+           (gk_backend * base, const gk_kernel *kernel, int threads, size_t shared_bytes,
+            int *blocks, gk_error *error),
+           kernel, threads, shared_bytes, blocks)
+GK_FORWARD(kernel_suggest, GK_CUDA_ERROR,
+           (gk_backend * base, const gk_kernel *kernel, size_t shared_bytes, int *threads,
+            gk_error *error),
+           kernel, shared_bytes, threads)
 GK_FORWARD(describe_box, GK_CUDA_ERROR,
            (gk_backend * base, const gk_tensor_box *box, gk_tensor_map *map, gk_error *error), box,
            map)
@@ -88,6 +106,11 @@ GK_FORWARD(copy_across, GK_CUDA_ERROR,
 static void fault_release(gk_backend *base, void *device, gk_stream stream) {
     gk_faulty *faulty = (gk_faulty *)base;
     faulty->inner->release(faulty->inner, device, stream);
+}
+
+static void fault_module_free(gk_backend *base, gk_module *module) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    faulty->inner->module_free(faulty->inner, module);
 }
 
 static void fault_stream_free(gk_backend *base, gk_stream stream) {
@@ -149,6 +172,12 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .copy_within = fault_copy_within,
                  .launch = fault_launch,
                  .gemm = fault_gemm,
+                 .module_load = fault_module_load,
+                 .module_free = fault_module_free,
+                 .module_kernel = fault_module_kernel,
+                 .kernel_parameter = fault_kernel_parameter,
+                 .kernel_occupancy = fault_kernel_occupancy,
+                 .kernel_suggest = fault_kernel_suggest,
                  .describe_box = fault_describe_box,
                  .stream_new = fault_stream_new,
                  .stream_free = fault_stream_free,

@@ -491,6 +491,14 @@ static bool tabulate(gk_simulated *sim) {
     return true;
 }
 
+/* What follows from a module no simulator is asked for. */
+static gk_status sim_module_load(gk_backend *backend, const void *image, gk_module **module,
+                                 gk_error *error) {
+    (void)backend, (void)image, (void)module;
+    return gk_fail(error, GK_CUDA_ERROR,
+                   "kernels of your own run on a GPU, and this process is on the simulator");
+}
+
 static const gk_backend functions = {
     .name = "sim",
     .model = GK_SIM_MODEL,
@@ -506,6 +514,7 @@ static const gk_backend functions = {
     .copy_within = sim_copy_within,
     .launch = sim_launch,
     .gemm = sim_gemm,
+    .module_load = sim_module_load,
     .describe_box = sim_describe_box,
     .stream_new = sim_stream_new,
     .stream_free = sim_stream_free,

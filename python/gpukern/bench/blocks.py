@@ -11,6 +11,7 @@ from gpukern.bench.cases.trials import make_trials
 from gpukern.bench.checking.entry import Entry
 from gpukern.bench.clock.device import DeviceTimer
 from gpukern.bench.clock.machine import MachineClock
+from gpukern.bench.clock.wall import no_collection
 from gpukern.bench.contenders.registry import Peer, begin_ahead, gather
 from gpukern.bench.measuring import Measurement, Tick
 from gpukern.bench.model.case import Case
@@ -55,8 +56,10 @@ class Measurer:
         """Load what the cases need; how many contenders each has."""
         kinds = list(dict.fromkeys((case.op, case.dtype) for case in cases))
         tick("loading compilers")
-        begin_ahead(self.entrants, kinds)
-        return [len(self._loaded(case, tick)) for case in cases]
+        # What libraries make while they are imported stays: a collection would only look at it.
+        with no_collection():
+            begin_ahead(self.entrants, kinds)
+            return [len(self._loaded(case, tick)) for case in cases]
 
     def _loaded(self, case: Case, tick: Tick) -> list[tuple[Peer, Contender | Absent]]:
         """Who takes part in a case; loaded once for each operation and dtype."""

@@ -22,7 +22,7 @@ from gpukern.bench.rows import rows_of
 from gpukern.machine.conditions import Watch
 
 # Seconds of timing of one contender on one case beyond which its interval hardly shrinks.
-_ENOUGH_EACH = 0.4
+_ENOUGH_EACH = 0.2
 Progress = Callable[[str, int, int], None]
 OnTable = Callable[[Results], None]
 

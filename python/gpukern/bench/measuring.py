@@ -59,6 +59,7 @@ class Round:
         with DeviceCalls(entry, self.stage, timed=True) as calls:
             pace = self.timer.pace(calls.work, self.settings.effort.rounds)
         self.paces[id(entry)] = pace
+        entry.flags += _replaced(entry)
         if pace.note:
             entry.flags.append(pace.note)
 
@@ -131,6 +132,14 @@ def _untimed(one: Contender, settings: Settings) -> Iterator[str]:
         yield f"no time from end to end, since its transfers are {one.transfers}'s"
     if settings.device and one.off_device:
         yield f"no time on the device: {one.off_device}"
+
+
+def _replaced(entry: Entry) -> Iterator[str]:
+    """Which other variant does the work, where one gives way."""
+    who = entry.contender
+    ran = who.ran(entry.operands, entry.out) if who.ran else who.variant
+    if ran != who.variant:
+        yield f"gave way to {ran}, since it does not take such arrays"
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 
 from gpukern.machine.devices import Device, device_info
 from gpukern.machine.install import Fault, find_fault, numpy_version
+from gpukern.machine.libraries import nvrtc_report
 from gpukern.machine.rehearsal import find_crash
 from gpukern.text.errors import one_line
 
@@ -61,6 +62,7 @@ class Evidence:
     libcudas: tuple[str, ...] = ()
     driver: dict[str, Any] = field(default_factory=dict)
     cublas: dict[str, Any] = field(default_factory=dict)
+    nvrtc: dict[str, Any] = field(default_factory=dict)
     build: dict[str, Any] = field(default_factory=dict)
     devices: tuple[Device, ...] = ()
     backend: str | None = "sim"
@@ -191,6 +193,7 @@ def _ran() -> dict[str, Any]:
             "driver": _core.driver_report(),
             "build": _core.build_report(),
             "cublas": _core.cublas_report() if on_gpu else {},
+            "nvrtc": nvrtc_report(_core.driver_report()["version"]) if on_gpu else {},
         }
 
 

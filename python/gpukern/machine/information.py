@@ -10,6 +10,7 @@ from gpukern.machine.checks.finding import Finding
 from gpukern.machine.devices import Device, device_info
 from gpukern.machine.install import find_fault
 from gpukern.machine.inventory import cuda_version, versions
+from gpukern.machine.libraries import nvrtc_report
 from gpukern.machine.rehearsal import find_crash
 from gpukern.machine.tables import find_tables
 
@@ -59,6 +60,17 @@ def _cublas() -> Iterator[tuple[str, str]]:
     yield "library", report["library"] or "not found"
     if report["version"]:
         yield "version", str(report["version"])
+    if report["problem"]:
+        yield "problem", report["problem"]
+
+
+def _nvrtc() -> Iterator[tuple[str, str]]:
+    from gpukern import _core
+
+    report = nvrtc_report(_core.driver_report()["version"])
+    yield "library", report["library"] or "not found"
+    if report["version"]:
+        yield "version", cuda_version(report["version"])
     if report["problem"]:
         yield "problem", report["problem"]
 
@@ -122,6 +134,7 @@ def renderables(missing: Iterable[tuple[str, str]] = ()) -> Iterator["Renderable
         yield from _devices()
         yield _pairs("driver", _known(_driver()))
         yield _pairs("cuBLAS", _known(_cublas()))
+        yield _pairs("NVRTC", _known(_nvrtc()))
         yield _pairs("gpukern", _known(_build()))
     yield _pairs("versions", _versions(missing))
 

@@ -15,9 +15,12 @@ def next_is(what):
     print(what, flush=True)
 next_is("extension")
 from gpukern import _core
+from gpukern.machine.libraries import nvrtc_report
 next_is("driver library")
-_core.driver_report()
-for what, look in ("GPU", _core.backend), ("cuBLAS", _core.cublas_report):
+version = _core.driver_report()["version"]
+looks = {"GPU": _core.backend, "cuBLAS": _core.cublas_report}
+looks["NVRTC"] = lambda: nvrtc_report(version)
+for what, look in looks.items():
     next_is(what)
     try:
         look()
@@ -31,6 +34,7 @@ _CURES = {
     "LD_LIBRARY_PATH",
     "GPU": "look at dmesg for NVRM lines, and reboot",
     "cuBLAS": 'pip install --force-reinstall "gpukern[cublas]" (or nvidia-cublas)',
+    "NVRTC": 'pip install --force-reinstall "gpukern[jit]" (or nvidia-cuda-nvrtc)',
 }
 
 

@@ -17,14 +17,13 @@ _SHORT_CALL = 1e-3
 def no_collection() -> Iterator[None]:
     """A garbage collection in the middle of a round is not the contender's time.
 
-    What is there already is left out of those that are asked for meanwhile, which are quick then;
-    who has frozen something already has seen to that.
+    What is there already is left out of those that are asked for meanwhile, which are quick then.
+    Where something was frozen before, a library's objects say, all of it stays so.
     """
     enabled, frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.disable()
     gc.collect()
-    if not frozen:
-        gc.freeze()
+    gc.freeze()
     try:
         yield
     finally:

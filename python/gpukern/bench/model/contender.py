@@ -38,7 +38,8 @@ class Contender:
     ``end_to_end`` makes, where they are not its own: it is checked so then, and not timed.
     ``tunes`` tells that its first call with a size times some kernels to choose one of them, while
     nobody else may be at work. ``off_device`` says why there is no time on the device, where a
-    reader would look for one.
+    reader would look for one. ``ran`` names the variant that a call on such inputs and such an
+    output, on the device, really runs: one that does not suit them may give way to another.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Contender:
     transfers: str = ""
     off_device: str = ""
     tunes: bool = False
+    ran: Callable[[Sequence[Any], Any], str] | None = None
 
     @property
     def label(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from gpukern.machine.checks.finding import Check, Finding, Level
 from gpukern.machine.evidence import Evidence
 from gpukern.machine.install import AGAIN
-from gpukern.machine.libraries import CUBLAS_CURE
+from gpukern.machine.libraries import CUBLAS_CURE, nvrtc_cure
 from gpukern.text.units import size
 
 CAPABILITY_NEEDED = 75
@@ -154,6 +154,17 @@ def _cublas(seen: Evidence) -> Finding | None:
     return Finding("ok", "cuBLAS", str(seen.cublas["library"]))
 
 
+def _nvrtc(seen: Evidence) -> Finding | None:
+    if seen.backend != "cuda" or not seen.nvrtc:
+        return None
+    cure = nvrtc_cure(seen.driver.get("version"))
+    if not seen.nvrtc.get("library"):
+        return Finding("note", "NVRTC", "is not found; all but gpukern.compile works", cure)
+    if seen.nvrtc.get("problem"):
+        return Finding("broken", "NVRTC", str(seen.nvrtc["problem"]), cure)
+    return Finding("ok", "NVRTC", str(seen.nvrtc["library"]))
+
+
 def _blocking(seen: Evidence) -> Finding | None:
     value = seen.environment.get("CUDA_LAUNCH_BLOCKING", "0")
     if value in ("", "0"):
@@ -184,6 +195,7 @@ CHECKS: tuple[Check, ...] = (
     _limit,
     _kernel,
     _cublas,
+    _nvrtc,
     _blocking,
     _forks,
 )

@@ -1,0 +1,448 @@
+#include "binding/kernels/kernel.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <structmember.h>
+
+#include "binding/arrays/operands.h"
+#include "binding/kernels/arguments.h"
+#include "binding/kernels/direction.h"
+#include "binding/kernels/image.h"
+#include "binding/kernels/launch_shape.h"
+#include "binding/profile.h"
+#include "binding/signals.h"
+#include "binding/values.h"
+
+enum { MOST_PARAMETERS = 4096, NUMBERS = 7 };
+
+typedef struct kernel_object {
+    PyObject ob_base;
+    gk_state *state;
+    PyObject *module; /* keeps the state: a collection at exit may clear the type first */
+    PyObject *image;
+    PyObject *name;  /* as the user asked for it: "add<float>" */
+    PyObject *texts; /* of the parameters: what their fields point into */
+    PyObject *symbol;
+    const char *name_text, *symbol_text;
+    int count;
+    gk_parameter *parameters;
+    const char **names;
+    gk_kernel loaded[GK_MOST_DEVICES]; /* without a function until first wanted */
+} kernel_object;
+
+/* making one ----------------------------------------------------------------------------------- */
+
+static int bad_parameters(void) {
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError,
+                        "Kernel: parameters are (text, made_of, bytes, readonly, points_to, "
+                        "scalar_bytes, pointee_bytes, alignment) each");
+    return -1;
+}
+
+static int read_parameter(PyObject *description, gk_parameter *parameter) {
+    long long numbers[NUMBERS];
+    if (!PyTuple_Check(description) || PyTuple_Size(description) != NUMBERS + 1)
+        return bad_parameters();
+    PyObject *text = PyTuple_GetItem(description, 0);
+    parameter->text = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    if (!parameter->text)
+        return bad_parameters();
+    for (int i = 0; i < NUMBERS; i++) {
+        numbers[i] = PyLong_AsLongLong(PyTuple_GetItem(description, i + 1));
+        if (PyErr_Occurred() || numbers[i] < 0)
+            return bad_parameters();
+    }
+    if (numbers[0] >= GK_MADE_OF_COUNT || numbers[3] >= GK_MADE_OF_COUNT ||
+        (numbers[0] != GK_OF_BYTES && numbers[0] != GK_OF_UNKNOWN && numbers[1] > 8))
+        return bad_parameters();
+    parameter->made_of = (gk_made_of)numbers[0];
+    parameter->bytes = (size_t)numbers[1];
+    parameter->readonly = numbers[2] != 0;
+    parameter->points_to = (gk_made_of)numbers[3];
+    parameter->scalar_bytes = (size_t)numbers[4];
+    parameter->pointee_bytes = (size_t)numbers[5];
+    parameter->alignment = (size_t)numbers[6];
+    return 0;
+}
+
+static int read_parameters(kernel_object *self) {
+    self->count = (int)PyTuple_Size(self->texts);
+    size_t room = (size_t)self->count + 1;
+    self->parameters = PyMem_Calloc(room, sizeof *self->parameters);
+    self->names = PyMem_Calloc(room, sizeof *self->names);
+    if (!self->parameters || !self->names) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (int i = 0; i < self->count; i++) {
+        if (read_parameter(PyTuple_GetItem(self->texts, i), &self->parameters[i]) < 0)
+            return -1;
+        self->names[i] = self->parameters[i].text;
+    }
+    return 0;
+}
+
+/* The kernel on the call's device. NULL: raised. */
+static const gk_kernel *kernel_here(kernel_object *self, gk_call *call) {
+    gk_kernel *slot = &self->loaded[call->backend->ordinal];
+    gk_kernel found;
+    if (slot->function)
+        return slot;
+    if (gk_image_kernel(self->state, call, self->image, self->symbol_text, &found) < 0)
+        return NULL;
+    *slot = found; /* with the GIL, and every thread would write the same */
+    return slot;
+}
+
+static int fill(kernel_object *self, PyObject *positional) {
+    gk_call call;
+    PyObject *image = PyTuple_GetItem(positional, 0), *symbol = PyTuple_GetItem(positional, 1),
+             *name = PyTuple_GetItem(positional, 2), *texts = PyTuple_GetItem(positional, 3);
+    if (Py_TYPE(image) != self->state->image_type || !PyUnicode_Check(symbol) ||
+        !PyUnicode_Check(name) || !PyTuple_Check(texts) || PyTuple_Size(texts) > MOST_PARAMETERS)
+        return bad_parameters();
+    self->image = Py_NewRef(image);
+    self->symbol = Py_NewRef(symbol);
+    self->name = Py_NewRef(name);
+    self->texts = Py_NewRef(texts);
+    self->symbol_text = PyUnicode_AsUTF8AndSize(symbol, NULL);
+    self->name_text = PyUnicode_AsUTF8AndSize(name, NULL);
+    if (!self->symbol_text || !self->name_text || read_parameters(self) < 0)
+        return -1;
+    return gk_begin(self->state, &call, self->name_text) == 0 && kernel_here(self, &call) ? 0 : -1;
+}
+
+static gk_state *state_of(PyTypeObject *type) {
+    /* A subclass in Python has no module state of its own: its first base in C does. */
+    while (type && !(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE && PyType_GetModule(type))) {
+        PyErr_Clear();
+        type = PyType_GetSlot(type, Py_tp_base);
+    }
+    return type ? PyType_GetModuleState(type) : NULL;
+}
+
+static PyObject *kernel_new(PyTypeObject *type, PyObject *positional, PyObject *named) {
+    if (PyTuple_Size(positional) != 4 || (named && PyDict_Size(named) > 0)) {
+        PyErr_SetString(PyExc_TypeError, "Kernel: takes an Image, a symbol, a name and parameters; "
+                                         "gpukern.compile makes kernels");
+        return NULL;
+    }
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    kernel_object *self = (kernel_object *)allocate(type, 0);
+    if (!self)
+        return NULL;
+    self->state = state_of(type);
+    if (!self->state) {
+        Py_DECREF((PyObject *)self);
+        return NULL;
+    }
+    self->module = Py_NewRef(self->state->module);
+    if (fill(self, positional) == 0)
+        return (PyObject *)self;
+    Py_DECREF((PyObject *)self);
+    return NULL;
+}
+
+static void kernel_deallocate(PyObject *object) {
+    kernel_object *self = (kernel_object *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject *module = self->module;
+    PyObject_GC_UnTrack(object);
+    Py_XDECREF(self->image);
+    Py_XDECREF(self->symbol);
+    Py_XDECREF(self->name);
+    Py_XDECREF(self->texts);
+    PyMem_Free(self->parameters);
+    PyMem_Free((void *)self->names);
+    PyObject_GC_Del(object);
+    Py_DECREF(type);
+    Py_XDECREF(module);
+}
+
+static int kernel_traverse(PyObject *object, visitproc visit, void *arg) {
+    kernel_object *self = (kernel_object *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->module);
+    Py_VISIT(self->image);
+    return 0;
+}
+
+/* calling it ----------------------------------------------------------------------------------- */
+
+/* What a call of it takes in memory. */
+typedef struct launching {
+    gk_launch launch;
+    gk_kernel_argument *arguments;
+    gk_holding *holdings;
+} launching;
+
+static int refuse_count(const kernel_object *self, Py_ssize_t given) {
+    char list[512] = "";
+    size_t used = 0;
+    for (int i = 0; i < self->count && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
+                                 self->names[i]);
+    PyErr_Format(PyExc_TypeError,
+                 "%s: takes %d argument%s after grid and block, (%s), and was given %zd",
+                 self->name_text, self->count, self->count == 1 ? "" : "s", list,
+                 given > 0 ? given : (Py_ssize_t)0);
+    return -1;
+}
+
+static int read_named(const kernel_object *self, PyObject *named, PyObject **shared,
+                      PyObject **stream) {
+    PyObject *key, *value;
+    Py_ssize_t place = 0;
+    *shared = *stream = NULL;
+    while (named && PyDict_Next(named, &place, &key, &value)) {
+        if (PyUnicode_CompareWithASCIIString(key, "shared") == 0) {
+            *shared = value;
+        } else if (PyUnicode_CompareWithASCIIString(key, "stream") == 0) {
+            *stream = value;
+        } else {
+            PyErr_Format(PyExc_TypeError,
+                         "%s: has no argument '%U'; a kernel is called as kernel(grid, block, "
+                         "*arguments, shared=0, stream=None), its own arguments by position",
+                         self->name_text, key);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* The device of the first array that is on one. */
+static int ordinal_of(const kernel_object *self, PyObject *positional) {
+    PyObject *few[16], **objects = few;
+    if (self->count > (int)(sizeof few / sizeof few[0]))
+        objects = PyMem_Malloc((size_t)self->count * sizeof *objects);
+    if (!objects) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (int i = 0; i < self->count; i++)
+        objects[i] = gk_direction_of(self->state, PyTuple_GetItem(positional, i + 2)).object;
+    int ordinal =
+        gk_device_of(self->state, self->name_text, self->names, objects, self->count, NULL);
+    if (objects != few)
+        PyMem_Free(objects);
+    return ordinal;
+}
+
+/* Of two host arrays that are both copied back the later one would win. */
+static int check_apart(const kernel_object *self, const gk_kernel_argument *arguments) {
+    for (int i = 0; i < self->count; i++)
+        for (int j = 0; j < i; j++) {
+            const gk_kernel_argument *a = &arguments[j], *b = &arguments[i];
+            if (!a->is_array || !b->is_array || !a->is_out || !b->is_out ||
+                a->array.place != GK_HOST || b->array.place != GK_HOST ||
+                !gk_overlaps(&a->array, &b->array))
+                continue;
+            PyErr_Format(PyExc_ValueError,
+                         "%s: %s and %s share memory, and what the kernel writes to one would be "
+                         "lost in the other; pass arrays of their own, or gpukern.In(...) for one "
+                         "that is not written",
+                         self->name_text, self->names[j], self->names[i]);
+            return -1;
+        }
+    return 0;
+}
+
+static int take_all(kernel_object *self, gk_call *call, PyObject *positional, launching *it) {
+    for (int i = 0; i < self->count; i++)
+        if (gk_take_kernel_argument(self->state, call, &self->parameters[i],
+                                    PyTuple_GetItem(positional, i + 2), &it->arguments[i],
+                                    &it->holdings[i]) < 0)
+            return -1;
+    return check_apart(self, it->arguments);
+}
+
+static int run(kernel_object *self, gk_call *call, launching *it) {
+    gk_listener signals;
+    if (call->captured)
+        gk_image_keep(self->image);
+    gk_listen(&signals, call);
+    gk_status status = gk_user_kernel_run(call, &it->launch, it->arguments, self->count);
+    gk_call_end(call);
+    gk_listen_end(&signals);
+    if (status == GK_OK)
+        return 0;
+    gk_raise(self->state, &call->error);
+    return -1;
+}
+
+static int end_profile(kernel_object *self, gk_call *call, const gk_profiled *profiled,
+                       const launching *it) {
+    int arrays = 0;
+    if (!call->phases)
+        return 0;
+    gk_array *operands = PyMem_Malloc(((size_t)self->count + 1) * sizeof *operands);
+    if (!operands) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (int i = 0; i < self->count; i++)
+        if (it->arguments[i].is_array)
+            gk_copy_view(&operands[arrays++], &it->arguments[i].array);
+    int failed = gk_profile_end(self->state, call, profiled, operands, arrays);
+    PyMem_Free(operands);
+    return failed;
+}
+
+static int launch_on(kernel_object *self, gk_call *call, PyObject *positional, PyObject *shared,
+                     PyObject *stream, launching *it) {
+    gk_profiled profiled;
+    gk_profile_begin(self->state, call, &profiled);
+    if (gk_take_stream(self->state, call, stream) < 0 ||
+        gk_take_sides(call, "grid", PyTuple_GetItem(positional, 0), it->launch.grid) < 0 ||
+        gk_take_sides(call, "block", PyTuple_GetItem(positional, 1), it->launch.block) < 0 ||
+        gk_take_shared(call, shared, &it->launch.shared_bytes) < 0)
+        return -1;
+    it->launch.kernel = kernel_here(self, call);
+    if (!it->launch.kernel || gk_check_launch(call, &it->launch) < 0 ||
+        take_all(self, call, positional, it) < 0)
+        return -1;
+    return run(self, call, it) < 0 ? -1 : end_profile(self, call, &profiled, it);
+}
+
+static PyObject *kernel_call(PyObject *object, PyObject *positional, PyObject *named) {
+    kernel_object *self = (kernel_object *)object;
+    gk_call call;
+    PyObject *shared, *stream;
+    Py_ssize_t given = PyTuple_Size(positional) - 2;
+    if (read_named(self, named, &shared, &stream) < 0)
+        return NULL;
+    if (given != self->count) {
+        refuse_count(self, given);
+        return NULL;
+    }
+    int ordinal = ordinal_of(self, positional);
+    if (ordinal < 0 || gk_begin_on(self->state, &call, ordinal, self->name_text) < 0)
+        return NULL;
+    size_t room = (size_t)self->count + 1;
+    launching it = {.arguments = PyMem_Malloc(room * sizeof *it.arguments),
+                    .holdings = PyMem_Calloc(room, sizeof *it.holdings)};
+    int failed = -1;
+    if (it.arguments && it.holdings) {
+        for (int i = 0; i < self->count; i++) {
+            it.arguments[i].is_array = false;
+            it.arguments[i].staged = NULL;
+        }
+        failed = launch_on(self, &call, positional, shared, stream, &it);
+        gk_let_go(it.holdings, self->count);
+    } else {
+        PyErr_NoMemory();
+    }
+    PyMem_Free(it.arguments);
+    PyMem_Free(it.holdings);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+/* what is known of it -------------------------------------------------------------------------- */
+
+static PyObject *kernel_facts(PyObject *object, PyObject *unused) {
+    kernel_object *self = (kernel_object *)object;
+    gk_call call;
+    (void)unused;
+    if (gk_begin(self->state, &call, self->name_text) < 0)
+        return NULL;
+    const gk_kernel *kernel = kernel_here(self, &call);
+    if (!kernel)
+        return NULL;
+    return Py_BuildValue("{s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "registers", kernel->registers, "local",
+                         kernel->local_bytes, "constant", kernel->constant_bytes, "shared",
+                         kernel->shared_bytes, "most_shared", kernel->most_dynamic, "most_threads",
+                         kernel->most_threads, "resident_threads", kernel->most_resident);
+}
+
+static PyObject *kernel_occupancy(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
+                                  PyObject *keywords) {
+    static const char *const names[] = {"block", "shared", NULL};
+    static const gk_signature signature = {"occupancy", names, 1, 2};
+    kernel_object *self = (kernel_object *)object;
+    gk_call call;
+    gk_launch launch = {.grid = {1, 1, 1}};
+    int blocks = 0;
+    PyObject *values[2];
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0 ||
+        gk_begin(self->state, &call, self->name_text) < 0 ||
+        gk_take_sides(&call, "block", values[0], launch.block) < 0 ||
+        gk_take_shared(&call, values[1], &launch.shared_bytes) < 0)
+        return NULL;
+    launch.kernel = kernel_here(self, &call);
+    if (!launch.kernel || gk_check_launch(&call, &launch) < 0)
+        return NULL;
+    int threads = (int)(launch.block[0] * launch.block[1] * launch.block[2]);
+    if (gk_call_blame(&call, call.backend->kernel_occupancy(call.backend, launch.kernel, threads,
+                                                            launch.shared_bytes, &blocks,
+                                                            &call.error)) != GK_OK)
+        return gk_raise(self->state, &call.error);
+    return PyLong_FromLong(blocks);
+}
+
+static PyObject *kernel_suggest(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *keywords) {
+    static const char *const names[] = {"shared", NULL};
+    static const gk_signature signature = {"suggest_block", names, 0, 1};
+    kernel_object *self = (kernel_object *)object;
+    gk_call call;
+    int threads = 0;
+    size_t shared;
+    PyObject *value;
+    if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
+        gk_begin(self->state, &call, self->name_text) < 0 ||
+        gk_take_shared(&call, value, &shared) < 0)
+        return NULL;
+    const gk_kernel *kernel = kernel_here(self, &call);
+    if (!kernel)
+        return NULL;
+    if (gk_call_blame(&call, call.backend->kernel_suggest(call.backend, kernel, shared, &threads,
+                                                          &call.error)) != GK_OK)
+        return gk_raise(self->state, &call.error);
+    return PyLong_FromLong(threads);
+}
+
+#define GK_METHOD(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
+
+static PyMethodDef methods[] = {
+    {"facts", kernel_facts, METH_NOARGS,
+     "facts($self, /)\n--\n\nWhat the driver tells of the kernel on this thread's device."},
+    {"active_blocks", GK_METHOD(kernel_occupancy),
+     "active_blocks($self, block, /, shared=0)\n--\n\n"
+     "How many blocks of so many threads a multiprocessor runs side by side; `shared` bytes of\n"
+     "dynamic shared memory each. Raises ValueError for a block that the kernel cannot have."},
+    {"suggest_block", GK_METHOD(kernel_suggest),
+     "suggest_block($self, shared=0)\n--\n\n"
+     "The threads a block at which a multiprocessor is fullest, each block with `shared` bytes of\n"
+     "dynamic shared memory."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"name", T_OBJECT_EX, offsetof(kernel_object, name), READONLY,
+     "The kernel as it was asked for, its template arguments among it."},
+    {"symbol", T_OBJECT_EX, offsetof(kernel_object, symbol), READONLY,
+     "Its name in the machine code."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "Kernel(image, symbol, name, parameters, /)\n--\n\n"
+                "A kernel of a compiled module: kernel(grid, block, *arguments, shared=0, "
+                "stream=None)."},
+    {Py_tp_new, kernel_new},
+    {Py_tp_dealloc, kernel_deallocate},
+    {Py_tp_traverse, kernel_traverse},
+    {Py_tp_call, kernel_call},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+
+PyType_Spec gk_kernel_spec = {
+    .name = "gpukern._core.Kernel",
+    .basicsize = sizeof(kernel_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+    .slots = slots,
+};

@@ -1,0 +1,284 @@
+"""``gpukern.compile``: from a source, or from what another compiler made of one, to a module."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from gpukern import _core
+from gpukern.kernels import cache, headers, signature
+from gpukern.kernels.diagnostics import explain, spills_in, warnings_in
+from gpukern.kernels.module import Found, Module
+from gpukern.kernels.source import Written, kernels
+from gpukern.machine.libraries import find_headers, find_nvrtc, nvrtc_cure
+from gpukern.text.calls import called_as
+
+_ELF, _FATBIN = b"\x7fELF", b"\x50\xed\x55\xba"
+_ARCHITECTURES = ("-arch", "--gpu-architecture")
+# Options that name files: what is in those is not looked at.
+_READ_FILES = re.compile(r"-+(?:pre-include|include(?!-path)|optf|options-file|(?:use-)?pch)\b")
+_FOLDERS = ("-I", "--include-path=", "-include-path=")
+
+
+@dataclass(frozen=True)
+class _Nvrtc:
+    """The compiler, and what tells it from every other one."""
+
+    path: str
+    identity: str
+    driver: int
+
+
+@dataclass(frozen=True)
+class _Source:
+    text: str
+    name: str
+    options: tuple[str, ...]
+    folders: tuple[Path, ...]
+    nvrtc: _Nvrtc
+
+
+@dataclass(frozen=True)
+class _Built:
+    image: _core.Image
+    kernels: dict[str, tuple[str, tuple[int, ...]]]
+    spills: dict[str, int]
+    log: str
+
+
+@called_as("compile")
+def compile(
+    source: Any = None,
+    /,
+    options: Sequence[str] = (),
+    name: str | None = None,
+    *,
+    path: str | os.PathLike[str] | None = None,
+) -> Module:
+    """Compile kernels in CUDA C++ for the GPU, or load what was compiled::
+
+        module = gpukern.compile('''
+        __global__ void saxpy(float a, const float *x, float *y, int n) {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i < n) y[i] += a * x[i];
+        }''')
+        module.saxpy.over(n)(2.0, x, y, n)
+
+    ``source`` is a text, or anything with ``str()``; ``path`` in its place names a file: a source,
+    PTX, a cubin or a fatbin. ``options`` are the compiler's, such as ``-DN=16``, ``-I folder`` or
+    ``-use_fast_math``; none is added but for the GPU's architecture. ``name`` is what messages call
+    the source. ``module.saxpy`` is a kernel, ``module["scale<float>"]`` one of a template.
+
+    What was compiled is kept on disk and used by later programs, as long as source, options,
+    compiler, GPU and the contents of every header are the same. The compiler is NVIDIA's NVRTC,
+    which ``pip install "gpukern[jit]"`` brings.
+
+    Raises CompileError (a CudaError) where the source does not compile, with its lines; CudaError
+    where there is no GPU or no NVRTC; TypeError for what is no source and no options, OSError for
+    a file that cannot be read.
+    """
+    chosen = _options(options)
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"compile: name has to be a text, not {name!r}")
+    if path is not None and not isinstance(path, str | os.PathLike):
+        raise TypeError(f"compile: path has to be the path of a file, not {path!r}")
+    if (source is None) == (path is None):
+        raise TypeError("compile: takes either a source or path=, a file")
+    _check_backend()
+    if path is not None:
+        file = Path(path)
+        given: Any = file.read_bytes()
+        called = name or str(file)
+        folders: tuple[Path, ...] = (file.resolve().parent,)
+    else:
+        given, called, folders = source, name or "source.cu", ()
+    data = bytes(given) if isinstance(given, bytes | bytearray | memoryview) else None
+    if data is not None and _is_compiled(data):
+        return _loaded(data, called)
+    text = str(source) if data is None else data.decode(errors="replace")
+    if "\0" in text:
+        raise ValueError(f"compile: {called} has a character of code 0, and a source has none")
+    return _compiled(text, called, chosen, folders)
+
+
+def _options(options: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(options, str):
+        raise TypeError(f"compile: options has to be a list of texts; one is [{options!r}]")
+    if not isinstance(options, list | tuple):
+        raise TypeError(f"compile: options has to be a list or tuple of texts, not {options!r}")
+    for option in options:
+        if not isinstance(option, str) or "\0" in option:
+            raise TypeError(f"compile: options have to be texts, and {option!r} is none")
+    return tuple(options)
+
+
+def _check_backend() -> None:
+    if _core.backend() != "cuda":
+        reason = _core.simulator_reason()
+        raise _core.CudaError(
+            "compile: kernels of your own run on a GPU only, and this process is on the simulator"
+            + (f" ({reason})" if reason else " (GPUKERN_DEVICE=sim)")
+        )
+
+
+# what is compiled already -------------------------------------------------------------------------
+
+
+def _is_compiled(data: bytes) -> bool:
+    if data.startswith((_ELF, _FATBIN)):
+        return True
+    words = [line for line in data[:4096].decode(errors="replace").splitlines() if line.strip()]
+    code = [line for line in words if not line.lstrip().startswith("//")]
+    return bool(code) and code[0].startswith(".version")
+
+
+def _loaded(data: bytes, name: str) -> Module:
+    image = _core.Image(data)
+
+    def find(kernel: str) -> Found:
+        try:
+            sizes = image.parameters(kernel)
+        except ValueError:
+            raise ValueError(
+                f'compile: {name} has no kernel {kernel!r}; one that is not extern "C" is known '
+                "by its symbol, such as _Z3addPKfPfi, as cuobjdump -elf shows it"
+            ) from None
+        return Found(image, kernel, signature.of_sizes(sizes), None)
+
+    return Module(name, "", {}, find)
+
+
+# what has to be compiled --------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _find_compiler() -> _Nvrtc:
+    driver = _core.driver_report()["version"]
+    found = find_nvrtc(driver)
+    if found is None:
+        raise _core.CudaError(
+            f"compile: NVRTC, which compiles kernels, was not found; {nvrtc_cure(driver)} brings it"
+        )
+    about = Path(found).stat()
+    return _Nvrtc(found, f"{found} {about.st_size} {about.st_mtime_ns}", driver)
+
+
+@lru_cache(maxsize=1)
+def _ours() -> str:
+    """What gpukern itself gives every source."""
+    return cache.key([signature.TABLE, *headers.IN_MEMORY, *headers.IN_MEMORY.values()])
+
+
+def _folders_of(options: tuple[str, ...]) -> list[Path]:
+    """The folders that options name for headers."""
+    folders = []
+    for at, option in enumerate(options):
+        for form in _FOLDERS:
+            if not option.startswith(form):
+                continue
+            named = option.removeprefix(form).strip().lstrip("=")
+            if not named and at + 1 < len(options):
+                named = options[at + 1]
+            folders.append(Path(named))
+    return folders
+
+
+def _full_options(source: _Source, capability: int) -> tuple[str, ...]:
+    options = list(source.options)
+    if not any(option.startswith(_ARCHITECTURES) for option in options):
+        options.append(f"-arch=sm_{capability}")
+    options += [f"-I{folder}" for folder in source.folders]
+    return (*options, f"--pre-include={headers.PRELUDE}", "--ptxas-options=-v")
+
+
+def _key(source: _Source, options: tuple[str, ...], names: tuple[str, ...]) -> str | None:
+    """None where nobody knows which files are read."""
+    searched = (*_folders_of(source.options), *source.folders)
+    if any(_READ_FILES.match(option) for option in source.options):
+        return None
+    around = Path(source.name).parent
+    try:
+        read = [text for pair in headers.contents(source.text, around, searched) for text in pair]
+    except (LookupError, OSError):
+        return None
+    texts = (source.nvrtc.identity, _ours(), source.name, source.text)
+    counts = (str(len(options)), str(len(names)))
+    return cache.key([*texts, *counts, *options, *names, *read])
+
+
+def _build(source: _Source, names: tuple[str, ...]) -> _Built:
+    """The source with these kernels; raises CompileError."""
+    options = _full_options(source, _core.capability())
+    name = _key(source, options, names)
+    if name and (kept := cache.load(name)):
+        return _built(*kept)
+    expressions = tuple(text for kernel in names for text in (kernel, signature.expression(kernel)))
+    held = tuple(text for pair in headers.IN_MEMORY.items() for text in pair)
+    compiled, image, log, symbols = _core.compile_source(
+        source.nvrtc.path, source.name, source.text + signature.TABLE, options, held, expressions
+    )
+    if not compiled:
+        raise explain(source.name, source.text, log)
+    entry = {
+        "kernels": {
+            kernel: [symbols[2 * at], signature.numbers_in(symbols[2 * at + 1])]
+            for at, kernel in enumerate(names)
+        },
+        "spills": spills_in(log),
+        "log": warnings_in(log),
+    }
+    if name:
+        cache.store(name, entry, image)
+    return _built(entry, image)
+
+
+def _built(entry: dict[str, Any], image: bytes) -> _Built:
+    kernels_in = {
+        name: (symbol, tuple(numbers)) for name, (symbol, numbers) in entry["kernels"].items()
+    }
+    return _Built(_core.Image(image), kernels_in, entry["spills"], entry["log"])
+
+
+def _found(built: _Built, name: str, written: tuple[str, ...]) -> Found:
+    symbol, numbers = built.kernels[name]
+    spills = built.spills.get(symbol)
+    return Found(built.image, symbol, signature.parameters(numbers, written), spills)
+
+
+def _compiled(text: str, name: str, options: tuple[str, ...], beside: tuple[Path, ...]) -> Module:
+    compiler = _find_compiler()
+    folders = beside
+    if headers.needs_folders(text):
+        folders += tuple(find_headers(compiler.driver))
+    source = _Source(text, name, options, folders, compiler)
+    written = {kernel.name: kernel for kernel in kernels(text)}
+    named = tuple(kernel.name for kernel in written.values() if not kernel.is_template)
+    try:
+        built = _build(source, named)
+    except _core.CudaError:
+        # What was read of the source may be no kernel to the compiler, as what #if leaves out. Then
+        # the source alone compiles, and each kernel is asked for when it is used.
+        built = _build(source, ())
+    known = {kernel: _found(built, kernel, written[kernel].parameters) for kernel in built.kernels}
+    return Module(name, built.log, known, lambda kernel: _sought(source, written, kernel))
+
+
+def _sought(source: _Source, written: dict[str, Written], kernel: str) -> Found:
+    """A kernel that was not compiled with the source: of a template, or made by a macro."""
+    shown = written.get(kernel.partition("<")[0].strip())
+    if shown and shown.is_template and "<" not in kernel:
+        raise ValueError(
+            f"compile: {kernel} is a template; name its arguments, as in module['{kernel}<float>']"
+        )
+    try:
+        built = _build(source, (kernel,))
+    except _core.CudaError as error:
+        here = ", ".join(written) or "none that can be read from the source"
+        text = f"compile: {source.name} has no kernel {kernel!r}; it has {here}"
+        raise ValueError(
+            text if not shown else f"compile: {kernel!r} is no kernel: {error}"
+        ) from error
+    return _found(built, kernel, shown.parameters if shown else ())

@@ -1,0 +1,146 @@
+"""What the compiler says of a source, in the user's lines."""
+
+import re
+from collections.abc import Iterator
+
+from gpukern import _core
+
+_MESSAGE = re.compile(r"^(.+?)\((\d+)\): ((?:catastrophic )?error|warning)(?: #[\w-]+)?: (.*)$")
+_AROUND = 2
+_MOST_ERRORS = 5
+
+# By a pattern of the message; the cure says what stands in the pattern's groups.
+_HINTS = (
+    (
+        r"Instruction '(?:vote|shfl)' without '.sync'",
+        "since CUDA 9 the threads that take part are named: __any_sync, __all_sync, __ballot_sync "
+        "and __shfl_sync take a mask first, such as 0xffffffff",
+    ),
+    (
+        r'identifier "__(shfl(?:_up|_down|_xor)?|any|all|ballot)" is undefined',
+        "since CUDA 9 the threads that take part are named: __{0}_sync(0xffffffff, ...)",
+    ),
+    (
+        r'(?:cannot open source file|could not open source file) "((?:cuda_fp\w+|cuda_bf16'
+        r"|cooperative_groups|cuda/\S+|cub/\S+|nv/\S+)(?:\.\w+)?)",
+        "{0} is of CUDA's own headers: pip install nvidia-cuda-runtime nvidia-cuda-cccl",
+    ),
+    (
+        r'(?:cannot open source file|could not open source file) "(curand\w*\.h)"',
+        "{0} is of cuRAND: pip install nvidia-curand",
+    ),
+    (
+        r'(?:cannot open source file|could not open source file) "(\w+)"',
+        "<{0}> is for code on the host; of the C++ library a kernel has what begins with cuda/std",
+    ),
+    (
+        r'(?:cannot open source file|could not open source file) "(.+?)"',
+        'options=["-I/its/folder"] says where {0} is',
+    ),
+    (
+        r'identifier "(cuda[A-Z]\w*)" is undefined',
+        "{0} is for code on the host; here Python is the host: leave main() out, and pass arrays "
+        "to the kernel",
+    ),
+    (r'identifier "(__half2?|half2?)" is undefined', "#include <cuda_fp16.h> has {0}"),
+    (
+        r'identifier "(__nv_bfloat16\w*|nv_bfloat16\w*)" is undefined',
+        "#include <cuda_bf16.h> has {0}",
+    ),
+    (
+        r"calling a __host__ function|considered a host function",
+        "a function that a kernel calls is marked with __device__; what runs on the host, such as "
+        "main(), stays out of the source",
+    ),
+    (
+        r'"of" is not a function or static data member',
+        "what gpukern adds to a source to know its kernels needs -std=c++14 or newer",
+    ),
+    (r"unrecognized option (\S+)", "NVRTC does not know {0}, which nvcc may"),
+    (
+        r'more than one instance of overloaded function "(\w+)"|overloaded function "(\w+)"',
+        "give the kernels names of their own",
+    ),
+)
+
+
+class CompileError(_core.CudaError):
+    """A source in CUDA C++ does not compile; ``log`` is all that the compiler says."""
+
+    def __init__(self, text: str, log: str = "") -> None:
+        super().__init__(text)
+        self.log = log
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return type(self), (str(self), self.log)
+
+
+def _hint(message: str) -> str | None:
+    for pattern, cure in _HINTS:
+        if match := re.search(pattern, message):
+            return cure.format(*(group or "" for group in match.groups()))
+    return None
+
+
+def _shown(lines: list[str], number: int, column: int | None) -> Iterator[str]:
+    """The lines round one, and a caret under its column."""
+    width = len(str(number + _AROUND))
+    for at in range(max(1, number - _AROUND), min(len(lines), number + _AROUND) + 1):
+        line = lines[at - 1].replace("\t", " ")
+        yield f"  {at:>{width}} | {line}".rstrip()
+        if at == number and column is not None:
+            yield f"  {'':>{width}} | {' ' * column}^"
+
+
+def _column(log: list[str], at: int) -> int | None:
+    """Where the caret stands that the compiler puts under the line, two behind the margin."""
+    for line in log[at + 1 : at + 4]:
+        if line.strip() == "^":
+            return max(line.index("^") - 2, 0)
+    return None
+
+
+def _one(name: str, lines: list[str], log: list[str], at: int, found: re.Match[str]) -> list[str]:
+    file, number, level, message = found[1], int(found[2]), found[3], found[4]
+    text = [f"{file}:{number}: {level}: {message}"]
+    if file == name and 1 <= number <= len(lines):
+        text += _shown(lines, number, _column(log, at))
+    if hint := _hint(message):
+        text.append(f"  hint: {hint}")
+    return text
+
+
+def explain(name: str, source: str, log: str) -> CompileError:
+    """The error of a source that does not compile."""
+    lines, said = source.splitlines(), log.splitlines()
+    found = [(at, match) for at, line in enumerate(said) if (match := _MESSAGE.match(line))]
+    errors = [(at, match) for at, match in found if "error" in match[3]]
+    if not errors:
+        hint = _hint(log)
+        text = f"compile: {name} does not compile: {' '.join(log.split())}"
+        return CompileError(f"{text}; {hint}" if hint else text, log)
+    count = f"{len(errors)} errors" if len(errors) > 1 else "an error"
+    told = [f"compile: {name} does not compile, for {count}"]
+    for at, match in errors[:_MOST_ERRORS]:
+        told += _one(name, lines, said, at, match)
+    if len(errors) > _MOST_ERRORS:
+        told.append(f"and {len(errors) - _MOST_ERRORS} more, in the log of the exception")
+    return CompileError("\n".join(told), log)
+
+
+def warnings_in(log: str) -> str:
+    """What the compiler says beside of how it spends registers."""
+    lines = [line for line in log.splitlines() if not line.startswith("ptxas ")]
+    return "\n".join(lines).strip()
+
+
+def spills_in(log: str) -> dict[str, int]:
+    """Bytes that each kernel, by its symbol, spills from registers to memory."""
+    spills: dict[str, int] = {}
+    symbol = ""
+    for line in log.splitlines():
+        if named := re.search(r"Function properties for (\S+)", line):
+            symbol = named[1]
+        elif stores := re.search(r"(\d+) bytes spill stores", line):
+            spills[symbol] = int(stores[1])
+    return spills

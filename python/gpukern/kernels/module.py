@@ -1,0 +1,175 @@
+"""What ``gpukern.compile`` gives: a module and the kernels in it."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from gpukern import _core
+from gpukern.kernels.signature import Parameter
+from gpukern.text.calls import blamed_on, checked_count
+
+
+class Found(NamedTuple):
+    """A kernel in an image, by its symbol there."""
+
+    image: _core.Image
+    symbol: str
+    parameters: tuple[Parameter, ...]
+    spills: int | None
+
+
+class Kernel(_core.Kernel):
+    """A kernel of a compiled module, to be called: ``kernel(grid, block, *arguments)``.
+
+    ``grid`` and ``block`` are numbers, or up to three of them. An array is given for a pointer: a
+    NumPy array goes to the device and, unless the pointer is ``const``, back; ``gpukern.In``,
+    ``Out`` and ``InOut`` say which way. A DeviceArray, or an array of PyTorch, CuPy or Numba, is
+    used where it is. Numbers are Python's, or NumPy's of the parameter's own type; a structure is a
+    scalar of a structured dtype, a ctypes structure or bytes; None is a null pointer. ``shared`` is
+    bytes of dynamic shared memory, ``stream`` the CUDA stream, as for every operation.
+
+    Raises TypeError, naming the parameter, for a wrong count, kind, size or dtype; ValueError for
+    arrays that are not contiguous, aligned or writable, and for a launch that does not fit the
+    device or the kernel; MemoryError, CudaError, and DeviceLostError after a kernel has faulted.
+    """
+
+    parameters: tuple[Parameter, ...]
+    spills: int | None
+    """Bytes that a thread spills from registers to memory; None where the module does not say."""
+
+    @property
+    def signature(self) -> str:
+        """The kernel as it is declared, as far as it is known."""
+        return f"{self.name}({', '.join(parameter.text for parameter in self.parameters)})"
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread."""
+        return self.facts()["registers"]
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory that a block has before any dynamic one."""
+        return self.facts()["shared"]
+
+    @property
+    def local(self) -> int:
+        """Bytes of memory of a thread's own: arrays and what is spilt."""
+        return self.facts()["local"]
+
+    @property
+    def most_threads(self) -> int:
+        """The threads that a block may have."""
+        return self.facts()["most_threads"]
+
+    @cached_property
+    def _suggested(self) -> int:
+        return self.suggest_block()
+
+    def occupancy(self, block: Any, shared: int = 0) -> float:
+        """The share of a multiprocessor's threads that run side by side, from 0 to 1.
+
+        ``block`` and ``shared`` are those of a call.
+        """
+        sides = block if isinstance(block, tuple | list) else (block,)
+        threads = self.active_blocks(block, shared=shared)
+        for side in sides:
+            threads *= side
+        return threads / self.facts()["resident_threads"]
+
+    def over(self, n: int, block: int | None = None) -> Callable[..., None]:
+        """The kernel with one thread for each of n elements: ``kernel.over(n)(*arguments)``.
+
+        ``block`` threads a block; None: as ``suggest_block`` has it. The last block reaches beyond
+        n, so the kernel has to compare its index with n. Nothing is launched for n of 0.
+        """
+        with blamed_on(self.name):
+            count = checked_count("n", n, 0, "a number of elements")
+            threads = (
+                self._suggested
+                if block is None
+                else checked_count("block", block, 1, "a number of threads")
+            )
+        blocks = -(-count // threads)
+
+        def launch(*arguments: Any, shared: int = 0, stream: Any = None) -> None:
+            if blocks:
+                self(blocks, threads, *arguments, shared=shared, stream=stream)
+
+        return launch
+
+    def __getitem__(self, n: int) -> Callable[..., None]:
+        return self.over(n)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.signature}>"
+
+
+def make_kernel(name: str, found: Found) -> Kernel:
+    """The kernel of that name."""
+    numbers = tuple(parameter.numbers() for parameter in found.parameters)
+    kernel = Kernel(found.image, found.symbol, name, numbers)
+    kernel.parameters = found.parameters
+    kernel.spills = found.spills
+    facts = kernel.facts()
+    kernel.__doc__ = "\n".join(
+        [
+            kernel.signature,
+            "",
+            "Called as kernel(grid, block, *arguments, shared=0, stream=None).",
+            "",
+            f"registers a thread: {facts['registers']}",
+            f"shared memory a block: {facts['shared']} bytes, up to {facts['most_shared']} more",
+            f"local memory a thread: {facts['local']} bytes",
+            f"threads a block: up to {facts['most_threads']}",
+        ]
+    )
+    return kernel
+
+
+class Module:
+    """The kernels of one source: ``module.add``, or ``module["add<float>"]`` of a template.
+
+    ``name`` is that of the source, ``kernels`` are the names that it shows, ``log`` is what the
+    compiler warns of.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        log: str,
+        kernels: Mapping[str, Found],
+        find: Callable[[str], Found],
+    ) -> None:
+        self.name = name
+        self.log = log
+        self.kernels = tuple(kernels)
+        self._known = dict(kernels)
+        self._find = find
+        self._made: dict[str, Kernel] = {}
+
+    def __getitem__(self, name: str) -> Kernel:
+        if not isinstance(name, str):
+            raise TypeError(f"compile: the name of a kernel is a text, not {name!r}")
+        made = self._made.get(name)
+        if made is None:
+            found = self._known.get(name)
+            made = make_kernel(name, self._find(name) if found is None else found)
+            self._made[name] = made
+        return made
+
+    def __getattr__(self, name: str) -> Kernel:
+        if name.startswith("_"):
+            raise AttributeError(
+                f"{name} is no attribute of a module; module[{name!r}] is a kernel"
+            )
+        try:
+            return self[name]
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name for name in self.kernels if name.isidentifier())})
+
+    def __repr__(self) -> str:
+        return f"<module {self.name}: {', '.join(self.kernels) or 'no kernels'}>"

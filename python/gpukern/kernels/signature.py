@@ -1,0 +1,214 @@
+"""What a kernel takes, as the compiler knows it: no parser of C++ is needed for it.
+
+A variable template is put behind the user's source. An instance of it is asked for by a name
+expression, and what its symbol is made of are numbers that templates have worked out of the
+kernel's type: of each parameter its kind, size and alignment, and those of what it points to.
+"""
+
+import re
+from dataclasses import dataclass
+
+# Of gk_made_of, in csrc/ops/user_kernel.h.
+BYTES, SIGNED, UNSIGNED, BOOL, FLOAT, BFLOAT, CHAR, POINTER, ANYTHING, UNKNOWN = range(10)
+
+_NUMBERS = 7
+
+_SCALARS = {
+    "char": CHAR,
+    "signed char": CHAR,
+    "unsigned char": CHAR,
+    "short": SIGNED,
+    "unsigned short": UNSIGNED,
+    "int": SIGNED,
+    "unsigned": UNSIGNED,
+    "long": SIGNED,
+    "unsigned long": UNSIGNED,
+    "long long": SIGNED,
+    "unsigned long long": UNSIGNED,
+    "bool": BOOL,
+    "float": FLOAT,
+    "double": FLOAT,
+    "__half": FLOAT,
+    "__nv_bfloat16": BFLOAT,
+}
+_VECTORS = {
+    "char": "signed char",
+    "uchar": "unsigned char",
+    "short": "short",
+    "ushort": "unsigned short",
+    "int": "int",
+    "uint": "unsigned",
+    "long": "long",
+    "ulong": "unsigned long",
+    "longlong": "long long",
+    "ulonglong": "unsigned long long",
+    "float": "float",
+    "double": "double",
+}
+
+
+def _specializations() -> str:
+    lines = [
+        f"template <> struct scalar<{name}> {{\n"
+        f"    using type = {name}; enum {{ made_of = {kind} }};\n}};"
+        for name, kind in _SCALARS.items()
+    ]
+    lines += [
+        f"template <> struct scalar<::{vector}{lanes}> : scalar<{name}> {{}};"
+        for vector, name in _VECTORS.items()
+        for lanes in (1, 2, 3, 4)
+        if not (lanes == 4 and vector in ("long", "ulong", "longlong", "ulonglong", "double"))
+    ]
+    return "\n".join(lines)
+
+
+# Long vectors of four are of several kinds since CUDA 13, and deprecated: they go by their size.
+TABLE = f"""
+#line 1 "what gpukern adds"
+struct __half;
+struct __nv_bfloat16;
+namespace gk_signature {{
+using number = unsigned long long;
+template <class T> struct bare {{ using type = T; }};
+template <class T> struct bare<const T> {{ using type = T; }};
+template <class T> struct bare<volatile T> {{ using type = T; }};
+template <class T> struct bare<const volatile T> {{ using type = T; }};
+template <class T> struct is_const {{ static constexpr number value = 0; }};
+template <class T> struct is_const<const T> {{ static constexpr number value = 1; }};
+template <class T> struct is_const<const volatile T> {{ static constexpr number value = 1; }};
+template <class T, class = number> struct room {{
+    static constexpr number bytes = 0, alignment = 1;
+}};
+template <class T> struct room<T, decltype(sizeof(T) * number(1))> {{
+    static constexpr number bytes = sizeof(T), alignment = alignof(T);
+}};
+template <> struct room<void, number> {{ static constexpr number bytes = 0, alignment = 1; }};
+template <class T> struct scalar {{
+    using type = T; enum {{ made_of = __is_enum(T) ? {SIGNED} : {BYTES} }};
+}};
+template <> struct scalar<void> {{ using type = void; enum {{ made_of = {ANYTHING} }}; }};
+template <class T> struct scalar<T *> {{ using type = T *; enum {{ made_of = {POINTER} }}; }};
+{_specializations()}
+template <number...> struct list {{}};
+template <class A, class B> struct joined;
+template <number... A, number... B> struct joined<list<A...>, list<B...>> {{
+    using type = list<A..., B...>;
+}};
+/* A vector by value is a structure. */
+template <class T> struct one {{
+    using type = list<(sizeof(T) == room<typename scalar<T>::type>::bytes
+                       ? number(scalar<T>::made_of) : number({BYTES})),
+                      sizeof(T), 0, 0, 0, 0, alignof(T)>;
+}};
+template <class T> struct one<T *> {{
+    using to = typename bare<T>::type;
+    using type = list<{POINTER}, sizeof(T *), is_const<T>::value, number(scalar<to>::made_of),
+                      room<typename scalar<to>::type>::bytes, room<to>::bytes,
+                      room<to>::alignment>;
+}};
+template <class R, class... A> struct one<R (*)(A...)> {{
+    using type = list<{BYTES}, sizeof(void *), 0, 0, 0, 0, sizeof(void *)>;
+}};
+template <class... P> struct all {{ using type = list<>; }};
+template <class P, class... Q> struct all<P, Q...> {{
+    using type = typename joined<typename one<P>::type, typename all<Q...>::type>::type;
+}};
+template <class F> struct table;
+template <class... P> struct table<void(P...)> {{ using type = typename all<P...>::type; }};
+#if __cplusplus >= 201703L
+template <class... P> struct table<void(P...) noexcept> {{
+    using type = typename all<P...>::type;
+}};
+#endif
+template <class T> __constant__ char of;
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter as the source spells it, and what the compiler says of it.
+
+    ``bytes`` is the size of the argument. Of a pointer, ``points_to`` is the kind of its scalars,
+    ``scalar_bytes`` their size, ``pointee_bytes`` and ``alignment`` are of what it points to.
+    """
+
+    text: str
+    made_of: int
+    bytes: int
+    readonly: int
+    points_to: int
+    scalar_bytes: int
+    pointee_bytes: int
+    alignment: int
+
+    def numbers(self) -> tuple[str, int, int, int, int, int, int, int]:
+        """As the extension takes it."""
+        return (
+            self.text,
+            self.made_of,
+            self.bytes,
+            self.readonly,
+            self.points_to,
+            self.scalar_bytes,
+            self.pointee_bytes,
+            self.alignment,
+        )
+
+
+def expression(kernel: str) -> str:
+    """What is asked of the compiler to learn what a kernel takes."""
+    return f"&gk_signature::of<typename gk_signature::table<decltype({kernel})>::type>"
+
+
+def numbers_in(symbol: str) -> tuple[int, ...]:
+    """What the symbol of such an expression tells."""
+    return tuple(int(number) for number in re.findall(r"L[a-z](\d+)E", symbol))
+
+
+_TYPES = {
+    (SIGNED, 2): "short",
+    (SIGNED, 4): "int",
+    (SIGNED, 8): "long long",
+    (UNSIGNED, 2): "unsigned short",
+    (UNSIGNED, 4): "unsigned",
+    (UNSIGNED, 8): "unsigned long long",
+    (CHAR, 1): "char",
+    (BOOL, 1): "bool",
+    (FLOAT, 2): "__half",
+    (FLOAT, 4): "float",
+    (FLOAT, 8): "double",
+    (BFLOAT, 2): "__nv_bfloat16",
+    (POINTER, 8): "void *",
+    (ANYTHING, 0): "void",
+}
+
+
+def _spelled(made_of: int, size: int, whole: int) -> str:
+    name = _TYPES.get((made_of, size)) or f"struct of {whole} bytes"
+    return f"{name}[{whole // size}]" if size and whole > size else name
+
+
+def _text(number: int, row: tuple[int, ...]) -> str:
+    """Of a parameter that the source does not show."""
+    made_of, size, readonly, points_to, scalar, pointee, _ = row
+    if made_of == POINTER:
+        const = "const " if readonly else ""
+        return f"argument {number} ({const}{_spelled(points_to, scalar, pointee)} *)"
+    if made_of == UNKNOWN:
+        return f"argument {number} ({size} bytes)"
+    return f"argument {number} ({_spelled(made_of, size, size)})"
+
+
+def parameters(numbers: tuple[int, ...], written: tuple[str, ...]) -> tuple[Parameter, ...]:
+    """What a kernel takes, by the source's own words where it has as many of them."""
+    rows = [numbers[i : i + _NUMBERS] for i in range(0, len(numbers), _NUMBERS)]
+    if len(written) == len(rows):
+        return tuple(Parameter(text, *row) for text, row in zip(written, rows, strict=True))
+    return tuple(Parameter(_text(i, row), *row) for i, row in enumerate(rows, 1))
+
+
+def of_sizes(sizes: list[int]) -> tuple[Parameter, ...]:
+    """What is known of a kernel that was not compiled here."""
+    rows = [(UNKNOWN, size, 0, UNKNOWN, 0, 0, 1) for size in sizes]
+    return tuple(Parameter(_text(i, row), *row) for i, row in enumerate(rows, 1))

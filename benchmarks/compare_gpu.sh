@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # The whole comparison on a machine with a GPU: `gpukern compare all` twice, whether the two runs
-# agree, JSON, Markdown and plots, every matmul beside cuBLAS, our times beside those of ncu, the tests
-# that plant cheaters, and
-# the notebooks with their outputs. The folder named first gets summary.txt, and all the rest packed
-# into results.tar.gz.
+# agree, JSON, Markdown and plots, every matmul beside cuBLAS, our times beside those of ncu, the
+# tests that plant cheaters, and the notebooks with their outputs. The folder named first gets
+# summary.txt, and all the rest packed into results.tar.gz.
 #
 #     GPUKERN_ARCHS=90a benchmarks/compare_gpu.sh results-folder
 #

@@ -7,14 +7,13 @@ or the default stands in its place, so that all of it runs.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-import gpukern as gk
 from gpukern import _core
 from gpukern.bench.clock.device import DeviceTimer
 from gpukern.bench.clock.machine import MachineClock
@@ -88,10 +87,19 @@ class Outcome:
         }
 
 
-def own_variants(dtype: str) -> list[str]:
-    """The variants of matmul that run here and are written here, in the order of the ladder."""
-    found = [row.variant for row in gk.variants("matmul", dtype) if row.runs]
-    return [name for name in found if name != "cublas"]
+def own_variants(dtype: str, among: Collection[str] | None = None) -> list[str]:
+    """The variants of matmul that are written here and run here, in the order of the ladder.
+
+    Those ``among`` some names, or those that may be a default.
+    """
+    return [
+        row["variant"]
+        for row in _core.rows()
+        if (row["op"], row["dtype"]) == ("matmul", dtype)
+        and row["runs"]
+        and row["symbol"]
+        and (row["variant"] in among if among is not None else not row["named"])
+    ]
 
 
 def peer(problem: Problem) -> Call:

@@ -318,8 +318,7 @@ def host_lines(run: Run, side: int, samples: dict[str, dict[int, float]]) -> Ite
 
 def accuracy(run: Run) -> Iterator[Line]:
     """Float32 products on tensor cores: how fast, and how far off beside SGEMM."""
-    there = own_variants("float32")
-    names = [name for name in SPLIT if name in there] or [DEFAULT]
+    names = own_variants("float32", SPLIT) or [DEFAULT]
     for side in (run.size(4096, 48), run.size(8192, 56), run.size(16384, 64)):
         problem = run.problem("float32", side, side, side)
         outcome = run.arena.hold("accuracy", problem, names)

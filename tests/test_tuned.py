@@ -481,7 +481,11 @@ def tune(*arguments):
     with_blas(
         code
         + f"""
+def info():
+    return CliRunner().invoke(main, ["info"], env={{"COLUMNS": "300"}}).output
+assert "matmul by" in info() and "a rule: see gpukern tune" in info()
 assert "products, written to {own}" in tune("--dtype", "float32", "--budget", "3")
+assert {str(own)!r} in info()
 text = open({str(own)!r}).read()
 lines = [line for line in text.splitlines() if line[0] != "#"]
 assert text.startswith({HEAD.format("Fake GPU 0")!r}) and "# cuBLAS: " in text

@@ -12,6 +12,7 @@ from gpukern.machine.install import find_fault
 from gpukern.machine.inventory import cuda_version, versions
 from gpukern.machine.libraries import nvrtc_report
 from gpukern.machine.rehearsal import find_crash
+from gpukern.machine.tables import find_tables
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -76,6 +77,8 @@ def _nvrtc() -> Iterator[tuple[str, str]]:
 
 def _device(device: Device) -> Iterator[tuple[str, str]]:
     yield from device.summary()
+    if not device.simulated:
+        yield "matmul by", "; ".join(find_tables(device.name)) or "a rule: see gpukern tune"
     for name in _LIMITS:
         if name in device.attributes:
             yield name, str(device.attributes[name])

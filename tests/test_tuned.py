@@ -509,3 +509,27 @@ assert chosen((64, 1024), (1024, 64)) == ["tiled"]
 """,
         XDG_CACHE_HOME=tmp_path,
     )
+
+
+SIGNALLED_WHILE_OPENING = """
+import signal, time
+import numpy as np, gpukern as gk
+from gpukern.machine import tables
+a = np.arange(100, dtype=np.float32)
+heard = []
+def slowly(device):
+    time.sleep(0.5)
+    return []
+tables.find_tables = slowly
+def handler(*_):
+    heard.append((gk.add(a, a) == a + a).all())
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+assert (gk.add(a, 1.0) == a + 1).all()
+assert heard == [True], heard
+"""
+
+
+def test_a_handler_may_call_gpukern_while_tables_are_looked_for(script):
+    run = script(SIGNALLED_WHILE_OPENING)
+    assert run.returncode == 0, run.stderr

@@ -544,7 +544,6 @@ calls = [
     lambda: saxpy(1, 32, gk.In(x), y, 1.5, np.int32(8)),
     lambda: saxpy((1, 2), [32], there, y, 1, 8, shared=64),
     lambda: records(1, 1, record, y),
-    lambda: saxpy.over(8)(x, y, 1.5, 8),
     lambda: saxpy.facts(),
     lambda: kernel("user_v4", number("int n", SIGNED, 4)),
     lambda: _core.Image(IMAGE).parameters("user_v4_v8"),

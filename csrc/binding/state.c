@@ -1,5 +1,6 @@
 #include "binding/state.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -112,31 +113,48 @@ static PyObject *ask(const char *module_name, const char *function, const char *
     return list;
 }
 
-/* Its lines, "name\nname". Called without the GIL. */
-static void locate(const char *module, const char *function, const char *argument, char *lines,
-                   size_t size) {
+typedef struct question {
+    const char *module, *function, *argument; /* the argument may be NULL */
+    char *lines;                              /* the answer: "name\nname" */
+    size_t size;
+} question;
+
+static void *answer(void *asked) {
+    const question *it = asked;
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *list = ask(module, function, argument);
+    PyObject *list = ask(it->module, it->function, it->argument);
     PyObject *newline = list ? PyUnicode_FromString("\n") : NULL;
     PyObject *text = newline ? PyUnicode_Join(newline, list) : NULL;
     const char *names = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    lines[0] = '\0';
-    if (names && strlen(names) < size)
-        strcpy(lines, names);
+    if (names && strlen(names) < it->size)
+        strcpy(it->lines, names);
     Py_XDECREF(text);
     Py_XDECREF(newline);
     Py_XDECREF(list);
     if (PyErr_Occurred())
         PyErr_WriteUnraisable(NULL);
     PyGILState_Release(gil);
+    return NULL;
+}
+
+/* Called without the GIL, with a lock of the engine's. In the main thread Python code would run the
+   handlers of signals, which may call gpukern and wait for that lock: hence a thread, where it runs
+   none. */
+static void locate(question asked) {
+    pthread_t thread;
+    asked.lines[0] = '\0';
+    if (pthread_create(&thread, NULL, answer, &asked) == 0)
+        (void)pthread_join(thread, NULL); /* it cannot fail: the thread is ours, and joinable */
+    else
+        answer(&asked); /* no more threads to be had */
 }
 
 void gk_locate_cublas(void *context, char *candidates, size_t size) {
     (void)context;
-    locate("gpukern.machine.libraries", "find_cublas", NULL, candidates, size);
+    locate((question){"gpukern.machine.libraries", "find_cublas", NULL, candidates, size});
 }
 
 void gk_locate_tables(void *context, const char *device, char *paths, size_t size) {
     (void)context;
-    locate("gpukern.machine.tables", "find_tables", device, paths, size);
+    locate((question){"gpukern.machine.tables", "find_tables", device, paths, size});
 }

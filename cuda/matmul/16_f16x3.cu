@@ -1,8 +1,8 @@
 // The same of halves: three products in place of six. One product is good to 22 bits; where 64 or more are added up
 // that is less than what sums lose by rounding. So on an H200 the result is nearer to the exact one than cuBLAS's
 // in float32 (at 4096, normal operands, rms errors of 2.2 and 19.2 in units of 2^-24; positive ones 1.2 and 14.2)
-// and comes, with all that goes before, 3.5 times as fast at 4096 (164 TFLOP/s), 3.9 times at 8192 (195) and 4.1
-// times at 16384 (208). Where a line spreads too wide for halves, the kernel of the step before makes the
+// and comes, with all that goes before, 3.4 times as fast at 4096 (171 TFLOP/s), 3.9 to 4.5 times at 8192 (198)
+// and 4.0 times at 16384 (199). Where a line spreads too wide for halves, the kernel of the step before makes the
 // product.
 #include "matmul/plane_products.cuh"
 

@@ -33,7 +33,7 @@ def in_use():
 
 @pytest.fixture(autouse=True)
 def warm():
-    """What the pipeline keeps for good is there before a test counts, and nothing of other tests."""
+    """What the pipeline keeps for good is there before a test counts, nothing of other tests."""
     gk.release_memory()
     gk.add(large(), 1.0)
     gk.add(np.ones(5, np.float32), 1.0)

@@ -34,7 +34,7 @@ typedef struct open_device {
 
 typedef struct whole_engine {
     gk_engine base;
-    gk_lock lock;                            /* held while a device is opened */
+    gk_lock lock;                                    /* held while a device is opened */
     _Atomic(open_device *) devices[GK_MOST_DEVICES]; /* NULL until first use */
     pthread_key_t current;    /* the ordinal that a thread has chosen, as a pointer; 0 by default */
     gk_error no_gpu;          /* why the simulator serves, where nobody asked for it */

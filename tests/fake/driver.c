@@ -324,8 +324,8 @@ result cuCtxPopCurrent_v2(handle *popped) {
 
 /* --- modules ----------------------------------------------------------------------------- */
 
-/* What was done with modules: "m75 " machine code of 7.5 loaded, "p75 " PTX, "c " a user's own, "u "
-   one unloaded. */
+/* What was done with modules: "m75 " machine code of 7.5 loaded, "p75 " PTX, "c " a user's own, "u
+   " one unloaded. */
 char fake_modules[1 << 12];
 
 static void note_module(char what, unsigned architecture) {
@@ -361,7 +361,11 @@ static result load_module(handle *module, char kind, unsigned architecture) {
 
 /* A cubin, which is an ELF file, or PTX: what users compile. */
 static int is_of_a_user(const char *image) {
-    return memcmp(image, "\x7f" "ELF", 4) == 0 || memcmp(image, ".version", 8) == 0;
+    return memcmp(image,
+                  "\x7f"
+                  "ELF",
+                  4) == 0 ||
+           memcmp(image, ".version", 8) == 0;
 }
 
 /* As a driver does it: the newest part of the fatbin that fits the GPU, if there is one. */

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parent.parent / "benchmarks" / "accuracy.py"
+from scripts import FOLDER, imported
+
+SCRIPT = FOLDER / "accuracy.py"
 
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests stand alone")
 
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("accuracy", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["accuracy"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["accuracy"]
+    with imported("accuracy") as (module,):
+        yield module
 
 
 def test_errors_are_in_units_of_a_rounding(script):

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +12,8 @@ import pytest
 import gpukern as gk
 from gpukern import _core
 from gpukern.machine.inventory import installed
+from scripts import FOLDER, imported, run
 
-FOLDER = Path(__file__).parent.parent / "benchmarks"
 SCRIPT = FOLDER / "matmul.py"
 
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests stand alone")
@@ -26,14 +22,8 @@ pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests stand alo
 @pytest.fixture(scope="module")
 def scripts():
     """The script and its parts."""
-    sys.path.insert(0, str(FOLDER))
-    import contests
-    import matmul
-
-    yield matmul, contests
-    sys.path.remove(str(FOLDER))
-    for name in ("matmul", "contests", "report", "matmul_plots"):
-        sys.modules.pop(name, None)
+    with imported("matmul", "contests") as modules:
+        yield modules
 
 
 def outcome(contests, times: dict[str, float], dtype: str = "float32", section: str = "shapes"):
@@ -142,20 +132,9 @@ def test_the_sections_judge_as_on_a_gpu(scripts, monkeypatch, section):
     assert "| work |" in matmul.as_markdown(lines, matmul.remarks(run), [])
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *arguments],
-        env={**os.environ, "GPUKERN_DEVICE": "sim", "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-
-
 def test_a_whole_run_on_the_simulator(tmp_path):
     paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
-    done = run(*paths, "--smoke")
+    done = run(SCRIPT, *paths, "--smoke")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     stored = json.loads((tmp_path / "a.json").read_text())
     assert {line["section"] for line in stored["lines"]} == set(stored["seconds"])
@@ -167,9 +146,9 @@ def test_a_whole_run_on_the_simulator(tmp_path):
 
 def test_one_section(tmp_path):
     paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
-    assert run(*paths, "--only", "stacks").returncode == 0
+    assert run(SCRIPT, *paths, "--only", "stacks").returncode == 0
     assert list(json.loads((tmp_path / "a.json").read_text())["seconds"]) == ["stacks"]
-    done = run(*paths, "--only", "nothing")
+    done = run(SCRIPT, *paths, "--only", "nothing")
     assert done.returncode == 2 and "there are ladder" in done.stderr
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,22 +17,17 @@ from gpukern.bench.contenders.registry import Peer
 from gpukern.bench.model.contender import Contender, DeviceSide
 from gpukern.bench.model.intervals import Figure
 from gpukern.bench.model.row import RIGHT, WRONG, Row
+from scripts import FOLDER, imported, run
 
-SCRIPT = Path(__file__).parent.parent / "benchmarks" / "memory_bound.py"
+SCRIPT = FOLDER / "memory_bound.py"
 
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests stand alone")
 
 
 @pytest.fixture(scope="module")
 def script():
-    sys.path.insert(0, str(SCRIPT.parent))
-    spec = importlib.util.spec_from_file_location("memory_bound", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["memory_bound"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["memory_bound"]
-    sys.path.remove(str(SCRIPT.parent))
+    with imported("memory_bound") as (module,):
+        yield module
 
 
 def row(contender: str, variant: str, time: float, ratio: float | None, **more: object) -> Row:
@@ -118,20 +109,9 @@ def test_share_of_the_copy_bandwidth(script):
     assert "flagged" not in script.share_line("adds", "add", comparison(warm), 0.9).measured
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *arguments],
-        env={**os.environ, "GPUKERN_DEVICE": "sim", "COLUMNS": "200", **environment},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-
-
 def test_a_whole_run_on_the_simulator(tmp_path):
     paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
-    done = run(*paths, "--smoke")
+    done = run(SCRIPT, *paths, "--smoke")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     stored = json.loads((tmp_path / "a.json").read_text())
     states = {line["work"]: line["met"] for line in stored["lines"]}
@@ -146,9 +126,9 @@ def test_a_whole_run_on_the_simulator(tmp_path):
 
 def test_one_section(tmp_path):
     paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
-    assert run(*paths, "--only", "transposes").returncode == 0
+    assert run(SCRIPT, *paths, "--only", "transposes").returncode == 0
     assert list(json.loads((tmp_path / "a.json").read_text())["seconds"]) == ["transposes"]
-    done = run(*paths, "--only", "nothing")
+    done = run(SCRIPT, *paths, "--only", "nothing")
     assert done.returncode == 2 and "there are adds" in done.stderr
 
 

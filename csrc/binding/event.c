@@ -147,16 +147,14 @@ static PyObject *event_synchronize(PyObject *object, PyObject *const *arguments,
     Py_RETURN_NONE;
 }
 
-#define GK_METHOD(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
-
 static PyMethodDef methods[] = {
-    {"record", GK_METHOD(event_record),
+    {"record", GK_FAST(event_record),
      "record($self, stream=None)\n--\n\n"
      "Mark this moment in a stream's work (None: the legacy default stream, which every library\n"
      "on the device shares). Does not wait."},
-    {"synchronize", GK_METHOD(event_synchronize),
+    {"synchronize", GK_FAST(event_synchronize),
      "synchronize($self)\n--\n\nWait until the device has reached the event."},
-    {"seconds_since", GK_METHOD(event_seconds_since),
+    {"seconds_since", GK_FAST(event_seconds_since),
      "seconds_since($self, earlier, /)\n--\n\n"
      "Seconds of the device's clock from `earlier` to this event; waits for this one. On the\n"
      "simulator it is the CPU's clock. Raises ValueError where one was never recorded."},

@@ -28,8 +28,6 @@ static gk_state *state_of(PyObject *module) {
 
 typedef PyObject *const *gk_arguments;
 
-#define GK_FAST(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
-
 /* device memory -------------------------------------------------------------------------------- */
 
 static PyObject *to_device(PyObject *module, gk_arguments arguments, Py_ssize_t count,

@@ -20,8 +20,6 @@ typedef struct graph_object {
     gk_graph *graph;
 } graph_object;
 
-#define GK_FAST(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
-
 static int begin_at(const stream_object *self, gk_call *call, const char *operation) {
     return gk_begin_on(self->state, call, self->device->backend->ordinal, operation);
 }

@@ -7,6 +7,9 @@
 #include "base/array.h"
 #include "device/backend.h"
 
+/* A fast function, as a table of methods has it: the function and how it is called. */
+#define GK_FAST(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
+
 /* How a function takes its arguments: the first `required` by position only, up to `positional` by
    position or name, the rest by name only. */
 typedef struct gk_signature {
@@ -35,8 +38,8 @@ int gk_refuse_missing(const gk_signature *signature, Py_ssize_t index);
    a kind of; always returns -1. */
 int gk_name_failure(const char *operation);
 
-PyObject *gk_lengths_tuple(const int64_t *lengths, int count);
 /* A tuple of the lengths. */
+PyObject *gk_lengths_tuple(const int64_t *lengths, int count);
 PyObject *gk_shape_tuple(const gk_array *array);
 
 /* None (0), an integer handle, another library's stream, or an object with __cuda_stream__. 0 and 1

@@ -176,23 +176,23 @@ static PyObject *refuse_new(PyTypeObject *type, PyObject *positional, PyObject *
 }
 
 static PyMethodDef methods[] = {
-    {"to_host", (PyCFunction)(void (*)(void))gk_method_to_host, METH_FASTCALL | METH_KEYWORDS,
+    {"to_host", GK_FAST(gk_method_to_host),
      "to_host($self, out=None)\n--\n\n"
      "Copy the values into a NumPy array.\n\n"
      "out: a NumPy array of the same shape and dtype to copy into; a new one if None.\n"
      "Returns that array, once the copy is complete.\n"
      "Raises TypeError or ValueError for an out that does not fit, MemoryError, CudaError."},
-    {"reshape", (PyCFunction)(void (*)(void))reshape, METH_FASTCALL | METH_KEYWORDS,
+    {"reshape", GK_FAST(reshape),
      "reshape($self, /, *shape)\n--\n\n"
      "The elements in C order in another shape.\n\n"
      "shape: lengths, or one tuple of them; one may be -1, which stands for what is left.\n"
      "Returns a view of the same memory where the array is contiguous, else a copy.\n"
      "Raises ValueError for a shape of another number of elements."},
-    {"item", (PyCFunction)(void (*)(void))gk_number_item, METH_FASTCALL | METH_KEYWORDS,
+    {"item", GK_FAST(gk_number_item),
      "item($self)\n--\n\n"
      "The only element as a Python number. It waits for the array's own stream alone.\n"
      "Raises TypeError where there is not one element."},
-    {"tolist", (PyCFunction)(void (*)(void))gk_method_tolist, METH_FASTCALL | METH_KEYWORDS,
+    {"tolist", GK_FAST(gk_method_tolist),
      "tolist($self)\n--\n\n"
      "The elements as Python numbers in nested lists; of no axes the number itself."},
     {"__complex__", gk_number_complex, METH_NOARGS,
@@ -202,13 +202,13 @@ static PyMethodDef methods[] = {
     {"__format__", gk_number_format, METH_O,
      "__format__($self, spec, /)\n--\n\n"
      "The only element as the format asks for; without a format any array as str() shows it."},
-    {"transpose", (PyCFunction)(void (*)(void))transpose, METH_FASTCALL | METH_KEYWORDS,
+    {"transpose", GK_FAST(transpose),
      "transpose($self, /, *axes)\n--\n\n"
      "A view of the same memory with its axes in another order, as .T; gpukern.transpose makes an\n"
      "array in memory of its own.\n\n"
      "axes: each axis once, one by one or as a tuple; none of them: the reverse order.\n"
      "Raises ValueError for another number of axes or one that is named twice."},
-    {"astype", (PyCFunction)(void (*)(void))gk_method_astype, METH_FASTCALL | METH_KEYWORDS,
+    {"astype", GK_FAST(gk_method_astype),
      "astype($self, /, dtype, copy=True, *, stream=None)\n--\n\n"
      "The elements in another dtype, converted on the device: floats to integers towards 0,\n"
      "integers to fewer bits by leaving off the upper ones, to bool whether they are not 0, "
@@ -219,31 +219,29 @@ static PyMethodDef methods[] = {
      "has that dtype already. stream: to work on, as for every operation.\n"
      "Returns a contiguous array of the same shape. Raises TypeError for other dtypes,\n"
      "MemoryError, CudaError."},
-    {"copy", (PyCFunction)(void (*)(void))gk_method_copy, METH_FASTCALL | METH_KEYWORDS,
+    {"copy", GK_FAST(gk_method_copy),
      "copy($self, /, *, stream=None)\n--\n\n"
      "The same elements in contiguous memory of their own: gpukern.to_device of the array."},
     {"__copy__", gk_method_copied, METH_NOARGS, "__copy__($self)\n--\n\nWhat copy() gives."},
     {"__deepcopy__", gk_method_copied, METH_O,
      "__deepcopy__($self, memo, /)\n--\n\nWhat copy() gives."},
-    {"fill", (PyCFunction)(void (*)(void))gk_method_fill, METH_FASTCALL | METH_KEYWORDS,
+    {"fill", GK_FAST(gk_method_fill),
      "fill($self, value, /, *, stream=None)\n--\n\n"
      "Write a value into every element, as array[...] = value does.\n\n"
      "value: a number, or an array of a shape that broadcasts to this one's and of a dtype of\n"
      "    the same kind or of one that this one holds: NumPy's \"same_kind\".\n"
      "Raises TypeError for a value that is not taken, ValueError for shapes that do not fit and\n"
      "for a read-only array, MemoryError, CudaError; then nothing has been written."},
-    {"ravel", (PyCFunction)(void (*)(void))ravel, METH_FASTCALL | METH_KEYWORDS,
+    {"ravel", GK_FAST(ravel),
      "ravel($self, /)\n--\n\n"
      "The elements in C order along one axis: a view where the array is contiguous, else a copy."},
-    {"flatten", (PyCFunction)(void (*)(void))flatten, METH_FASTCALL | METH_KEYWORDS,
+    {"flatten", GK_FAST(flatten),
      "flatten($self, /)\n--\n\n"
      "The elements in C order along one axis, in memory of their own."},
-#define GK_METHOD(name)                                                                            \
-    {#name, (PyCFunction)(void (*)(void))gk_method_##name, METH_FASTCALL | METH_KEYWORDS,          \
-     GK_METHOD_DOC_##name},
+#define GK_METHOD(name) {#name, GK_FAST(gk_method_##name), GK_METHOD_DOC_##name},
     GK_OPERATION_METHODS(GK_METHOD)
 #undef GK_METHOD
-        {"__array__", (PyCFunction)(void (*)(void))gk_method_array, METH_FASTCALL | METH_KEYWORDS,
+        {"__array__", GK_FAST(gk_method_array),
          "__array__($self, dtype=None, copy=None)\n--\n\n"
          "The values as a NumPy array: what numpy.asarray calls. Always a copy from the device, "
          "so\n"
@@ -257,7 +255,7 @@ static PyMethodDef methods[] = {
      METH_VARARGS | METH_KEYWORDS,
      "__array_function__($self, function, types, args, named, /)\n--\n\n"
      "The same for NumPy's other functions: numpy.sum of a DeviceArray is gpukern.sum."},
-    {"__dlpack__", (PyCFunction)(void (*)(void))gk_method_dlpack, METH_FASTCALL | METH_KEYWORDS,
+    {"__dlpack__", GK_FAST(gk_method_dlpack),
      "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "The memory for torch.from_dlpack and its like, with no copy: a capsule of DLPack 1.0, or\n"
      "of the protocol before it where max_version is below.\n\n"

@@ -403,16 +403,14 @@ static PyObject *kernel_suggest(PyObject *object, PyObject *const *arguments, Py
     return PyLong_FromLong(threads);
 }
 
-#define GK_METHOD(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
-
 static PyMethodDef methods[] = {
     {"facts", kernel_facts, METH_NOARGS,
      "facts($self, /)\n--\n\nWhat the driver tells of the kernel on this thread's device."},
-    {"active_blocks", GK_METHOD(kernel_occupancy),
+    {"active_blocks", GK_FAST(kernel_occupancy),
      "active_blocks($self, block, /, shared=0)\n--\n\n"
      "How many blocks of so many threads a multiprocessor runs side by side; `shared` bytes of\n"
      "dynamic shared memory each. Raises ValueError for a block that the kernel cannot have."},
-    {"suggest_block", GK_METHOD(kernel_suggest),
+    {"suggest_block", GK_FAST(kernel_suggest),
      "suggest_block($self, shared=0)\n--\n\n"
      "The threads a block at which a multiprocessor is fullest, each block with `shared` bytes of\n"
      "dynamic shared memory."},

@@ -156,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(GK_PLANES_THREADS) gk_matmul_measur
 
 // Eight elements to one plane, 16 bytes; the elements become what is left of them.
 template <typename T> __device__ static inline void put_plane(uint16_t *to, float (&x)[8], float factor) {
-    T part[8];
+    __align__(16) T part[8];
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         part[i] = T(x[i]);

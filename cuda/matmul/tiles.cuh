@@ -61,7 +61,7 @@ struct gk_square {
     unsigned x, y;
 };
 
-// Four elements of so many lines, and four of those 64 behind.
+// Four elements of so many lines, and four of those 64 behind. `to` is aligned as a float4 is.
 __device__ static inline void gk_read_lines(float (&to)[8], const float *row, unsigned four) {
     *(float4 *)to = *(const float4 *)(row + 4 * four);
     *(float4 *)(to + 4) = *(const float4 *)(row + 4 * four + GK_SQUARE_SIDE / 2);
@@ -72,7 +72,7 @@ __device__ static inline void gk_read_lines(float (&to)[8], const float *row, un
 template <int DEPTH, int A_PITCH, int B_PITCH>
 __device__ static inline void gk_multiply(const float (&a)[DEPTH][A_PITCH], const float (&b)[DEPTH][B_PITCH],
                                           const gk_square &place, float (&sum)[8][8]) {
-    float left[2][8], right[2][8];
+    __align__(16) float left[2][8], right[2][8];
     gk_read_lines(left[0], a[0], place.y);
     gk_read_lines(right[0], b[0], place.x);
 #pragma unroll
@@ -101,7 +101,7 @@ __device__ static inline void gk_store(float *c, size_t m, size_t n, const gk_co
         for (int half = 0; half < 2; half++) {
             size_t row = corner.row + 4 * place.y + i % 4 + i / 4 * HALF, column = corner.column + 4 * place.x + half * HALF;
             if (row < m && column < n)
-                *(float4 *)(c + row * n + column) = *(const float4 *)&sum[i][4 * half];
+                *(float4 *)(c + row * n + column) = float4{sum[i][4 * half], sum[i][4 * half + 1], sum[i][4 * half + 2], sum[i][4 * half + 3]};
         }
 }
 

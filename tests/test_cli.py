@@ -20,6 +20,7 @@ from gpukern.bench.model.case import OPERATIONS
 from gpukern.bench.model.contender import Contender
 from gpukern.cli import running
 from gpukern.cli.commands import main
+from gpukern.cli.outputs import Outputs
 from gpukern.machine import inventory, libraries
 from gpukern.machine.inventory import installed
 from gpukern.text import units
@@ -274,6 +275,11 @@ def test_a_process_for_each_minute_and_several_for_what_is_kept(
     monkeypatch.setattr("gpukern._core.backend", lambda: "cuda")
     assert running._processes(budget, kept) == processes
     assert running._processes(None, kept) == 3
+
+
+def test_figures_that_a_page_shows_are_to_last():
+    assert Outputs(into="README.md").kept and Outputs(save="monday.json").kept
+    assert not Outputs(markdown="README.md").kept
 
 
 def test_contenders_that_cannot_be_sent_to_a_process_of_their_own(mine, monkeypatch):

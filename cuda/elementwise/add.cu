@@ -94,7 +94,7 @@ GK_ADD(f16x8, float16) {
             add_rest(out, a, b, i, n);
 }
 
-__device__ static inline uint4 add8(const uint4 &a, const uint4 &b) {
+__device__ static inline uint4 add8(uint4 a, uint4 b) {
     __half2 x[4], y[4];
     memcpy(static_cast<void *>(x), &a, sizeof a);
     memcpy(static_cast<void *>(y), &b, sizeof b);

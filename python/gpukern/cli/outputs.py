@@ -36,8 +36,8 @@ class Outputs:
 
     @property
     def kept(self) -> bool:
-        """Whether another run is held against this one, or this one against another."""
-        return self.save is not None or self.against is not None
+        """Whether the figures are to last: other runs are held against them, or a page shows them."""
+        return any(path is not None for path in (self.save, self.against, self.into))
 
     def check(self) -> None:
         """Raise UsageError for what could not be written once all is measured."""

@@ -36,7 +36,7 @@ class Outputs:
 
     @property
     def kept(self) -> bool:
-        """Whether the figures are to last: other runs are held against them, or a page shows them."""
+        """Whether the figures are to last: another run is held against them, or a page has them."""
         return any(path is not None for path in (self.save, self.against, self.into))
 
     def check(self) -> None:

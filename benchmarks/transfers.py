@@ -16,11 +16,12 @@ from pathlib import Path
 
 import gpukern as gk
 from gpukern.bench.comparison import Comparison
+from gpukern.bench.contenders.kept import WITH_ARRAYS
 from gpukern.bench.model.row import RIGHT, Row
 from gpukern.profiling import bus_bandwidth
 from gpukern.text.units import seconds
 
-PEERS = ["numpy", "torch:torch.{op}", "torch:pinned", "torch:out=", "cupy", "numba"]
+PEERS = ["numpy", "torch:torch.{op}", "torch:pinned", "cupy", "numba"]
 OURS = {"add": "gpukern:f32x8", "sum": "gpukern:compensated", "matmul": "gpukern:cublas"}
 ADD_SIZES = [(1, 1024), (1, 1 << 14), (1, 1 << 18), (1, 1 << 22), (4096, 4096), (8192, 8192)]
 CASES = {"add": ADD_SIZES, "sum": [(2**27 - 157,)], "matmul": [(4096, 4096, 4096)]}
@@ -91,6 +92,8 @@ def lines_of(comparison: Comparison, bandwidth: float) -> list[Line]:
 
 def measure(op: str, bandwidth: float) -> tuple[list[Line], Comparison]:
     contenders = [name.format(op=op) for name in PEERS] + [OURS[op]]
+    if op in WITH_ARRAYS:
+        contenders.append("torch:out=")
     comparison = gk.compare(
         op, CASES[op], "float32", contenders, mode="end-to-end", seed=1, budget=BUDGET[op]
     )

@@ -12,13 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from build_tools.ptx import ALIGNMENT, PackStep
+from build_tools.ptx import ALIGNMENT, PackStep, PtxStep
 from build_tools.ptxas import MachineStep, may_spill
 from build_tools.steps import ROOT, Step, run, stop
 from build_tools.targets import Targets, architecture_order, dotted, in_order, requests
 from build_tools.toolkit import Toolkit
 
 PACK_FLAGS = ["-64", "--compress-mode=size"]
+# Drivers before r555 read no other compression; a driver that takes machine code is newer.
+PTX_PACK_FLAGS = ["-64", "--compress-mode=speed"]
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Kernels:
         title = f"{file.path} for {dotted(architecture)}"
         allowed = may_spill(ROOT / "cuda" / file.path, ROOT / "cuda")
         steps: list[Step] = [
-            Step(
+            PtxStep(
                 output=ptx,
                 tool=[self.toolkit.nvcc, "-ptx"],
                 flags=["-std=c++17", "-O3", "-Icuda", "-Icsrc", f"-arch=compute_{architecture}"],
@@ -114,7 +116,7 @@ class Kernels:
                 PackStep(
                     output=self.made(file, architecture, "kernels"),
                     tool=[self.toolkit.fatbinary],
-                    flags=PACK_FLAGS,
+                    flags=PTX_PACK_FLAGS,
                     source=str(ptx),
                     identity=self.identity,
                     target=architecture,

@@ -10,15 +10,19 @@ from __future__ import annotations
 import re
 import struct
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from build_tools.steps import ROOT, Step, run, stop
+from build_tools.targets import architecture_order
 
 _COMMENT_OR_TEXT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _HEADER = re.compile(r"\s*(\.(?:version|target|address_size)\b[^\n]*)\n")
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*")
+_VERSION = re.compile(r"^(\.version\s+)(\d+)\.(\d+)", re.MULTILINE)
+# What a driver reads of CUDA 12.0, r525, and the newest GPUs that it says all of.
+OLD_VERSION, OLD_VERSION_SUFFICES = (8, 0), 90
 ALIGNMENT = 16
 
 
@@ -106,6 +110,18 @@ def _with_what_it_needs(
     return "".join(statements[index].text for index in sorted(needed))
 
 
+def for_old_drivers(text: str, architecture: str) -> str:
+    """The PTX with the version of a language that drivers since r525 read.
+
+    nvcc writes its own version, whether or not there is anything new in the text, and a driver
+    refuses a version that it does not know.
+    """
+    if architecture_order(architecture)[0] > OLD_VERSION_SUFFICES:
+        return text
+    major, minor = OLD_VERSION
+    return _VERSION.sub(rf"\g<1>{major}.{minor}", text, count=1)
+
+
 def without_local_memory(modules: Mapping[str, str], source: str) -> None:
     """Stop at a kernel that spills: as slow as the arrays themselves, and no result shows it."""
     for name, text in modules.items():
@@ -115,6 +131,18 @@ def without_local_memory(modules: Mapping[str, str], source: str) -> None:
                 "index arrays by constants and in unrolled loops alone, and take the address of no "
                 "parameter"
             )
+
+
+class PtxStep(Step):
+    """Have nvcc compile `source` to PTX that old drivers read."""
+
+    def make(self, output: Path) -> Iterable[str]:
+        """Write `output`; what does need a newer version stops ptxas, or a driver."""
+        made_from = super().make(output)
+        path = ROOT / output
+        text = path.read_text(encoding="utf-8")
+        path.write_text(for_old_drivers(text, self.target), encoding="utf-8")
+        return made_from
 
 
 # ---- packing ----

@@ -146,7 +146,7 @@ def test_a_driver_library_that_lacks_a_function(tmp_path):
 
 
 BROKEN_DRIVERS = {
-    "too old": ({"FAKE_VERSION": "12040"}, ("supports CUDA 12.4", "r580")),
+    "too old": ({"FAKE_VERSION": "11080"}, ("supports CUDA 11.8", "r580")),
     "a stub": ({"FAKE_VERSION_FAILS": "34"}, ("stub",)),
     "no device": ({"FAKE_DEVICES": "0"}, ("lists no device",)),
     "hidden": ({"FAKE_INIT": "100", "CUDA_VISIBLE_DEVICES": ""}, ("is empty, which hides",)),

@@ -178,7 +178,7 @@ FAULTS = {
         "580.65.06 and the kernel module of 570.86.15",
         "reboot",
     ),
-    "driver too old": (replace(DEAD, driver=driver(version=12040)), "12.4", "r580"),
+    "driver too old": (replace(DEAD, driver=driver(version=11080)), "11.8", "r580"),
     "hidden by an empty variable": (
         replace(failing("CUDA_ERROR_NO_DEVICE"), environment={"CUDA_VISIBLE_DEVICES": ""}),
         "is empty",
@@ -248,6 +248,7 @@ FAULTS = {
 }
 
 NOTES = {
+    "a driver that compiles": (replace(WELL, driver=driver(version=12040)), "it compiles each"),
     "stubs on the path": (
         replace(WELL, environment={"LD_LIBRARY_PATH": "/a:/cuda/lib64/stubs"}),
         "stubs",

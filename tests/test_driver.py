@@ -35,8 +35,8 @@ BROKEN = {
     "anything else": ({"FAKE_INIT": 999}, ("CUDA_ERROR_UNKNOWN",)),
     "an error without a name": ({"FAKE_INIT": 12345}, ("cuInit",)),
     "a stub for linking": ({"FAKE_VERSION_FAILS": 34}, ("CUDA_ERROR_STUB_LIBRARY", "stub")),
-    "an old driver": ({"FAKE_VERSION": 12000}, ("CUDA 12.0", "13.0", "r580")),
-    "a driver a little too old": ({"FAKE_VERSION": 12090}, ("CUDA 12.9", "13.0", "r580")),
+    "an old driver": ({"FAKE_VERSION": 11040}, ("CUDA 11.4", "12.0", "r580")),
+    "a driver a little too old": ({"FAKE_VERSION": 11080}, ("CUDA 11.8", "12.0", "r580")),
     "no devices": ({"FAKE_DEVICES": 0}, ("no GPU", "CUDA_VISIBLE_DEVICES")),
     "an old GPU": ({"FAKE_CAPABILITY": 70}, ("7.0", "7.5")),
 }
@@ -106,6 +106,41 @@ def test_a_library_without_a_function(symbol, on_fake, tmp_path):
     for word in ("add: ", symbol, "r580", str(tmp_path)):
         assert word in sentence
     assert symbol in report["problem"]
+
+
+# The functions that came with CUDA 12.3, 12.4 and 12.8.
+NEW = ("cuStreamGetCaptureInfo_v3", "cuFuncLoad", "cuFuncGetParamInfo", "cuEventElapsedTime_v2")
+WORK = """
+assert np.array_equal(gk.add(a, a), a + a)
+device = gk.to_device(a)
+stream = gk.Stream()
+stream.begin_capture()
+kept = gk.add(device, device, stream=stream)
+graph = stream.end_capture()
+graph.launch()
+del kept, graph
+begin, end = gk.Event(), gk.Event()
+begin.record(stream), end.record(stream)
+assert end.seconds_since(begin) == 0.0
+"""
+
+
+@pytest.mark.parametrize("version", [12000, 12040, 12090])
+def test_a_driver_from_r525_on_does_all_work(version, on_fake, tmp_path):
+    count = {12000: 4, 12040: 1, 12090: 0}[version]
+    gone = {12000: NEW, 12040: NEW[3:], 12090: ()}[version]
+    assert len(gone) == count
+    folder = compiled(tmp_path, *[f"-D{name}=absent{i}" for i, name in enumerate(gone)])
+    done = on_fake(WORK, folder, FAKE_VERSION=version)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+def test_a_driver_from_r525_on_needs_the_older_functions(on_fake, tmp_path):
+    for name in ("cuEventElapsedTime", "cuStreamGetCaptureInfo_v2"):
+        flags = [f"-D{each}=absent{i}" for i, each in enumerate((*NEW, name))]
+        run = on_fake("fails((gk.add, a, a))", compiled(tmp_path, *flags), FAKE_VERSION=12000)
+        [[kind, sentence]] = answers(run)
+        assert kind == "CudaError" and name in sentence and "r580" in sentence
 
 
 @pytest.mark.parametrize("device", ["cuda", None])

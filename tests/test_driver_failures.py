@@ -226,6 +226,23 @@ print(json.dumps(_core.cublas_report()))
         assert "pip install" in words
 
 
+def test_a_cublas_that_is_newer_than_the_driver_is_left(on_fake, tmp_path):
+    newer = with_cublas(tmp_path) / "libcublas.so.13"
+    older = tmp_path / "libcublas.so.12"
+    code = """
+from gpukern.machine import libraries
+libraries.find_cublas = lambda: os.environ["FAKE_CUBLAS"].split(":")
+fails((lambda: gk.matmul(a, a.T.copy(), variant="cublas"),))
+print(json.dumps(_core.cublas_report()["library"]))
+"""
+    settings = {"FAKE_CUBLAS": f"{newer}:{older}", "FAKE_VERSION": 12090}
+    [[kind, sentence]], found = answers(on_fake(code, beside=(tmp_path,), **settings))
+    assert kind != "none" and "gpukern[cublas12]" in sentence and not found
+    older.write_bytes(newer.read_bytes())
+    [[kind, _]], found = answers(on_fake(code, beside=(tmp_path,), **settings))
+    assert kind == "none" and found == str(older)
+
+
 def test_a_search_for_cublas_that_fails(on_fake):
     code = """
 from gpukern.machine import libraries

@@ -110,6 +110,15 @@ def test_where_the_driver_refuses_the_machine_code_ptx_is_loaded(loads):
     assert run(75, "add", FAKE_MACHINE_CODE=209) == (["ok"], [75], ["p75"])
 
 
+def test_a_driver_before_r580_takes_ptx_alone(loads):
+    run = loads("GK_MACHINE_CODE(one, 75, 0)", "GK_PTX(one, 75)", "GK_MACHINE_CODE(two, 75, 0)")
+    assert run(75, "add", FAKE_VERSION=13000)[2] == ["m75"]
+    assert run(75, "add", FAKE_VERSION=12000) == (["ok"], [75], ["p75"])
+    (sentence,), _, loaded = run(75, "max", FAKE_VERSION=12090)
+    assert "older than r580 takes PTX alone" in sentence and "install driver r580" in sentence
+    assert loaded == []
+
+
 def test_any_other_refusal_is_told(loads):
     run = loads("GK_MACHINE_CODE(one, 75, 0)", "GK_PTX(one, 75)")
     said, _, loaded = run(75, "add", FAKE_MACHINE_CODE=2)
@@ -126,6 +135,14 @@ def test_where_nothing_serves_the_sentence_says_what_to_build(loads):
         assert "no kernels for compute capability 7.5" in sentence
         assert "GPUKERN_ARCHS=75" in sentence
     assert run(90, "max") == (["ok"], [90], ["m90"])
+
+
+@pytest.mark.parametrize(
+    ("architecture", "version"), [("75", "8.0"), ("90a", "8.0"), ("100", "9.0")]
+)
+def test_ptx_has_a_version_that_old_drivers_read(architecture, version):
+    text = ptx.for_old_drivers("// made\n.version 9.0\n.target sm_75\n", architecture)
+    assert text == f"// made\n.version {version}\n.target sm_75\n"
 
 
 def test_the_newest_ptx_that_serves_is_taken(loads):

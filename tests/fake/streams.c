@@ -145,6 +145,11 @@ result cuStreamGetCaptureInfo_v3(handle stream, int *status, uint64_t *id, handl
     return cuStreamIsCapturing(stream, status);
 }
 
+result cuStreamGetCaptureInfo_v2(handle stream, int *status, uint64_t *id, handle *of,
+                                 handle **dependencies, size_t *count) {
+    return cuStreamGetCaptureInfo_v3(stream, status, id, of, dependencies, NULL, count);
+}
+
 result cuUserObjectCreate(handle *object, void *data, void (*gone)(void *), unsigned references,
                           unsigned flags) {
     FAKE_ENTER();
@@ -321,4 +326,8 @@ result cuEventElapsedTime_v2(float *milliseconds, handle from, handle to) {
     fake_unlock();
     *milliseconds = 0.0f;
     return tells ? fake_sticky : INVALID_HANDLE;
+}
+
+result cuEventElapsedTime(float *milliseconds, handle from, handle to) {
+    return cuEventElapsedTime_v2(milliseconds, from, to);
 }

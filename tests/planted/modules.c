@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
         const gk_row *row = row_of(argv[i]);
         gk_status status = gk_cuda_function(&cuda, row, &function, &error);
         printf("%s\n", status == GK_OK ? "ok" : error.text);
-        printf("%d\n", gk_compiled_for(row->family, cuda.base.capability));
+        printf("%d\n", gk_compiled_for(row->family, cuda.base.capability, false));
     }
     const char *log = dlsym(cuda.driver.library, "fake_modules");
     printf("%s\n", log);

@@ -73,7 +73,8 @@ static gk_status need_cublas(gk_cuda *cuda, gk_error *error) {
     CUstreamCaptureMode mode = gk_relax(&cuda->driver);
     pthread_mutex_lock(&cuda->cublas_lock);
     if (!cuda->cublas && cuda->cublas_problem.status == GK_OK)
-        gk_cublas_open(&cuda->cublas, cuda->locate, cuda->locate_context, &cuda->cublas_problem);
+        gk_cublas_open(&cuda->cublas, cuda->driver.version, cuda->locate, cuda->locate_context,
+                       &cuda->cublas_problem);
     status = cuda->cublas_problem.status;
     pthread_mutex_unlock(&cuda->cublas_lock);
     gk_restrict(&cuda->driver, mode);
@@ -247,7 +248,13 @@ static gk_status cuda_make_current(gk_backend *base, gk_error *error) {
 static gk_status cuda_holds(gk_backend *base, const gk_row *row, gk_error *error) {
     if (!row->symbol)
         return need_cublas((gk_cuda *)base, error);
-    int compiled_for = gk_compiled_for(row->family, base->capability);
+    bool is_old = ((gk_cuda *)base)->driver.version < GK_DRIVER_IS_NEW;
+    int compiled_for = gk_compiled_for(row->family, base->capability, is_old);
+    if (is_old && row->exact)
+        return gk_fail(error, GK_VALUE_ERROR,
+                       "needs machine code for compute capability %d.%da, which a driver older "
+                       "than r580 does not take; install driver r580 or newer",
+                       base->capability / 10, base->capability % 10);
     if (compiled_for && row->exact && !gk_compiled_exactly(row->family, base->capability))
         return gk_fail(error, GK_VALUE_ERROR,
                        "needs code for compute capability %d.%da, and this build has none; build "

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,13 +61,22 @@ static gk_status check(gk_cublas *cublas, cublas_status result, const char *doin
                    cublas->status_text(result));
 }
 
-static gk_status load(gk_cublas *cublas, gk_locator locate, void *context, gk_error *error) {
+/* Whether a file, by its name, is of a major version that came after the driver. */
+static bool is_too_new(const char *path, int driver) {
+    const char *version = strstr(path, "libcublas.so.");
+    return version && atoi(version + strlen("libcublas.so.")) > driver / 1000;
+}
+
+static gk_status load(gk_cublas *cublas, int driver, gk_locator locate, void *context,
+                      gk_error *error) {
     char candidates[4096] = "";
     char reason[512] = "no place to look in";
     locate(context, candidates, sizeof candidates);
     char *rest = NULL;
     for (char *name = strtok_r(candidates, "\n", &rest); name && !cublas->library;
          name = strtok_r(NULL, "\n", &rest)) {
+        if (is_too_new(name, driver))
+            continue;
         cublas->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
         const char *said = cublas->library ? NULL : dlerror();
         if (said)
@@ -74,8 +84,8 @@ static gk_status load(gk_cublas *cublas, gk_locator locate, void *context, gk_er
     }
     if (!cublas->library)
         return gk_fail(error, GK_CUDA_ERROR,
-                       "cuBLAS was not found (%s); `pip install \"gpukern[cublas]\"` brings it",
-                       reason);
+                       "cuBLAS was not found (%s); `pip install \"gpukern[%s]\"` brings it", reason,
+                       driver < 13000 ? "cublas12" : "cublas");
     *(void **)&cublas->status_text = dlsym(cublas->library, "cublasGetStatusString");
     bool complete = cublas->status_text != NULL;
 #define GK_RESOLVE(member, symbol, parameters)                                                     \
@@ -106,12 +116,13 @@ static gk_status start(gk_cublas *cublas, gk_error *error) {
     return status;
 }
 
-gk_status gk_cublas_open(gk_cublas **opened, gk_locator locate, void *context, gk_error *error) {
+gk_status gk_cublas_open(gk_cublas **opened, int driver, gk_locator locate, void *context,
+                         gk_error *error) {
     gk_cublas *cublas = calloc(1, sizeof *cublas);
     if (!cublas)
         return gk_fail(error, GK_MEMORY_ERROR, "cuBLAS: out of host memory");
     cublas->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    gk_status status = load(cublas, locate, context, error);
+    gk_status status = load(cublas, driver, locate, context, error);
     if (status == GK_OK)
         status = start(cublas, error);
     if (status != GK_OK) {

@@ -59,14 +59,32 @@ static gk_status check_version(gk_driver *driver, gk_error *error) {
     return GK_OK;
 }
 
+/* What an older driver has of the newer functions, and what stands for them. */
+static gk_status resolve_older(gk_driver *driver, gk_error *error) {
+#define GK_LOOK(name) *(void **)&driver->name = dlsym(driver->library, GK_SYMBOL(name));
+    GK_NEWER_DRIVER_FUNCTIONS(GK_LOOK)
+#undef GK_LOOK
+    if (!driver->cuEventElapsedTime) /* before 12.8 it took the same and told the same */
+        *(void **)&driver->cuEventElapsedTime = dlsym(driver->library, "cuEventElapsedTime");
+    *(void **)&driver->older_capture_info = dlsym(driver->library, "cuStreamGetCaptureInfo_v2");
+    if (!driver->cuEventElapsedTime)
+        return missing("cuEventElapsedTime", driver, error);
+    if (!driver->cuStreamGetCaptureInfo && !driver->older_capture_info)
+        return missing("cuStreamGetCaptureInfo_v2", driver, error);
+    return GK_OK;
+}
+
 static gk_status resolve(gk_driver *driver, gk_error *error) {
 #define GK_RESOLVE(name)                                                                           \
     *(void **)&driver->name = dlsym(driver->library, GK_SYMBOL(name));                             \
     if (!driver->name)                                                                             \
         return missing(GK_SYMBOL(name), driver, error);
     GK_DRIVER_FUNCTIONS(GK_RESOLVE)
+    if (driver->version >= GK_DRIVER_IS_NEW) {
+        GK_NEWER_DRIVER_FUNCTIONS(GK_RESOLVE)
+    }
 #undef GK_RESOLVE
-    return GK_OK;
+    return driver->version >= GK_DRIVER_IS_NEW ? GK_OK : resolve_older(driver, error);
 }
 
 static gk_status initialize(gk_driver *driver, gk_error *error) {
@@ -101,6 +119,21 @@ gk_status gk_driver_open(gk_driver *driver, gk_error *error) {
     if (status == GK_OK)
         status = initialize(driver, error);
     return status;
+}
+
+CUresult gk_driver_load_function(const gk_driver *driver, CUfunction function) {
+    int registers;
+    if (driver->cuFuncLoad)
+        return driver->cuFuncLoad(function);
+    /* Before 12.4: to tell of the code, the driver loads it. */
+    return driver->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
+}
+
+CUresult gk_driver_captured_graph(const gk_driver *driver, CUstream stream,
+                                  CUstreamCaptureStatus *status, CUgraph *graph) {
+    if (driver->cuStreamGetCaptureInfo)
+        return driver->cuStreamGetCaptureInfo(stream, status, NULL, graph, NULL, NULL, NULL);
+    return driver->older_capture_info(stream, status, NULL, graph, NULL, NULL);
 }
 
 const char *gk_driver_error_name(const gk_driver *driver, CUresult result) {

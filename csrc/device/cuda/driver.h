@@ -8,7 +8,10 @@
 #include "device/backend.h"
 #include "device/cuda/driver_functions.h"
 
-#define GK_DRIVER_NEEDED 13000 /* the CUDA version of the fatbins: the driver has to know it */
+enum {
+    GK_DRIVER_NEEDED = 12000, /* r525 reads the PTX of this build, and has the functions */
+    GK_DRIVER_IS_NEW = CUDA_VERSION / 1000 * 1000, /* takes machine code of this build's compiler */
+};
 
 typedef struct gk_driver {
     void *library;
@@ -18,7 +21,10 @@ typedef struct gk_driver {
     CUresult (*cuDriverGetVersion)(int *);
 #define GK_DECLARE(name) __typeof__(&name) name;
     GK_DRIVER_FUNCTIONS(GK_DECLARE)
+    GK_NEWER_DRIVER_FUNCTIONS(GK_DECLARE) /* NULL where an older driver has it not */
 #undef GK_DECLARE
+    CUresult (*older_capture_info)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *,
+                                   const CUgraphNode **, size_t *);
 } gk_driver;
 
 /* Load, check and initialize the driver; on failure the sentence says which of the known ways it
@@ -29,6 +35,13 @@ gk_status gk_driver_open(gk_driver *driver, gk_error *error);
 /* A visible device, if there is one of that number and it can run the kernels. */
 gk_status gk_driver_device(const gk_driver *driver, int ordinal, CUdevice *device, int *capability,
                            gk_error *error);
+
+/* Have the kernel's code on the device now, and not when it is first launched. */
+CUresult gk_driver_load_function(const gk_driver *driver, CUfunction function);
+
+/* The graph that a stream's work goes into, if it is captured. */
+CUresult gk_driver_captured_graph(const gk_driver *driver, CUstream stream,
+                                  CUstreamCaptureStatus *status, CUgraph *graph);
 
 /* "CUDA_ERROR_NO_DEVICE", also where the library is too broken to say so itself. */
 const char *gk_driver_error_name(const gk_driver *driver, CUresult result);

@@ -30,18 +30,15 @@
     X(cuGraphLaunch) \
     X(cuGraphDestroy) \
     X(cuGraphExecDestroy) \
-    X(cuStreamGetCaptureInfo) \
     X(cuUserObjectCreate) \
     X(cuUserObjectRelease) \
     X(cuGraphRetainUserObject) \
-    X(cuFuncLoad) \
     X(cuModuleLoadData) \
     X(cuModuleUnload) \
     X(cuModuleGetFunction) \
     X(cuLaunchKernel) \
     X(cuFuncSetAttribute) \
     X(cuFuncGetAttribute) \
-    X(cuFuncGetParamInfo) \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
     X(cuOccupancyMaxPotentialBlockSize) \
     X(cuTensorMapEncodeTiled) \
@@ -70,8 +67,14 @@
     X(cuEventDestroy) \
     X(cuEventRecord) \
     X(cuEventSynchronize) \
-    X(cuEventElapsedTime) \
     X(cuPointerGetAttributes)
+
+/* Those that not every driver has which is new enough. */
+#define GK_NEWER_DRIVER_FUNCTIONS(X) \
+    X(cuFuncLoad) \
+    X(cuFuncGetParamInfo) \
+    X(cuStreamGetCaptureInfo) \
+    X(cuEventElapsedTime)
 /* clang-format on */
 
 #endif

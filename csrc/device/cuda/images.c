@@ -97,11 +97,11 @@ bool gk_compiled_exactly(const char *family, int capability) {
     return false;
 }
 
-int gk_compiled_for(const char *family, int capability) {
+int gk_compiled_for(const char *family, int capability, bool ptx_alone) {
     int best = 0;
     for (int i = 0; i < SETS; i++)
-        if (strcmp(sets[i].family, family) == 0 && reaches(&sets[i], capability) &&
-            sets[i].architecture > best)
+        if ((sets[i].is_ptx || !ptx_alone) && strcmp(sets[i].family, family) == 0 &&
+            reaches(&sets[i], capability) && sets[i].architecture > best)
             best = sets[i].architecture;
     return best;
 }

@@ -15,10 +15,11 @@ const void *gk_machine_code(const char *family);
 /* The kernel's PTX of the newest architecture that a GPU of this capability can take, or NULL. */
 const void *gk_ptx(const char *family, const char *symbol, int capability);
 
-/* Whether there is code that is for this capability alone, as that of "90a" is for 9.0. */
+/* Whether there is machine code that is for this capability alone, as that of "90a" is for 9.0. */
 bool gk_compiled_exactly(const char *family, int capability);
 
-/* The capability that the code was compiled for which such a GPU runs; 0 where there is none. */
-int gk_compiled_for(const char *family, int capability);
+/* The capability that the code was compiled for which such a GPU runs, of machine code and PTX or
+   of PTX alone; 0 where there is none. */
+int gk_compiled_for(const char *family, int capability, bool ptx_alone);
 
 #endif

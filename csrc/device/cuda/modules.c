@@ -63,7 +63,7 @@ static int family_of(const gk_row *row) {
 static CUresult from_machine_code(gk_cuda *cuda, const gk_row *row, CUfunction *function) {
     file_module *file = &cuda->modules->files[family_of(row)];
     const void *image = gk_machine_code(row->family);
-    if (!image || file->is_of_no_use)
+    if (!image || file->is_of_no_use || cuda->driver.version < GK_DRIVER_IS_NEW)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     CUresult result = CUDA_SUCCESS;
     if (!file->module)
@@ -111,7 +111,7 @@ static CUresult load(gk_cuda *cuda, const gk_row *row, CUfunction *function) {
     if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
         result = from_ptx(cuda, row, function);
     if (result == CUDA_SUCCESS) /* now, for a first launch may be one that is captured */
-        result = cuda->driver.cuFuncLoad(*function);
+        result = gk_driver_load_function(&cuda->driver, *function);
     if (result == CUDA_SUCCESS && row->shared_bytes > 0)
         result = cuda->driver.cuFuncSetAttribute(
             *function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)row->shared_bytes);
@@ -133,6 +133,11 @@ gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *functio
         atomic_store_explicit(slot, *function, memory_order_release);
     pthread_mutex_unlock(&cuda->lock);
     gk_restrict(&cuda->driver, mode);
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && cuda->driver.version < GK_DRIVER_IS_NEW)
+        return gk_fail(error, GK_CUDA_ERROR,
+                       "a driver older than r580 takes PTX alone, and this build of gpukern has "
+                       "none for compute capability %d.%d; install driver r580 or newer",
+                       cuda->base.capability / 10, cuda->base.capability % 10);
     if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
         return gk_fail(error, GK_CUDA_ERROR,
                        "this build of gpukern has no kernels for compute capability %d.%d; build "

@@ -102,7 +102,7 @@ static CUresult find_kernel(const gk_cuda *cuda, CUmodule module, const char *sy
     CUfunction function = NULL;
     CUresult result = cuda->driver.cuModuleGetFunction(&function, module, symbol);
     if (result == CUDA_SUCCESS)
-        result = cuda->driver.cuFuncLoad(function);
+        result = gk_driver_load_function(&cuda->driver, function);
     if (result == CUDA_SUCCESS)
         result = read_facts(cuda, function, kernel);
     if (result == CUDA_SUCCESS)
@@ -137,6 +137,10 @@ gk_status gk_cuda_kernel_parameter(gk_backend *base, const gk_kernel *kernel, in
     gk_cuda *cuda = (gk_cuda *)base;
     size_t offset;
     CUresult result;
+    if (!cuda->driver.cuFuncGetParamInfo)
+        return gk_fail(error, GK_CUDA_ERROR,
+                       "the driver is older than r550 and does not tell the parameters of a "
+                       "kernel; compile it from its source, or install driver r580 or newer");
     GK_IN_CONTEXT(
         cuda, result,
         cuda->driver.cuFuncGetParamInfo(kernel->function, (size_t)number, &offset, bytes));

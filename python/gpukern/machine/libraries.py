@@ -6,7 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-CUBLAS_CURE = 'pip install "gpukern[cublas]" (or nvidia-cublas)'
+# The CUDA version of the first driver that takes what CUDA 13 compiles, r580.
+DRIVER_IS_NEW = 13000
 
 # What the system's loader is asked for, the newest first.
 _CUBLAS_SONAMES = ("libcublas.so.13", "libcublas.so.12")
@@ -29,9 +30,21 @@ def _pathfinder(name: str) -> str | None:
 
 
 def find_cublas() -> list[str]:
-    """What to give dlopen for cuBLAS, the best candidate first; the last ones are bare sonames."""
+    """What to give dlopen for cuBLAS, the best candidate first; the last ones are bare sonames.
+
+    Of those a driver is too old for, the engine opens none.
+    """
     found = _pathfinder("cublas")
-    return [*([found] if found else []), *_CUBLAS_SONAMES]
+    older = [wheel / "cublas" / "lib" / "libcublas.so.12" for wheel in _wheels()]
+    beside = [str(path) for path in older if path.is_file() and str(path) != found]
+    return [*([found] if found else []), *beside, *_CUBLAS_SONAMES]
+
+
+def cublas_cure(driver: int | None) -> str:
+    """What installs a cuBLAS for the driver."""
+    if driver is not None and driver < DRIVER_IS_NEW:
+        return 'pip install "gpukern[cublas12]" (or nvidia-cublas-cu12)'
+    return 'pip install "gpukern[cublas]" (or nvidia-cublas)'
 
 
 def nvrtc_major(driver: int | None) -> int:
@@ -39,7 +52,7 @@ def nvrtc_major(driver: int | None) -> int:
 
     None: there is no driver, and nothing speaks against the newest.
     """
-    return 13 if driver is None or driver >= 13000 else 12
+    return 13 if driver is None or driver >= DRIVER_IS_NEW else 12
 
 
 def nvrtc_cure(driver: int | None) -> str:

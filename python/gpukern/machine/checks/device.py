@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from gpukern.machine.checks.finding import Check, Finding, Level
 from gpukern.machine.evidence import Evidence
 from gpukern.machine.install import AGAIN
-from gpukern.machine.libraries import CUBLAS_CURE, nvrtc_cure
+from gpukern.machine.libraries import DRIVER_IS_NEW, cublas_cure, nvrtc_cure
 from gpukern.text.units import size
 
 CAPABILITY_NEEDED = 75
@@ -66,6 +66,8 @@ def _has_machine_code(capability: int, architectures: Sequence[str]) -> bool:
 
 
 def _machine_code(seen: Evidence) -> Finding | None:
+    if (seen.driver.get("version") or DRIVER_IS_NEW) < DRIVER_IS_NEW:
+        return None  # it takes none, as the check of the driver says
     code, ptx = seen.build.get("machine_code", []), seen.build.get("ptx", [])
     for device in seen.devices:
         served = [int(name) for name in ptx if int(name) <= device.capability]
@@ -143,14 +145,15 @@ def _kernel(seen: Evidence) -> Finding | None:
 def _cublas(seen: Evidence) -> Finding | None:
     if seen.backend != "cuda":
         return None
+    cure = cublas_cure(seen.driver.get("version"))
     unloadable = re.search(r"cuBLAS was not found \((/.*)\);", seen.cublas.get("problem") or "")
     if unloadable:
-        return Finding("broken", "cuBLAS", f"cannot be loaded: {unloadable[1]}", CUBLAS_CURE)
+        return Finding("broken", "cuBLAS", f"cannot be loaded: {unloadable[1]}", cure)
     if not seen.cublas.get("library"):
         text = "is not found; all but variant='cublas' works without it"
-        return Finding("note", "cuBLAS", text, CUBLAS_CURE)
+        return Finding("note", "cuBLAS", text, cure)
     if seen.cublas_run and seen.cublas_run.problem:
-        return Finding("broken", "cuBLAS", seen.cublas_run.problem, CUBLAS_CURE)
+        return Finding("broken", "cuBLAS", seen.cublas_run.problem, cure)
     return Finding("ok", "cuBLAS", str(seen.cublas["library"]))
 
 

@@ -6,8 +6,9 @@ from pathlib import PurePath
 from gpukern.machine.checks.finding import INSTALL_DRIVER, START_CONTAINER, Check, Finding
 from gpukern.machine.evidence import Evidence
 from gpukern.machine.inventory import cuda_version
+from gpukern.machine.libraries import DRIVER_IS_NEW
 
-DRIVER_NEEDED = 13000
+DRIVER_NEEDED = 12000  # the CUDA version of r525
 
 
 # What cuInit answers, what that means, and what helps.
@@ -170,6 +171,14 @@ def _version(seen: Evidence) -> Finding | None:
         needed = cuda_version(DRIVER_NEEDED)
         return Finding(
             "broken", "driver", f"{text}; gpukern's kernels need {needed}", INSTALL_DRIVER
+        )
+    if version < DRIVER_IS_NEW:
+        return Finding(
+            "note",
+            "driver",
+            f"{text}: it compiles each kernel when it is first called, and keeps it; what needs "
+            "machine code, tensor cores of 9.0 among it, is left out",
+            INSTALL_DRIVER,
         )
     return Finding("ok", "driver", text)
 

@@ -67,6 +67,18 @@ assert launches(s[::-1], s.transpose((0, 2, 1)), variant="tiled") == 2
 """)
 
 
+def test_small_products_are_not_left_to_cublas(with_blas):
+    """But for stacks that it was not measured beside."""
+    with_blas(f"""{COUNT}
+s, large = gk.empty((9, 32, 32)), gk.empty((9, 64, 64))
+turned = s.transpose((0, 2, 1))
+assert ran(s, s) == ran(turned, s) == "small" and launches(s, s) == 1
+assert ran(s, turned) == ran(large, large) == "cublas"
+assert ran(s[0], turned[0]) == ran(large[0], large[0]) == "small"
+assert ran(s, s, variant="cublas") == "cublas"
+""")
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_cublas_takes_what_lies_evenly(with_blas, dtype):
     with_blas(f"""

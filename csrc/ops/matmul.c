@@ -199,9 +199,12 @@ static bool is_small(const gk_gemm *gemm) {
                               : m * n * k <= MOST_ALONE;
 }
 
-static const gk_row *choose_small(gk_call *call, const gk_gemm *gemm) {
+/* The row for small matrices; NULL where there is none, or `instead` is cuBLAS and a stack's B is
+   transposed, for which the two were not measured. */
+static const gk_row *choose_small(gk_call *call, const gk_gemm *gemm, const gk_row *instead) {
     const gk_wish wish = {.op = GK_OP_matmul_small, .dtype = (gk_dtype)gemm->dtype};
-    return is_small(gemm) ? gk_row_suiting(&wish, call->backend) : NULL;
+    bool unknown = gemm->products > 1 && gemm->b_transposed && !instead->symbol;
+    return is_small(gemm) && !unknown ? gk_row_suiting(&wish, call->backend) : NULL;
 }
 
 /* The last row in the table that takes the product as it lies; by default a plain one, whose tiles
@@ -253,7 +256,7 @@ static gk_status choose_by_rule(gk_call *call, const gk_gemm *gemm, uintptr_t bi
     if (status == GK_OK && !call->variant)
         better = choose_vectors(call, gemm, *row);
     if (status == GK_OK && !call->variant && !better)
-        better = choose_small(call, gemm);
+        better = choose_small(call, gemm, *row);
     if (better)
         *row = better;
     return gk_call_blame(call, status);

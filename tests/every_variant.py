@@ -114,6 +114,26 @@ def run_few_vectors(dtype: np.dtype) -> int:
     return 3
 
 
+def run_small() -> int:
+    """They have a kernel of their own, alone and in stacks, transposed or not."""
+    for count, m, k, n in (
+        (1, 64, 64, 64),
+        (1, 33, 9, 70),
+        (40, 8, 8, 8),
+        (7, 100, 7, 100),
+        (3, 31, 37, 41),
+    ):
+        a, b = (
+            random_array((count, m, k), np.dtype("f4")),
+            random_array((count, k, n), np.dtype("f4")),
+        )
+        x, y = gk.to_device(a), gk.to_device(b)
+        check("small", gk.matmul(x, y), a @ b, 0.0)
+        x, y = (gk.to_device(e.swapaxes(1, 2).copy()).transpose((0, 2, 1)) for e in (a, b))
+        check("small, transposed", gk.matmul(x, y), a @ b, 0.0)
+    return 1
+
+
 def run_transpose(variant: Variant) -> None:
     for m, k, _ in MATRICES:
         a = random_array((m, k), gk.empty(0, variant.dtype).dtype)
@@ -135,6 +155,7 @@ def main(operations: list[str]) -> None:
     if not operations or "matmul" in operations:
         for name in ("float32", "float64", "float16", "bfloat16"):
             launched += run_few_vectors(gk.empty(0, name).dtype)
+        launched += run_small()
     gk.synchronize()
     print(f"{launched} variants right on {gk.device_info()[0].name}")
 

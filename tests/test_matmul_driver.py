@@ -67,6 +67,18 @@ assert launches(s[::-1], s.transpose((0, 2, 1)), variant="tiled") == 2
 """)
 
 
+def test_small_products_are_not_left_to_cublas(with_blas):
+    """But for stacks that it was not measured beside."""
+    with_blas(f"""{COUNT}
+s, large = gk.empty((9, 32, 32)), gk.empty((9, 64, 64))
+turned = s.transpose((0, 2, 1))
+assert ran(s, s) == ran(turned, s) == "small" and launches(s, s) == 1
+assert ran(s, turned) == ran(large, large) == "cublas"
+assert ran(s[0], turned[0]) == ran(large[0], large[0]) == "small"
+assert ran(s, s, variant="cublas") == "cublas"
+""")
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_cublas_takes_what_lies_evenly(with_blas, dtype):
     with_blas(f"""
@@ -129,11 +141,11 @@ def test_the_copy_engine_has_what_it_can_fetch(right):
     """By its name also of what it has to be copied for; by default of that only where it pays."""
     right(
         f"""{COUNT}
-s, wide = gk.empty((64, 64)), gk.empty((1024, 1024))
+s, wide = gk.empty((256, 256)), gk.empty((1024, 1024))
 assert ran(s, s) == ran(s[:, :32], s[8:40, :20]) == ran(s[::2], s) == "tma", "rows apart"
 assert ran(s.T, s) == ran(s, s.T) == "warptiled"
 assert ran(s[:, 1:33], s[:32]) == "thread_tile"
-assert ran(gk.empty((64, 66))[:, :64], s) == "thread_tile", "rows of another alignment"
+assert ran(gk.empty((256, 258))[:, :256], s) == "thread_tile", "rows of another alignment"
 assert ran(s[:, :30], s[:30]) == "tma", "an odd K"
 assert launches(s.T, s) == launches(s[:, 1:33], s[:32]) == 1
 assert ran(wide.T, wide) == "tma" and launches(wide.T, wide) == 2
@@ -143,8 +155,8 @@ for left, right, copies in ((s, s, 0), (s.T, s, 1), (s, s[:, 1:33], 1), (s[:, :3
     assert launches(left, right, variant="tma") == 1 + copies
 pitches = (ctypes.c_uint64 * 2).in_dll(driver, "fake_pitches")
 for left, right, apart in (
-    (s, s, [256, 256]), (wide[:32, :64], s[:, :32], [256, 4096]),
-    (s[::3, :8], wide[8:16], [4096, 768]),
+    (s, s, [1024, 1024]), (wide[:32, :256], s[:, :32], [1024, 4096]),
+    (s[::3, :8], wide[8:16], [4096, 3072]),
 ):
     gk.matmul(left, right, variant="tma")
     assert [*pitches] == apart, "of B and A"
@@ -155,16 +167,23 @@ for left, right, apart in (
 
 @HOPPER
 def test_a_stack_of_small_products_is_one_launch_by_default(right):
-    """The variant for one product a launch has those of a stack that fill a GPU one by one."""
+    """Tiles as large as the copy engine's are for those that fill them, in one launch too."""
     right(
         f"""{COUNT}
 small, large = gk.empty((9, 32, 32)), gk.empty((3, 1024, 256))
-assert ran(small, small) == "warptiled" and launches(small, small) == 1
-assert ran(small, small, variant="tma") == "tma" and launches(small, small, variant="tma") == 9
+assert ran(small, small) == "small" and launches(small, small) == 1
+assert ran(small, small, variant="tma") == "tma" and launches(small, small, variant="tma") == 1
 other = gk.empty((3, 256, 1024))
-assert ran(large, other) == "tma" and launches(large, other) == 3
+assert ran(large, other) == "tma" and launches(large, other) == 1
 many, others = gk.empty((20, 128, 512)), gk.empty((20, 512, 128))  # K shared out: room for each
-assert launches(many, others, variant="tma") == 20
+assert ran(many, others) == "warptiled" and launches(many, others, variant="tma") == 1
+planes = (ctypes.c_uint64 * 2).in_dll(driver, "fake_planes")
+gk.matmul(many, others, variant="tma")
+assert [*planes] == [20, 20], "of B and A"
+gk.matmul(many, others[0], variant="tma")
+assert [*planes] == [1, 1], "one product of 2560 rows"
+gk.matmul(many[0], others, variant="tma")
+assert [*planes] == [20, 1], "one A for all"
 assert ran(small, small[0]) == "tma" and launches(small, small[0]) == 1, "one product of 288 rows"
 """,
         FAKE_CAPABILITY=90,
@@ -178,7 +197,7 @@ def test_tf32_is_for_who_names_it(right):
     right(
         f"""{COUNT}
 s, d = gk.empty((64, 64)), gk.empty((64, 64), np.float64)
-assert ran(s, s) == "warptiled" and ran(d, d) == "mma"
+assert ran(s, s) == "small" and ran(d, d) == "mma"
 assert ran(s, s, variant="tf32") == ran(s.T, s.T, variant="tf32") == "tf32"
 assert ran(s[:, 1:33], s[:32], variant="tf32") == "thread_tile", "another alignment"
 assert launches(s.T, s.T, variant="tf32") == launches(d.T, d.T) == 1

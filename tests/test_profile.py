@@ -52,7 +52,7 @@ OPERATIONS = {
 }
 
 
-def operands_of(op, dtype, m=30, k=40, n=50):
+def operands_of(op, dtype, m=70, k=80, n=90):
     shapes = {"matmul": [(m, k), (k, n)], "add": [(m, n)] * 2}.get(op, [(m, n)])
     return [random(shape, DTYPES[dtype], i) for i, shape in enumerate(shapes)]
 
@@ -67,7 +67,7 @@ def test_a_call_on_host_arrays(op):
         assert record["variant"] in {v.variant for v in gk.variants(op, dtype) if v.runs}
         assert record["shapes"] == [operand.shape for operand in operands]
         assert all(isinstance(shape, tuple) for shape in record["shapes"])
-        left, right, result = OPERATIONS[op][1](30, 50, 40)
+        left, right, result = OPERATIONS[op][1](70, 90, 80)
         size = DTYPES[dtype].itemsize
         result_size = oracle.sum_dtype(DTYPES[dtype]).itemsize if op == "sum" else size
         assert record["bytes_in"] == (left + right) * size

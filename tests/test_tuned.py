@@ -79,7 +79,8 @@ assert chosen((512, 512), (512, 512)) == ["coalesced"]
 assert chosen((20, 4000), (4000, 20)) == ["tiled"]
 assert chosen((63, 63), (63, 63)) == ["thread_tile"], "rows that are not multiples of 16 bytes"
 assert chosen(normal(64, 64).T, normal(64, 64)) == ["thread_column"]
-assert chosen(normal(64, 64), normal(64, 64).T) == ["warptiled"], "by the rule: not measured"
+assert chosen(normal(72, 72), normal(72, 72).T) == ["warptiled"], "by the rule: not measured"
+assert chosen(normal(64, 64), normal(64, 64).T) == ["small"], "and so are small ones"
 assert chosen((64, 64), (64, 64), dtype="float64") == ["tiled"], "by the rule"
 assert chosen((3, 64), (64, 64)) == ["few_vectors"], "few vectors have rows of their own"
 assert chosen((5, 64, 64), (64, 64)) == ["naive"], "a stack that is one product"
@@ -113,7 +114,7 @@ def test_rows_that_do_not_run_here_are_passed_over(with_table):
         """
 for _ in range(2):
     assert chosen((64, 64), (64, 64)) == ["coalesced"]
-    assert chosen((63, 63), (63, 63)) == ["thread_tile"], "none of them runs: the rule"
+    assert chosen((73, 73), (73, 73)) == ["thread_tile"], "none of them runs: the rule"
 """,
     )
     assert said == ""
@@ -158,7 +159,7 @@ WRONG = [
 @pytest.mark.parametrize(("lines", "sentence"), WRONG, ids=[each[1][:40] for each in WRONG])
 def test_a_broken_table_is_one_warning(with_table, tmp_path, lines, sentence):
     """It names the file and the line, and what runs is what would run without a table."""
-    code = "assert chosen((64, 64), (64, 64)) == ['warptiled'] and ran(*2 * [normal(9, 9)])\n"
+    code = "assert chosen((72, 72), (72, 72)) == ['warptiled'] and ran(*2 * [normal(9, 9)])\n"
     said = with_table(lines, code)
     assert sentence in said, said
     path = next(tmp_path.rglob("*.txt"))
@@ -238,7 +239,7 @@ tables._SHIPPED = Path({str(shipped.parent)!r})
 {CHOSEN}
 assert chosen((64, 64), (64, 64)) == ["coalesced"]
 assert chosen((64, 64), (64, 64), dtype="float64") == ["naive"]
-assert chosen(normal(64, 64), normal(64, 64).T) == ["warptiled"], "float32 is the user's own"
+assert chosen(normal(72, 72), normal(72, 72).T) == ["warptiled"], "float32 is the user's own"
 """,
         XDG_CACHE_HOME=str(tmp_path / "own"),
         GPUKERN_DEVICE="sim",
@@ -263,8 +264,8 @@ def ran(a, b, **options):
     return profile.calls[0].variant
 def kernels(*operands):
     return len([step for step in steps(lambda: gk.matmul(*operands)) if step[0] == "l"])
-x, y = (gk.to_device(np.ones((64, 64), np.float32)) for _ in range(2))
-odd = gk.to_device(np.ones((64, 61), np.float32))
+x, y = (gk.to_device(np.ones((72, 72), np.float32)) for _ in range(2))
+odd = gk.to_device(np.ones((72, 69), np.float32))
 assert (ran(x, y), ran(x.T, y), ran(x, y.T), ran(x.T, odd)) == ("cublas", "tma", "cublas", "cublas")
 assert kernels(x.T, y) == 2, "a copy and the product"
 assert ran(x[:63].T, y[:63]) == "cublas", "packed its rows would be no multiples of 16 bytes"

@@ -90,7 +90,8 @@ typedef struct gk_prepared {
     void *workspace;
     int part_count;
     gk_part parts[GK_PREPARED_PARTS];
-    unsigned blocks; /* of the row's own kernel; 0: its parts are enough */
+    unsigned blocks;     /* of the row's own kernel; 0: its parts are enough */
+    size_t shared_bytes; /* that this takes of what the row says; 0: all */
     void *arguments[GK_PREPARED_ARGUMENTS];
     unsigned char values[GK_PREPARED_BYTES] __attribute__((aligned(16)));
     gk_tensor_map maps[GK_PREPARED_MAPS];

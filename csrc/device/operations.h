@@ -37,6 +37,7 @@
     X(matmul_vectors)                                                                              \
     X(matmul_few_vectors)                                                                          \
     X(matmul_vector)                                                                               \
+    X(matmul_small)                                                                                \
     X(matmul_part)                                                                                 \
     X(convert)                                                                                     \
     X(sum_finish)                                                                                  \

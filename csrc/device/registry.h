@@ -34,7 +34,7 @@ struct gk_row {
     bool exact;       /* it runs on that one alone, by code that is for no other ("90a") */
     size_t shared_bytes;     /* dynamic shared memory */
     bool accumulates;        /* the whole grid adds to one zeroed result with atomics */
-    bool plain;              /* of matmul: takes no transposed operand, and one product a launch */
+    bool plain;              /* of matmul: takes no transposed operand; its tiles are large */
     bool named;              /* only its name chooses it: it is never a default */
     bool stacks;             /* of matmul: `prepare` takes many products, and not one at a time */
     gk_workspace *workspace; /* how much device memory a launch needs beside; NULL: none */

@@ -236,20 +236,25 @@ static gk_status gemm_work(gk_call *call, const void *what) {
     return call->backend->gemm(call->backend, what, &call->error);
 }
 
-gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments) {
+static gk_status launch(gk_call *call, const gk_row *row, size_t blocks, size_t shared_bytes,
+                        void **arguments) {
     if (blocks == 0)
         return GK_OK;
     if (blocks > INT32_MAX)
         return gk_call_blame(call, gk_fail(&call->error, GK_VALUE_ERROR,
                                            "%zu blocks of %s are more than a grid takes (%d)",
                                            blocks, row->symbol, INT32_MAX));
-    gk_launch launch = {.row = row,
-                        .grid = {(unsigned)blocks, 1, 1},
-                        .block = {(unsigned)row->threads, 1, 1},
-                        .shared_bytes = row->shared_bytes,
-                        .arguments = arguments,
-                        .stream = call->stream};
-    return perform(call, row->symbol, launch_work, &launch);
+    gk_launch made = {.row = row,
+                      .grid = {(unsigned)blocks, 1, 1},
+                      .block = {(unsigned)row->threads, 1, 1},
+                      .shared_bytes = shared_bytes,
+                      .arguments = arguments,
+                      .stream = call->stream};
+    return perform(call, row->symbol, launch_work, &made);
+}
+
+gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments) {
+    return launch(call, row, blocks, row->shared_bytes, arguments);
 }
 
 gk_status gk_call_launch_kernel(gk_call *call, gk_launch *launch) {
@@ -278,8 +283,9 @@ gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem
         status = gk_call_blame(call, row->prepare(call->backend, &prepared, &call->error));
     for (int i = 0; i < prepared.part_count && status == GK_OK; i++)
         status = launch_part(call, row, &prepared.parts[i], prepared.arguments);
+    size_t shared_bytes = prepared.shared_bytes ? prepared.shared_bytes : row->shared_bytes;
     if (status == GK_OK)
-        status = gk_call_launch(call, row, prepared.blocks, prepared.arguments);
+        status = launch(call, row, prepared.blocks, shared_bytes, prepared.arguments);
     release_temporaries(call, before); /* in the order of the stream: there may be many launches */
     return status;
 }

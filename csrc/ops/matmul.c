@@ -8,6 +8,7 @@
 #include "engine/nest.h"
 #include "engine/transfer.h"
 #include "matmul/product.h"
+#include "matmul/small.h"
 #include "ops/docs.h"
 
 /* What a caller asks for. */
@@ -185,8 +186,29 @@ static const gk_row *choose_vectors(gk_call *call, const gk_gemm *gemm, const gk
     return gk_row_suiting(&wish, call->backend);
 }
 
-/* The last row in the table that takes the product as it lies; by default a plain one, which makes
-   the products of a stack one by one, for large ones alone. */
+/* Whether a stack of such products waits for memory more than for multiplications, and a product
+   alone for its launch: matrices in shared memory are faster then, as it was measured on an H200.
+ */
+static bool is_small(const gk_gemm *gemm) {
+    enum { MOST_ROWS = 128, MOST_ALONE = 64 * 64 * 64, MOST_USES = 16 /* of an element */ };
+    int64_t m = gemm->m, n = gemm->n, k = gemm->k;
+    if (gemm->dtype != GK_float32 || gemm->result != gemm->dtype || m > MOST_ROWS ||
+        gemm->products > INT32_MAX / MOST_ROWS || !gk_small_fits((uint64_t)n, (uint64_t)k))
+        return false;
+    return gemm->products > 1 ? m * n * k <= MOST_USES * (m * k + k * n + m * n)
+                              : m * n * k <= MOST_ALONE;
+}
+
+/* The row for small matrices; NULL where there is none, or `instead` is cuBLAS and a stack's B is
+   transposed, for which the two were not measured. */
+static const gk_row *choose_small(gk_call *call, const gk_gemm *gemm, const gk_row *instead) {
+    const gk_wish wish = {.op = GK_OP_matmul_small, .dtype = (gk_dtype)gemm->dtype};
+    bool unknown = gemm->products > 1 && gemm->b_transposed && !instead->symbol;
+    return is_small(gemm) && !unknown ? gk_row_suiting(&wish, call->backend) : NULL;
+}
+
+/* The last row in the table that takes the product as it lies; by default a plain one, whose tiles
+   are large, for no stack of small products. */
 static gk_status choose_matrices(gk_call *call, const gk_gemm *gemm, uintptr_t bits,
                                  const gk_row **row) {
     bool many_small = !call->wanted && gemm->products > 1 && !is_large(gemm);
@@ -233,6 +255,8 @@ static gk_status choose_by_rule(gk_call *call, const gk_gemm *gemm, uintptr_t bi
     const gk_row *better = NULL;
     if (status == GK_OK && !call->variant)
         better = choose_vectors(call, gemm, *row);
+    if (status == GK_OK && !call->variant && !better)
+        better = choose_small(call, gemm, *row);
     if (better)
         *row = better;
     return gk_call_blame(call, status);

@@ -20,6 +20,7 @@ _INTERNAL = (
     "_columns",
     "_vectors",
     "_vector",
+    "_small",
     "_part",
 )
 

@@ -104,8 +104,8 @@ static void matmul_f32(const launch *run) {
     free(c);
 }
 
-/* A structure that begins with the addresses of C, the matrix and the vectors. */
-static void of_vectors(const launch *run) {
+/* A structure that begins with the addresses of C and of two operands. */
+static void of_work(const launch *run) {
     const pointer *addresses = run->arguments[0];
     (void)reads(run, addresses[1], 1);
     (void)reads(run, addresses[2], 1);
@@ -237,8 +237,8 @@ static void run_kernel(const launch *run) {
              strcmp(symbol, "gk_matmul_floats_f32") == 0)
         (void)run; /* its arguments are maps, and a structure of the row's own */
     else if (starts(symbol, "gk_matmul_vector_") || starts(symbol, "gk_matmul_vectors_") ||
-             starts(symbol, "gk_matmul_few_vectors_"))
-        of_vectors(run);
+             starts(symbol, "gk_matmul_few_vectors_") || starts(symbol, "gk_matmul_small_"))
+        of_work(run);
     else if (starts(symbol, "gk_matmul"))
         of_pointers(run, 2);
     else if (starts(symbol, "gk_sum_f32_") || starts(symbol, "gk_sum_plain_f32_"))
@@ -337,7 +337,7 @@ result cuOccupancyMaxPotentialBlockSize(int *grid, int *threads, handle function
 
 /* Bytes from row to row of the two matrices that were described last, the later one first: no
    kernel reads the map. */
-uint64_t fake_pitches[2];
+uint64_t fake_pitches[2], fake_planes[2];
 
 result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
                               const uint64_t *lengths, const uint64_t *strides) {
@@ -350,6 +350,8 @@ result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
             return INVALID_VALUE;
     fake_pitches[1] = fake_pitches[0];
     fake_pitches[0] = strides[0];
+    fake_planes[1] = fake_planes[0];
+    fake_planes[0] = rank == 3 ? lengths[2] : 0;
     return fake_sticky;
 }
 

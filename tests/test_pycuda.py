@@ -153,6 +153,19 @@ assert "has no num_register" in failure(lambda: saxpy.num_register)[1]
 
 
 @NEEDS_FAKE
+def test_where_memory_is_full_no_kernel_is_needed_to_fill_an_array(launches):
+    launches("""
+from gpukern.pycuda import array
+array._FILLED_BY_COPIES = 1 << 21
+for dtype, value in ((np.float32, np.nan), (np.int16, -3), (np.complex64, 1 + 2j)):
+    long = gpuarray.empty(1_300_007, dtype)
+    log = steps(lambda: long.fill(value))
+    assert log and not [step for step in log if step.startswith("l")], log
+    assert np.array_equal(long.get(), np.full(1_300_007, value, dtype), equal_nan=True)
+""")
+
+
+@NEEDS_FAKE
 def test_the_default_stream_waits_for_the_others(launches):
     launches("""
 stream, other = cuda.Stream(), cuda.Stream()

@@ -5,7 +5,8 @@ decide: what is wrong is said by the parameter's name. Device memory has no dtyp
 is lent as one of the parameter's.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from gpukern import _core
 from gpukern.kernels import signature
 from gpukern.kernels.module import Kernel
 from gpukern.kernels.signature import Parameter
-from gpukern.pycuda.memory import DeviceAllocation, address_of, is_address, memory_from
+from gpukern.pycuda.layout import Laid
+from gpukern.pycuda.memory import DeviceAllocation, Lent, is_address, memory_from
 
 
 class ArgumentHandler:
@@ -33,21 +35,6 @@ class Out(ArgumentHandler):
 
 class InOut(In, Out):
     """An array that goes to the device for the kernel, and comes back behind it."""
-
-
-class _Lent:
-    """Device memory as an array of some dtype."""
-
-    def __init__(self, memory: _core.DeviceArray, dtype: np.dtype[Any], whole: int) -> None:
-        size = memory.nbytes // whole * whole
-        self.memory = memory
-        self.__cuda_array_interface__ = {
-            "shape": (size // dtype.itemsize,),
-            "typestr": dtype.str,
-            "data": (address_of(memory), False),
-            "version": 3,
-            "stream": 1,
-        }
 
 
 _KINDS = {signature.SIGNED: "i", signature.UNSIGNED: "u", signature.FLOAT: "f"}
@@ -96,24 +83,44 @@ def _refuse_dtype(name: str, parameter: Parameter, dtype: Any) -> TypeError:
     )
 
 
-def _whole(parameter: Parameter) -> int:
-    return max(parameter.pointee_bytes, _pointee(parameter).itemsize, 1)
+class _Target(NamedTuple):
+    """A parameter; of a pointer the dtype that memory is lent as, by multiples of some bytes."""
+
+    parameter: Parameter
+    dtype: np.dtype[Any] | None
+    whole: int
 
 
-def _lent(parameter: Parameter, memory: _core.DeviceArray) -> Any:
-    return _Lent(memory, _pointee(parameter), _whole(parameter))
+_targets: WeakKeyDictionary[Kernel, tuple[_Target, ...]] = WeakKeyDictionary()
 
 
-def _array_memory(name: str, parameter: Parameter, array: Any) -> Any:
+def _target(parameter: Parameter) -> _Target:
+    if parameter.made_of != signature.POINTER:
+        return _Target(parameter, None, 1)
+    dtype = _pointee(parameter)
+    return _Target(parameter, dtype, max(parameter.pointee_bytes, dtype.itemsize))
+
+
+def _targets_of(kernel: Kernel) -> tuple[_Target, ...]:
+    found = _targets.get(kernel)
+    if found is None:
+        found = _targets[kernel] = tuple(map(_target, kernel.parameters))
+    return found
+
+
+def _array(name: str, target: _Target, array: Laid) -> Any:
     """A GPUArray for a pointer."""
-    if not array.flags.forc:
+    parameter, dtype, whole = target
+    if array.dtype == dtype and array.in_c_order and array.nbytes % whole == 0:
+        return array
+    if not (array.in_c_order or array.in_f_order):
         raise ValueError(
             f"{name}: {parameter.text} was given an array that is not contiguous, and a kernel "
             "sees memory, not strides; make a copy of it with .copy()"
         )
     if not _fits(parameter, array.dtype):
         raise _refuse_dtype(name, parameter, array.dtype)
-    return _lent(parameter, array.memory)
+    return Lent(array.memory, _pointee(parameter), whole)
 
 
 def _handled(name: str, parameter: Parameter, handler: ArgumentHandler) -> Any:
@@ -134,37 +141,46 @@ def _handled(name: str, parameter: Parameter, handler: ArgumentHandler) -> Any:
     return way(array)
 
 
-def _pointer(name: str, parameter: Parameter, value: Any) -> Any:
+def _pointer(name: str, target: _Target, value: Any) -> Any:
+    parameter = target.parameter
+    dtype = _BYTE if target.dtype is None else target.dtype
+    if isinstance(value, Laid):
+        return _array(name, target, value)
+    if isinstance(value, DeviceAllocation):
+        return value.lent(dtype, target.whole)
     if isinstance(value, ArgumentHandler):
         return _handled(name, parameter, value)
-    if hasattr(value, "gpudata"):
-        return _array_memory(name, parameter, value)
     if isinstance(value, np.ndarray):
         raise TypeError(
             f"{name}: {parameter.text} is a pointer and was given a NumPy array by itself, of "
             "which PyCUDA would pass the bytes; wrap it in driver.In, Out or InOut, or put it on "
             "the device with driver.to_device or gpuarray.to_gpu"
         )
-    if is_address(value) and value == 0:
+    if not is_address(value):
+        return value
+    if value == 0:
         return None
-    if is_address(value):
-        return _lent(parameter, memory_from(f"{name}: {parameter.text}", value))
-    return value
+    return Lent(memory_from(f"{name}: {parameter.text}", value), dtype, target.whole)
 
 
 def adapted(kernel: Kernel, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of a call; raises TypeError and ValueError by the parameter's name."""
-    if len(values) != len(kernel.parameters):
+    targets = _targets_of(kernel)
+    if len(values) != len(targets):
         return values  # the kernel says what it takes
     return tuple(
-        _pointer(kernel.name, parameter, value)
-        if parameter.made_of == signature.POINTER
-        else _number(kernel.name, parameter, value)
-        for parameter, value in zip(kernel.parameters, values, strict=True)
+        [
+            _number(kernel.name, target.parameter, value)
+            if target.dtype is None
+            else _pointer(kernel.name, target, value)
+            for target, value in zip(targets, values, strict=True)
+        ]
     )
 
 
 def _number(name: str, parameter: Parameter, value: Any) -> Any:
+    if type(value) in (int, float):
+        return value
     if isinstance(value, DeviceAllocation):
         return int(value)
     if isinstance(value, complex | np.complexfloating):

@@ -1,13 +1,16 @@
 """Operations on arrays, one element after the other: kernels made for the dtypes that come."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from gpukern.kernels.module import Kernel
 from gpukern.pycuda import streams
 from gpukern.pycuda.arguments import adapted
 from gpukern.pycuda.declarations import dtype_to_ctype
 from gpukern.pycuda.expressions import BLOCK, blocks_for, element_kernel
+from gpukern.pycuda.layout import Laid
 
 # What C has no word for that does the same for every dtype.
 _HELPERS = """
@@ -26,11 +29,6 @@ template <class T> static __device__ pycuda::complex<T> pycuda_power(pycuda::com
 """
 
 
-def scalar_of(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A number as an argument of a dtype."""
-    return dtype.type(value)
-
-
 def apply(
     operation: str, outputs: dict[str, Any], inputs: dict[str, Any], stream: Any = None
 ) -> None:
@@ -40,23 +38,39 @@ def apply(
     pairs of a number or an array and the dtype that it is converted to; each is a variable of that
     name.
     """
-    declared = [f"{dtype_to_ctype(array.dtype)} *{name}" for name, array in outputs.items()]
+    written = tuple((name, array.dtype) for name, array in outputs.items())
+    read: list[tuple[str, Any, Any, str]] = []
     values: list[Any] = list(outputs.values())
-    reads = []
     for name, given in inputs.items():
         value, dtype = given if isinstance(given, tuple) else (given, given.dtype)
+        if isinstance(value, Laid):
+            read.append((name, dtype, value.dtype, "i" if value.shape else "0"))
+            values.append(value)
+        else:
+            read.append((name, dtype, None, ""))
+            values.append(dtype.type(value))
+    count = values[0].size
+    launch(_kernel(operation, written, tuple(read)), (*values, count), count, stream)
+
+
+@lru_cache(maxsize=4096)
+def _kernel(
+    operation: str,
+    written: tuple[tuple[str, np.dtype[Any]], ...],
+    read: tuple[tuple[str, np.dtype[Any], np.dtype[Any] | None, str], ...],
+) -> Kernel:
+    """The kernel of an operation: by name the dtypes of what it writes, and of what it reads the
+    dtype of the variable, that of the array (None: it is a number) and which element it is."""
+    declared = [f"{dtype_to_ctype(dtype)} *{name}" for name, dtype in written]
+    lines = []
+    for name, dtype, held, place in read:
         ctype = dtype_to_ctype(dtype)
-        if not hasattr(value, "gpudata"):
+        if held is None:
             declared.append(f"{ctype} {name}")
-            values.append(scalar_of(value, dtype))
             continue
-        place = "0" if value.shape == () else "i"
-        declared.append(f"const {dtype_to_ctype(value.dtype)} *{name}_")
-        values.append(value)
-        reads.append(f"const {ctype} {name} = ({ctype}){name}_[{place}];")
-    count = next(iter(outputs.values())).size
-    kernel = element_kernel(tuple(declared), "\n        ".join([*reads, operation]), _HELPERS)
-    launch(kernel, (*values, count), count, stream)
+        declared.append(f"const {dtype_to_ctype(held)} *{name}_")
+        lines.append(f"const {ctype} {name} = ({ctype}){name}_[{place}];")
+    return element_kernel(tuple(declared), "\n        ".join([*lines, operation]), _HELPERS)
 
 
 def launch(kernel: Any, values: tuple[Any, ...], count: int, stream: Any) -> None:

@@ -77,7 +77,6 @@ def element_source(
     )
 
 
-@lru_cache(maxsize=4096)
 def element_kernel(arguments: tuple[str, ...], operation: str, preamble: str = "") -> Kernel:
     """The kernel of an operation; it takes ``arguments`` and then n."""
     source = element_source([*arguments, "size_t n"], operation, "elements", preamble=preamble)

@@ -9,8 +9,8 @@ import numpy as np
 from gpukern.pycuda import reducing
 from gpukern.pycuda.array import GPUArray as GPUArray
 from gpukern.pycuda.array import apply_to, c_copy, new_like, reduced, result_type, zeroed
-from gpukern.pycuda.array import splay as splay
 from gpukern.pycuda.declarations import vec as vec
+from gpukern.pycuda.layout import splay as splay
 from gpukern.pycuda.memory import mem_alloc
 
 # arrays of the host, of a shape, of a range -------------------------------------------------------

@@ -25,6 +25,21 @@ def address_of(memory: _core.DeviceArray) -> int:
     return address
 
 
+class Lent:
+    """Device memory as an array of some dtype."""
+
+    def __init__(self, memory: _core.DeviceArray, dtype: np.dtype[Any], whole: int) -> None:
+        size = memory.nbytes // whole * whole
+        self.memory = memory
+        self.__cuda_array_interface__ = {
+            "shape": (size // dtype.itemsize,),
+            "typestr": dtype.str,
+            "data": (address_of(memory), False),
+            "version": 3,
+            "stream": 1,
+        }
+
+
 class DeviceAllocation:
     """Device memory; ``int(...)`` is its address. It is given back when nothing names it.
 
@@ -33,36 +48,46 @@ class DeviceAllocation:
 
     def __init__(self, array: _core.DeviceArray) -> None:
         self._array: _core.DeviceArray | None = array
-        self._address = address_of(array)
+        self._address: int | None = None
+        self._lent: dict[tuple[np.dtype[Any], int], Lent] = {}
         self.size = array.nbytes
-        _known.add(self)
 
     @property
     def array(self) -> _core.DeviceArray:
         """The memory; raises LogicError's kind, CudaError, after free()."""
         if self._array is None:
-            raise _core.CudaError(
-                f"DeviceAllocation: the {self.size} bytes at {self._address:#x} were freed"
-            )
+            raise _core.CudaError(f"DeviceAllocation: the {self.size} bytes were freed")
         return self._array
 
     def __int__(self) -> int:
+        if self._address is None:
+            self._address = address_of(self.array)
+            _known.add(self, self._address)
         return self._address
 
-    def __index__(self) -> int:
-        return self._address
+    __index__ = __int__
+
+    def lent(self, dtype: np.dtype[Any], whole: int) -> "Lent":
+        """All of it as an array of a dtype, of a multiple of ``whole`` bytes."""
+        array = self.array
+        key = (dtype, whole)
+        if key not in self._lent:
+            self._lent[key] = Lent(array, dtype, whole)
+        return self._lent[key]
 
     def __repr__(self) -> str:
         state = "freed" if self._array is None else f"{self.size} bytes"
-        return f"<{type(self).__name__} at {self._address:#x}, {state}>"
+        return f"<{type(self).__name__}, {state}>"
 
     def free(self) -> None:
         """Give the memory back, once the work that uses it is done."""
         if self._array is None:
             raise _core.CudaError("DeviceAllocation: free() was called before")
-        _known.remove(self)
+        if self._address is not None:
+            _known.remove(self, self._address)
         streams.settle()
         self._array = None
+        self._lent.clear()
 
     def as_buffer(self, size: int | None = None, offset: int = 0) -> memoryview:
         """The device memory as a buffer, for libraries that know device addresses.
@@ -73,7 +98,7 @@ class DeviceAllocation:
 
         size = self.size - offset if size is None else size
         _check_room("as_buffer", self.size - offset, size)
-        return memoryview((ctypes.c_char * size).from_address(self._address + offset))
+        return memoryview((ctypes.c_char * size).from_address(int(self) + offset))
 
 
 class _Known:
@@ -84,19 +109,18 @@ class _Known:
         self._by_address: WeakValueDictionary[int, DeviceAllocation] = WeakValueDictionary()
         self._starts: list[int] = []
 
-    def add(self, allocation: DeviceAllocation) -> None:
+    def add(self, allocation: DeviceAllocation, start: int) -> None:
         with self._lock:
-            start = int(allocation)
             if start not in self._by_address:
                 insort(self._starts, start)
             self._by_address[start] = allocation
             if len(self._starts) > 2 * len(self._by_address) + 64:
                 self._starts = sorted(self._by_address)
 
-    def remove(self, allocation: DeviceAllocation) -> None:
+    def remove(self, allocation: DeviceAllocation, start: int) -> None:
         with self._lock:
-            if self._by_address.get(int(allocation)) is allocation:
-                del self._by_address[int(allocation)]
+            if self._by_address.get(start) is allocation:
+                del self._by_address[start]
 
     def holding(self, address: int) -> DeviceAllocation | None:
         """The one that an address lies in."""

@@ -156,7 +156,7 @@ class Laid:
     @property
     def ptr(self) -> int:
         """The address of the first element."""
-        whole = self if self.base is None else self.base
+        whole = self.base if isinstance(self.base, Laid) else self
         if isinstance(whole.gpudata, DeviceAllocation):
             int(whole.gpudata)  # so that the address is known
         address: int = self.__cuda_array_interface__["data"][0]

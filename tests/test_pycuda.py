@@ -53,6 +53,7 @@ def why_no_kernels() -> str | None:
     [
         ["tutorial"],
         ["kernels"],
+        ["variables"],
         ["factories"],
         ["functions_of_arrays"],
         ["refused"],

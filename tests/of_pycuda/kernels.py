@@ -1,4 +1,4 @@
-"""Kernels of sources: arguments, streams, prepared calls, variables, structures."""
+"""Kernels of sources: arguments, streams, prepared calls, structures, templates."""
 
 import numpy as np
 import pycuda.autoinit  # noqa: F401
@@ -11,14 +11,11 @@ module = SourceModule(
 #include <stdint.h>
 #include <pycuda-complex.hpp>
 struct Pair { int n; float by; };
-__device__ float table[4];
-__constant__ int offset;
 __global__ void scale(float *x, float by, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] *= by;
 }
 __global__ void paired(float *x, Pair p) { if (threadIdx.x < p.n) x[threadIdx.x] *= p.by; }
-__global__ void tabled(float *x) { x[threadIdx.x] = table[threadIdx.x] + offset; }
 __global__ void turned(pycuda::complex<float> *z, float2 *w, float3 by) {
     z[threadIdx.x] *= pycuda::complex<float>(by.x, by.z);
     w[threadIdx.x].y = -w[threadIdx.x].y;
@@ -63,19 +60,6 @@ for given in (pair[0], pair):
     scaled = x.copy()
     module.get_function("paired")(cuda.InOut(scaled), given, block=(32, 1, 1))
     assert (scaled[:10] == 7 * x[:10]).all() and (scaled[10:] == x[10:]).all()
-
-table, size = module.get_global("table")
-assert size == 16
-cuda.memcpy_htod(table, np.array([1, 2, 3, 4], np.float32))
-offset, size = module.get_global("offset")
-assert size == 4
-cuda.memcpy_htod(offset, np.int32(10))
-got = np.zeros(4, np.float32)
-module.get_function("tabled")(cuda.Out(got), block=(4, 1, 1))
-assert got.tolist() == [11, 12, 13, 14], got
-back = np.zeros(4, np.float32)
-cuda.memcpy_dtoh(back, table)
-assert back.tolist() == [1, 2, 3, 4]
 
 complexes = (np.arange(4) + 1j).astype(np.complex64)
 z, w = complexes.copy(), gpuarray.to_gpu(complexes)

@@ -58,7 +58,6 @@ refused(
 )
 refused(TypeError, "prepare() was given 2 types", lambda: scale.prepare([np.uintp, np.float32]))
 refused(ValueError, "has no kernel 'absent'", lambda: module.get_function("absent"))
-refused(ValueError, "absent", lambda: module.get_global("absent"))
 refused(cuda.CompileError, "kernel.cu", lambda: SourceModule("__global__ void f() { nonsense; }"))
 refused(TypeError, "has to be a list of texts", lambda: SourceModule("", options="-O3"))
 refused(TypeError, "takes a GPUArray", lambda: twice(x))

@@ -4,9 +4,11 @@
 ``python -m gpukern.pycuda script.py arguments`` does so and runs a script. What differs from PyCUDA
 is in docs/pycuda.md.
 
-``memory`` is device memory by its address, ``arguments`` what a kernel is given, ``expressions``
-kernels made of a line of C, ``headers`` where their includes are; the other modules are PyCUDA's by
-name.
+PyCUDA's modules by name are made of the others: ``memory`` is device memory by its address,
+``streams`` and ``contexts`` are what their names say, ``arguments`` what a kernel is given,
+``launching`` and ``functions`` its calls. ``expressions`` makes kernels of a line of C, ``headers``
+says where their includes are, ``declarations`` knows C's types. ``layout`` and ``array`` are the
+arrays, ``elements`` and ``reducing`` what is done with all elements.
 """
 
 import sys

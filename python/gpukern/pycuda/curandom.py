@@ -11,9 +11,9 @@ import numpy as np
 
 from gpukern.pycuda.array import GPUArray
 from gpukern.pycuda.declarations import dtype_to_ctype
-from gpukern.pycuda.elements import launch
-from gpukern.pycuda.expressions import element_kernel
+from gpukern.pycuda.expressions import BLOCK, blocks_for, element_kernel
 from gpukern.pycuda.gpuarray import to_gpu
+from gpukern.pycuda.launching import launch
 
 _PHILOX = """
 struct pycuda_random { unsigned word[4]; };
@@ -78,7 +78,8 @@ def _fill(
     line = operation.format(table[data.dtype.name])
     kernel = element_kernel(tuple(declared), _RANDOM + line, _PHILOX)
     values = (data, seed, offset, *(data.dtype.type(factor) for factor in factors), data.size)
-    launch(kernel, values, data.size, stream)
+    if data.size:
+        launch(kernel, blocks_for(data.size), BLOCK, values, stream)
 
 
 def rand(shape: Any, dtype: Any = np.float32, stream: Any = None) -> GPUArray:

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from gpukern.kernels.module import Kernel
-from gpukern.pycuda import streams
-from gpukern.pycuda.arguments import adapted
 from gpukern.pycuda.declarations import dtype_to_ctype
 from gpukern.pycuda.expressions import BLOCK, blocks_for, element_kernel
+from gpukern.pycuda.launching import launch
 from gpukern.pycuda.layout import Laid
 
 # What C has no word for that does the same for every dtype.
@@ -50,7 +49,9 @@ def apply(
             read.append((name, dtype, None, ""))
             values.append(dtype.type(value))
     count = values[0].size
-    launch(_kernel(operation, written, tuple(read)), (*values, count), count, stream)
+    if count:
+        kernel = _kernel(operation, written, tuple(read))
+        launch(kernel, blocks_for(count), BLOCK, (*values, count), stream)
 
 
 @lru_cache(maxsize=4096)
@@ -71,15 +72,3 @@ def _kernel(
         declared.append(f"const {dtype_to_ctype(held)} *{name}_")
         lines.append(f"const {ctype} {name} = ({ctype}){name}_[{place}];")
     return element_kernel(tuple(declared), "\n        ".join([*lines, operation]), _HELPERS)
-
-
-def launch(kernel: Any, values: tuple[Any, ...], count: int, stream: Any) -> None:
-    """Run a kernel for so many elements; none is run for none."""
-    if count == 0:
-        return
-    given = adapted(kernel, values)
-    chosen = streams.given(stream)
-    if chosen is None:
-        streams.settle()
-    kernel(blocks_for(count), BLOCK, *given, stream=chosen)
-    streams.used(chosen, given)

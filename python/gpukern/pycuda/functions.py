@@ -11,7 +11,7 @@ from gpukern import _core
 from gpukern.kernels import signature
 from gpukern.kernels.module import Kernel
 from gpukern.pycuda import streams
-from gpukern.pycuda.arguments import adapted
+from gpukern.pycuda.launching import launch
 
 # What facts() calls them.
 _ATTRIBUTES = {
@@ -93,23 +93,15 @@ class Function:
                 f"{self.kernel.name}: must specify block size, as block=(threads, 1, 1)"
             )
         if not time_kernel:
-            self._launch(grid, block, args, shared, stream)
+            launch(self.kernel, grid, block, args, stream, shared)
             return None
         if stream is not None:
             raise ValueError(f"{self.kernel.name}: time_kernel= times the default stream alone")
         streams.synchronize()
         start = time.perf_counter()
-        self._launch(grid, block, args, shared, None)
+        launch(self.kernel, grid, block, args, None, shared)
         streams.synchronize()
         return time.perf_counter() - start
-
-    def _launch(self, grid: Any, block: Any, args: tuple[Any, ...], shared: int, on: Any) -> None:
-        given = adapted(self.kernel, args)
-        stream = streams.given(on)
-        if stream is None:
-            streams.settle()
-        self.kernel(grid, block, *given, shared=shared, stream=stream)
-        streams.used(stream, given)
 
     # prepared calls -------------------------------------------------------------------------------
 
@@ -145,7 +137,7 @@ class Function:
                 f"{self.kernel.name}: a prepared call takes the grid and then the block, and block "
                 f"is {block!r}"
             )
-        self._launch(grid, block, args, shared, on)
+        launch(self.kernel, grid, block, args, on, shared)
 
     def prepared_call(self, grid: Any, block: Any, *args: Any, shared_size: int = 0) -> None:
         """Run it; ``args`` are as prepare() says, addresses and Python's numbers among them."""

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpukern.kernels.module import Kernel
-from gpukern.pycuda import streams
-from gpukern.pycuda.arguments import adapted
 from gpukern.pycuda.declarations import dtype_to_ctype
 from gpukern.pycuda.expressions import BLOCK, blocks_for, reduction_kernels
+from gpukern.pycuda.launching import launch
 
 _MOST_BLOCKS = 1024
 Stages = tuple[Kernel, Kernel]
@@ -54,18 +53,11 @@ def run(
     """Reduce to ``out``; ``empty`` gives an array for so many blocks' results."""
     blocks = min(blocks_for(len(places)), _MOST_BLOCKS)
     parts = empty(blocks) if blocks > 1 else out
-    _launch(kernels[0], blocks, (parts, *args, places.start, places.step, len(places)), stream)
+    launch(
+        kernels[0], blocks, BLOCK, (parts, *args, places.start, places.step, len(places)), stream
+    )
     if blocks > 1:
-        _launch(kernels[1], 1, (out, parts, blocks), stream)
-
-
-def _launch(kernel: Kernel, blocks: int, args: tuple[Any, ...], stream: Any) -> None:
-    given = adapted(kernel, args)
-    chosen = streams.given(stream)
-    if chosen is None:
-        streams.settle()
-    kernel(blocks, BLOCK, *given, stream=chosen)
-    streams.used(chosen, given)
+        launch(kernels[1], 1, BLOCK, (out, parts, blocks), stream)
 
 
 # recipes ------------------------------------------------------------------------------------------

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from gpukern.pycuda import streams
-from gpukern.pycuda.arguments import adapted
 from gpukern.pycuda.array import GPUArray, new_like
 from gpukern.pycuda.compiler import options_of
 from gpukern.pycuda.declarations import dtype_to_ctype
 from gpukern.pycuda.expressions import BLOCK, scan_kernels
+from gpukern.pycuda.launching import launch
 
 _MOST_BLOCKS = 256
 
@@ -65,17 +64,9 @@ class _ScanKernel:
         used = -(-count // each)  # the threads that have elements
         sums = GPUArray((blocks * BLOCK,), self.dtype)
         totals, carries, update = self._kernels
-        chosen = streams.given(stream)
-        if chosen is None:
-            streams.settle()
-        for kernel, grid, args in (
-            (totals, blocks, (given, sums, each, count)),
-            (carries, 1, (sums, used)),
-            (update, blocks, (given, result, sums, each, count)),
-        ):
-            ready = adapted(kernel, args)
-            kernel(grid, BLOCK, *ready, stream=chosen)
-            streams.used(chosen, ready)
+        launch(totals, blocks, BLOCK, (given, sums, each, count), stream)
+        launch(carries, 1, BLOCK, (sums, used), stream)
+        launch(update, blocks, BLOCK, (given, result, sums, each, count), stream)
 
 
 class InclusiveScanKernel(_ScanKernel):

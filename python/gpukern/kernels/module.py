@@ -158,6 +158,11 @@ class Module:
             self._made[name] = made
         return made
 
+    @property
+    def image(self) -> _core.Image | None:
+        """The machine code of the kernels that the source shows; None where it shows none."""
+        return next((found.image for found in self._known.values()), None)
+
     def __getattr__(self, name: str) -> Kernel:
         if name.startswith("_"):
             raise AttributeError(

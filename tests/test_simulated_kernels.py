@@ -240,6 +240,53 @@ def test_math_vectors_structures_and_the_clock(right):
     np.testing.assert_array_equal(pairs["y"], [6, 7, 8])
 
 
+def test_cooperative_groups():
+    module = gk.compile(
+        r"""
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+namespace cg = cooperative_groups;
+__device__ int summed(cg::thread_block_tile<8> tile, int v) {
+    for (int by = tile.size() / 2; by > 0; by /= 2) v += tile.shfl_down(v, by);
+    return v;
+}
+__global__ void tiles(const int *x, int *sums, int *ranks, int *most) {
+    extern __shared__ int s[];
+    cg::thread_block block = cg::this_thread_block();
+    int rank = block.thread_rank();
+    s[rank] = x[rank];
+    cg::sync(block);
+    auto tile = cg::tiled_partition<8>(block);
+    int v = s[block.size() - 1 - rank], sum = summed(tile, v);
+    if (tile.thread_rank() == 0) sums[tile.meta_group_rank()] = sum;
+    tile.sync();
+    ranks[rank] = tile.thread_rank() + 100 * tile.ballot(tile.thread_rank() < 2);
+    most[rank] = cg::reduce(tile, v, cg::greater<int>());
+}
+__global__ void missing(int *y) {
+    __shared__ int s[64];
+    cg::thread_block block = cg::this_thread_block();
+    s[block.thread_rank()] = 1;
+    if (block.thread_rank() < 7) block.sync();
+}
+"""
+    )
+    x = np.arange(64, dtype=np.int32)
+    sums, ranks, most = np.zeros(8, np.int32), np.zeros(64, np.int32), np.zeros(64, np.int32)
+    module.tiles(1, 64, x, sums, ranks, most, shared=256)
+    rows = x[::-1].reshape(8, 8)
+    np.testing.assert_array_equal(sums, rows.sum(1))
+    np.testing.assert_array_equal(ranks, np.tile(np.arange(8), 8) + 300)
+    np.testing.assert_array_equal(most, np.repeat(rows.max(1), 8))
+    with pytest.raises(gk.CudaError, match=r"source.cu:26, which 57 of the block's 64 threads"):
+        module.missing(1, 64, x)
+    with pytest.raises(gk.CompileError, match="barriers of a whole grid cannot be simulated"):
+        gk.compile(
+            "#include <cooperative_groups.h>\n"
+            "__global__ void f() { cooperative_groups::this_grid().sync(); }"
+        )
+
+
 def test_printing_goes_to_pythons_output(right, capsys):
     right.said(1, 4, 3)
     lines = capsys.readouterr().out.splitlines()
@@ -416,7 +463,12 @@ __global__ void asserted(int *x) {
 __global__ void copied(char *x, int n) {
     memcpy(x, x + 60, n); // copied
 }
-__global__ void deep_recursion(int *x, int n);
+__device__ __noinline__ int deeper(int *x, int n) {
+    volatile int here[100];
+    here[0] = n;
+    return x[0] == 0 ? deeper(x, n + 1) + here[0] : 0;
+}
+__global__ void recursive(int *x) { x[1] = deeper(x, 0); }
 """
 BROKEN = BROKEN.replace("struct Node", "#include <assert.h>\nstruct Node", 1)
 
@@ -480,6 +532,11 @@ def test_a_broken_kernel_is_found_with_its_line(broken, name):
         np.testing.assert_array_equal(one, other)
 
 
+def test_endless_recursion_ends_the_launch(broken):
+    with pytest.raises(gk.CudaError, match=r"recursive: block .* its stack is used up"):
+        broken.recursive(2, 64, INTS)
+
+
 def test_the_next_launch_works_and_nothing_leaks(broken, right):
     gk.synchronize()
     used = gk.live_bytes() if hasattr(gk, "live_bytes") else None
@@ -536,6 +593,12 @@ def test_a_thread_that_waits_for_another_lets_it_go_on():
         ("__global__ void f(int *a) {\n a[0] = __shfl_down(a[0], 1);\n}", 2, "__shfl_down_sync"),
         ("__global__ void f(half *a) {}", 1, "hint: #include <cuda_fp16.h> has half"),
         ("\nint main() { cudaMalloc(0, 1); }", 2, "cudaMalloc is for code on the host"),
+        (
+            "__global__ void f(int *a) {\n int s[5000]; for (int i = 0; i < 5000; i++) s[i] = a[i];"
+            " a[0] = s[a[1]];\n}",
+            3,
+            "a function has 16384 bytes",
+        ),
         ('#include "mine.h"', 1, 'options=["-I/its/folder"] says where mine.h is'),
     ],
 )

@@ -16,6 +16,8 @@ __thread gk_sim_state gk_sim_now;
 #define GK_SIM_SPIN_SECONDS 30
 #endif
 enum { ATOMICS_BEFORE_A_YIELD = 4096, YIELDS_BEFORE_A_LOOK = 1024 };
+/* More than a frame of a user's function (kernels/host.py) and what the C library takes. */
+enum { STACK_LEFT = 28 * 1024 };
 enum { STEPS_BEFORE_A_YIELD = 1 << 15, MILLISECONDS_BETWEEN_QUESTIONS = 20 };
 
 /* The finalizer of splitmix64. */
@@ -266,7 +268,12 @@ static void ask(gk_sim_worker *worker, unsigned number) {
 GK_SIM_SHARED void gk_sim___sanitizer_cov_trace_pc(void);
 void gk_sim___sanitizer_cov_trace_pc(void) {
     gk_sim_worker *worker = gk_sim_now.worker;
-    if (!worker || --gk_sim_now.steps_left)
+    char here;
+    if (!worker || !worker->running || worker->running == &worker->main)
+        return; /* in none of a block's threads */
+    if ((uintptr_t)&here - (uintptr_t)worker->running->low < STACK_LEFT)
+        gk_sim_fault(NULL, 0, "its stack is used up, as by a function that calls itself for ever");
+    if (--gk_sim_now.steps_left)
         return;
     unsigned number = gk_sim_now.number;
     gk_sim_now.steps_left = STEPS_BEFORE_A_YIELD;

@@ -2,6 +2,6 @@
 
 ``compiling`` is ``gpukern.compile``; ``source`` reads what the user wrote, ``signature`` has the
 compiler tell what a kernel takes, ``headers`` has what NVRTC lacks, ``host`` and ``assembly`` have
-g++ compile for the simulator, ``diagnostics`` says what is wrong with a source, ``cache`` keeps what
-was compiled, ``module`` is what a user gets.
+g++ compile for the simulator, ``diagnostics`` says what is wrong with a source, ``cache`` keeps
+what was compiled, ``module`` is what a user gets.
 """

@@ -94,6 +94,10 @@ _HINTS = (
         "#include <cuda_bf16.h> has {0}",
     ),
     (
+        r"the frame size of \d+ bytes is larger than (\d+) bytes",
+        "on the simulator a function has {0} bytes for arrays of its own; give the kernel an array",
+    ),
+    (
         r"expected primary-expression before .<. token",
         "a launch with <<<...>>> is for code on the host, or dynamic parallelism, which cannot be "
         "simulated; kernel(grid, block, ...) launches from Python",

@@ -18,12 +18,16 @@ from gpukern.machine.libraries import find_headers
 _USUAL = ("g++", "c++")
 _HEADERS = Path(__file__).parent / "sim"
 
+# What a function may have of its own: see STACK_LEFT in cuda/sim/block.c.
+MOST_LOCAL_BYTES = 16384
+
 _FLAGS = [
     *("-std=c++17", "-O1", "-g1", "-gno-column-info", "-fPIC", "-fvisibility=hidden"),
     *("-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-ffp-contract=off"),
     *("-fno-optimize-sibling-calls", "-fno-builtin-printf", "-fno-extern-tls-init"),
     *("-fsanitize=thread,alignment,bounds,null,integer-divide-by-zero", "-fno-gnu-unique"),
     *("-fsanitize-coverage=trace-pc", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret"),
+    f"-Werror=frame-larger-than={MOST_LOCAL_BYTES}",
     *("-Wno-unknown-pragmas", "-Wno-attributes", "-Wno-unused-value"),
 ]
 _LINK = ["-shared", "-nostartfiles", "-Wl,-z,now", "-Wl,-s", "-Wl,--no-undefined"]

@@ -287,6 +287,155 @@ __global__ void missing(int *y) {
         )
 
 
+RANDOM = r"""
+#include <curand_kernel.h>
+template <class S> __global__ void drawn(unsigned long long seed, unsigned long long sequence,
+                                         unsigned long long offset, unsigned *u, float *f,
+                                         double *d) {
+    S state;
+    curand_init(seed, sequence, offset, &state);
+    for (int i = 0; i < 5; i++) u[i] = curand(&state);
+    for (int i = 0; i < 3; i++) f[i] = curand_uniform(&state);
+    for (int i = 3; i < 6; i++) f[i] = curand_normal(&state);
+    float2 n = curand_normal2(&state);
+    f[6] = n.x, f[7] = n.y, f[8] = curand_log_normal(&state, 0.5f, 2.0f);
+    d[0] = curand_uniform_double(&state);
+    d[1] = curand_normal_double(&state), d[2] = curand_normal_double(&state);
+    double2 m = curand_normal2_double(&state);
+    d[3] = m.x, d[4] = m.y;
+}
+__global__ void begin(curandState *states, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) curand_init(7, i, 0, &states[i]);
+}
+__global__ void draw(curandState *states, float *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = curand_uniform(&states[i]);
+}
+"""
+# What cuRAND's own header gives, on the host.
+DRAWN = [
+    (
+        "drawn<curandState>",
+        (0x4D2, 5, 0),
+        [3732235839, 2152834071, 919474540, 1633321130, 1363217923],
+        [
+            0.629326463,
+            0.688283563,
+            0.780277371,
+            0.331305593,
+            0.476313472,
+            1.36345506,
+            0.815766335,
+            0.804962456,
+            10.4659128,
+        ],
+        [
+            0.56366408276384328,
+            0.47423037477429747,
+            1.4724405736835309,
+            -1.2327499839852234,
+            0.75822495692602687,
+        ],
+    ),
+    (
+        "drawn<curandStatePhilox4_32_10_t>",
+        (0x4D2, 5, 0),
+        [4181881884, 3080788858, 2334630092, 3180702920, 1549596404],
+        [
+            0.249035731,
+            0.197131708,
+            0.448278606,
+            -1.60174739,
+            1.10226679,
+            -2.35920811,
+            0.733725607,
+            0.142447397,
+            10.1689968,
+        ],
+        [
+            0.99461498018354177,
+            1.851623372735377,
+            0.73204279940173034,
+            -0.47231780965683601,
+            -0.72306174051975025,
+        ],
+    ),
+    (
+        "drawn<curandState>",
+        (0x123456789ABCDEF, 1000003, 77),
+        [401039773, 4001144442, 259081780, 490825838, 3099186242],
+        [
+            0.0443468876,
+            0.85172087,
+            0.331308931,
+            1.63390613,
+            -0.425839365,
+            0.663655818,
+            0.0300676767,
+            -1.59784436,
+            0.174090758,
+        ],
+        [
+            0.85893620566361761,
+            -0.16768593827494982,
+            -0.67957044752314666,
+            -0.13559570731975226,
+            -0.59742858038549718,
+        ],
+    ),
+    (
+        "drawn<curandStatePhilox4_32_10_t>",
+        (0x123456789ABCDEF, 1000003, 77),
+        [3661504357, 2563466236, 1909469552, 3191427104, 4129171186],
+        [
+            0.602970004,
+            0.329500765,
+            0.646044612,
+            0.813109696,
+            0.555873752,
+            1.0324527,
+            0.0599603876,
+            0.653850615,
+            5.8980217,
+        ],
+        [
+            0.29917918122373521,
+            -1.7330515399518629,
+            0.67277917277773991,
+            -0.93384633294821295,
+            0.01250983046756674,
+        ],
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def random_numbers(kept):
+    """Kernels that draw them."""
+    return gk.compile(RANDOM)
+
+
+@pytest.mark.parametrize(("kernel", "begins", "whole", "floats", "doubles"), DRAWN)
+def test_random_numbers_are_curands(random_numbers, kernel, begins, whole, floats, doubles):
+    u, f, d = np.zeros(5, np.uint32), np.zeros(9, np.float32), np.zeros(5)
+    random_numbers[kernel](1, 1, *begins, u, f, d)
+    np.testing.assert_array_equal(u, np.array(whole, np.uint32))
+    np.testing.assert_allclose(f, floats, rtol=1e-5)
+    np.testing.assert_allclose(d, doubles, rtol=1e-12)
+
+
+def test_random_numbers_of_many_threads(random_numbers):
+    states = np.zeros(3000 * 48, np.uint8)
+    random_numbers.begin.over(3000)(states, 3000)
+    x, y = np.zeros(3000, np.float32), np.zeros(3000, np.float32)
+    random_numbers.draw.over(3000)(states, x, 3000)
+    random_numbers.draw.over(3000)(states, y, 3000)
+    assert len({*x, *y}) > 5900
+    assert abs(x.mean() - 0.5) < 0.05
+    assert abs(np.corrcoef(x, y)[0, 1]) < 0.1
+
+
 def test_printing_goes_to_pythons_output(right, capsys):
     right.said(1, 4, 3)
     lines = capsys.readouterr().out.splitlines()

@@ -514,6 +514,7 @@ void gk_sim_worker_free(gk_sim_worker *worker) {
     }
     gk_sim_race_free(worker);
     gk_sim_watch_free(worker);
+    free(worker->skips);
     gk_sim_dynamic_free(worker);
     free(worker);
 }

@@ -56,6 +56,7 @@ struct gk_sim_worker {
     bool dynamic_is_modules;
     gk_sim_user *user;          /* of a user's kernel, or NULL */
     struct gk_sim_watch *watch; /* see watch.h; NULL until a user's kernel has run */
+    struct gk_sim_skips *skips; /* of random numbers, see skip.c; NULL until wanted */
     atomic_bool *stop;          /* the launch is to end */
     bool may_ask;               /* on the thread that launches: whether it is interrupted */
     bool asks;                  /* the OS thread's own stack is wanted, to ask */

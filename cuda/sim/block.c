@@ -219,6 +219,12 @@ void gk_sim_fault(const char *file, int line, const char *format, ...) {
     __builtin_unreachable(); /* nobody switches back: the stack is abandoned as it is */
 }
 
+/* The thread may be waiting for one that has not started. */
+static void let_others_run(gk_sim_worker *worker, unsigned number) {
+    worker->ready_first = false;
+    ready_one(worker, number);
+}
+
 void gk_sim_yield(void) {
     gk_sim_worker *worker = gk_sim_now.worker;
     gk_sim_now.atomics_left = ATOMICS_BEFORE_A_YIELD;
@@ -233,7 +239,7 @@ void gk_sim_yield(void) {
                          "further for %d seconds",
                          GK_SIM_SPIN_SECONDS);
     }
-    ready_one(worker, gk_sim_now.number);
+    let_others_run(worker, gk_sim_now.number);
     park(worker, gk_sim_now.number);
 }
 
@@ -280,7 +286,7 @@ void gk_sim___sanitizer_cov_trace_pc(void) {
     if (atomic_load_explicit(worker->stop, memory_order_relaxed))
         gk_sim_fault(NULL, 0, "the launch was ended");
     gk_sim_watch_leave(worker);
-    ready_one(worker, number);
+    let_others_run(worker, number);
     if (worker->may_ask && milliseconds() - worker->asked > MILLISECONDS_BETWEEN_QUESTIONS)
         ask(worker, number);
     else

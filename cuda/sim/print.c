@@ -1,44 +1,45 @@
 /* What users' kernels call of the C library, and what they have printed. */
 #define _GNU_SOURCE /* clock_gettime */
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "block.h"
 
 enum { MOST_PRINTED = 16 << 20 }; /* bytes; what is printed beyond them is lost */
 
 struct gk_sim_output {
-    pthread_mutex_t lock;
+    gk_lock lock;
     char *text;
     size_t used, room;
 };
 
 gk_sim_output *gk_sim_output_new(void) {
     gk_sim_output *output = calloc(1, sizeof *output);
-    if (output)
-        pthread_mutex_init(&output->lock, NULL);
-    return output;
+    if (!output || gk_lock_init(&output->lock))
+        return output;
+    free(output);
+    return NULL;
 }
 
 void gk_sim_output_free(gk_sim_output *output) {
     if (!output)
         return;
-    pthread_mutex_destroy(&output->lock);
+    gk_lock_free(&output->lock);
     free(output->text);
     free(output);
 }
 
 char *gk_sim_output_take(gk_sim_output *output, size_t *bytes) {
-    pthread_mutex_lock(&output->lock);
+    (void)gk_lock_take(&output->lock);
     char *text = output->text;
     *bytes = output->used;
     output->text = NULL;
     output->used = output->room = 0;
-    pthread_mutex_unlock(&output->lock);
+    gk_lock_give(&output->lock);
     return text;
 }
 
@@ -65,12 +66,12 @@ int gk_sim_printf(const char *format, ...) {
     va_start(arguments, format);
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, arguments);
-    pthread_mutex_lock(&output->lock);
+    (void)gk_lock_take(&output->lock);
     if (length > 0 && make_room(output, (size_t)length + 1)) {
         vsnprintf(output->text + output->used, (size_t)length + 1, format, again);
         output->used += (size_t)length;
     }
-    pthread_mutex_unlock(&output->lock);
+    gk_lock_give(&output->lock);
     va_end(again);
     va_end(arguments);
     return length;

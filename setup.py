@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -200,6 +201,7 @@ class BuildCore(build_ext):
         if sys.platform != "linux":
             stop("only Linux is supported (on Windows: inside WSL)")
         target = Path(self.get_ext_fullpath(ext.name)).resolve()
+        place_simulator_headers(target.parent / "kernels" / "sim")
         state = kept.state()
         if kept.take(state, target):
             print("gpukern: nothing has changed since the extension was linked", flush=True)
@@ -238,6 +240,14 @@ class BuildCore(build_ext):
             sanitizer=chosen_sanitizer(os.environ.get("GPUKERN_SANITIZE", "")),
             jobs=self.parallel or len(os.sched_getaffinity(0)),
         )
+
+
+def place_simulator_headers(folder: Path) -> None:
+    """Put the simulator's headers into the package: users' kernels are compiled with them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(
+        ROOT / "cuda" / "sim", folder, ignore=shutil.ignore_patterns("*.c", "*.cpp", "*.md")
+    )
 
 
 def work_folder(temporary: Path) -> Path:

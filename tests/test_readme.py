@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import doctest
 import re
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import gpukern
+from gpukern import _core
 from gpukern.cli.commands import main
+from gpukern.machine import libraries
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -28,6 +32,19 @@ def test_every_snippet_of_python():
     failed, tried = doctest.testfile(str(README), module_relative=False, optionflags=flags)
     assert tried >= 20
     assert not failed
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ is here")
+def test_the_kernels_of_your_own(monkeypatch, tmp_path):
+    if _core.backend() == "cuda" and libraries.find_nvrtc(None) is None:
+        pytest.skip("NVRTC is not installed")
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    code = re.search(r"```python\n(module = gk\.compile.*?)```", README.read_text(), re.DOTALL)
+    a, x, y = np.ones((4, 4), np.float32), np.arange(9, dtype=np.float32), np.ones(9, np.float32)
+    exec(code[1], {"gk": gpukern, "a": a, "x": x, "y": y})
+    np.testing.assert_array_equal(a, 2)
+    np.testing.assert_array_equal(y, 1 + 2 * x)
 
 
 def test_the_two_commands():

@@ -571,18 +571,6 @@ assert failure(_core.compile_source, 1)[0] == "TypeError"
 """)
 
 
-def test_on_the_simulator_it_says_so(script):
-    code = """
-import gpukern as gk
-try:
-    gk.compile("__global__ void f() {}")
-except gk.CudaError as error:
-    print(error)
-"""
-    done = script(code, GPUKERN_DEVICE="sim")
-    assert done.stdout.startswith("compile: kernels of your own run on a GPU only"), done
-
-
 def test_every_object_may_be_refused(runs):
     pytest.importorskip("_testcapi", reason="this Python has not the module that refuses memory")
     # No function is made on the way: CPython 3.12 itself dies where that is refused memory.

@@ -56,6 +56,8 @@ typedef struct gk_launch {
     size_t shared_bytes; /* dynamic shared memory; no more than the row says */
     void **arguments;    /* a pointer to each argument, as cuLaunchKernel takes them */
     gk_stream stream;
+    bool (*interrupted)(void *context); /* whether the user wants it to end, where it can be */
+    void *context;
 } gk_launch;
 
 /* A part of a matrix that the copy engine of capability 9.0 moves at a time (TMA), described as
@@ -153,9 +155,11 @@ struct gk_backend {
     gk_status (*launch)(gk_backend *, const gk_launch *, gk_error *);
     gk_status (*gemm)(gk_backend *, const gk_gemm *, gk_error *); /* cuBLAS */
 
-    /* What users compiled: a cubin, a fatbin or PTX, loaded. A module whose kernels a graph has may
+    /* What users compiled: a cubin, a fatbin or PTX, on the simulator a shared object, loaded. A
+       module whose kernels a graph has may
        not be freed before the graph. */
-    gk_status (*module_load)(gk_backend *, const void *image, gk_module **, gk_error *);
+    gk_status (*module_load)(gk_backend *, const void *image, size_t bytes, gk_module **,
+                             gk_error *);
     void (*module_free)(gk_backend *, gk_module *); /* NULL is fine */
     gk_status (*module_kernel)(gk_backend *, gk_module *, const char *symbol, gk_kernel *,
                                gk_error *);
@@ -171,6 +175,9 @@ struct gk_backend {
     /* The threads a block at which a multiprocessor is fullest. */
     gk_status (*kernel_suggest)(gk_backend *, const gk_kernel *, size_t shared_bytes, int *threads,
                                 gk_error *);
+    /* What kernels have printed so far, to be freed; NULL: nothing, or the driver prints it. NULL
+       in its own place: the driver does. */
+    char *(*printed)(gk_backend *, size_t *bytes);
     gk_status (*describe_box)(gk_backend *, const gk_tensor_box *, gk_tensor_map *, gk_error *);
 
     /* Streams of our own, which do not wait for the legacy stream, and copies that return at once:

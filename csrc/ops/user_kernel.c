@@ -1,5 +1,6 @@
 #include "ops/user_kernel.h"
 
+#include "engine/pipeline.h"
 #include "engine/transfer.h"
 
 enum { MOST_PARAMETERS = 4096 }; /* of one byte: what a launch takes */
@@ -54,6 +55,11 @@ static gk_status bring(gk_call *call, gk_kernel_argument *argument) {
     return argument->is_in ? gk_upload(call, array, argument->staged) : GK_OK;
 }
 
+static bool is_interrupted(void *context) {
+    gk_interruption *interruption = context;
+    return interruption->wanted(interruption);
+}
+
 static gk_status launch_with(gk_call *call, gk_launch *launch, gk_kernel_argument *arguments,
                              int count) {
     void *values[MOST_PARAMETERS];
@@ -62,6 +68,10 @@ static gk_status launch_with(gk_call *call, gk_launch *launch, gk_kernel_argumen
         values[i] = argument->is_array ? &argument->number : (void *)argument->value;
     }
     launch->arguments = values;
+    if (call->interruption) {
+        launch->interrupted = is_interrupted;
+        launch->context = call->interruption;
+    }
     return gk_call_launch_kernel(call, launch);
 }
 

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* posix_memalign */
 #include "block.h"
 #include "race.h"
+#include "shared.h"
+#include "watch.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +16,9 @@ __thread gk_sim_state gk_sim_now;
 #define GK_SIM_SPIN_SECONDS 30
 #endif
 enum { ATOMICS_BEFORE_A_YIELD = 4096, YIELDS_BEFORE_A_LOOK = 1024 };
+/* More than a frame of a user's function (kernels/host.py) and what the C library takes. */
+enum { STACK_LEFT = 28 * 1024 };
+enum { STEPS_BEFORE_A_YIELD = 1 << 15, MILLISECONDS_BETWEEN_QUESTIONS = 20 };
 
 /* The finalizer of splitmix64. */
 uint64_t gk_sim_mix(uint64_t x) {
@@ -163,7 +168,9 @@ static inline void run_thread(gk_sim_worker *worker, unsigned number) {
     now->number = number;
     now->atomics_left = ATOMICS_BEFORE_A_YIELD;
     gk_sim_race_starts(worker, number);
+    now->steps_left = STEPS_BEFORE_A_YIELD;
     worker->run(worker->arguments);
+    gk_sim_watch_leave(worker);
     gk_sim_race_returns(worker);
     worker->doing[number] = GK_SIM_RETURNED;
     worker->returned++;
@@ -212,6 +219,12 @@ void gk_sim_fault(const char *file, int line, const char *format, ...) {
     __builtin_unreachable(); /* nobody switches back: the stack is abandoned as it is */
 }
 
+/* The thread may be waiting for one that has not started. */
+static void let_others_run(gk_sim_worker *worker, unsigned number) {
+    worker->ready_first = false;
+    ready_one(worker, number);
+}
+
 void gk_sim_yield(void) {
     gk_sim_worker *worker = gk_sim_now.worker;
     gk_sim_now.atomics_left = ATOMICS_BEFORE_A_YIELD;
@@ -226,8 +239,67 @@ void gk_sim_yield(void) {
                          "further for %d seconds",
                          GK_SIM_SPIN_SECONDS);
     }
-    ready_one(worker, gk_sim_now.number);
+    let_others_run(worker, gk_sim_now.number);
     park(worker, gk_sim_now.number);
+}
+
+void gk_sim_count_atomic(const char *file, int line) {
+    if (!gk_sim_now.worker) /* as a module is loaded */
+        return;
+    gk_sim_watch_atomic(gk_sim_now.worker, file, line);
+    if (--gk_sim_now.atomics_left == 0)
+        gk_sim_yield();
+}
+
+static int64_t milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The OS thread's own stack goes on, and asks: Python's signal handlers run on it. */
+static void ask(gk_sim_worker *worker, unsigned number) {
+    gk_sim_thread *thread = worker->threads + number;
+    worker->asks = true;
+    thread->fiber = worker->running;
+    worker->running = &worker->main;
+    gk_sim_fiber_switch(&worker->left, thread->fiber, &thread->context, &worker->main,
+                        worker->main.context);
+    worker->owner->thread = thread->index;
+    worker->owner->number = number;
+}
+
+/* The compiler calls this in each basic block of a user's kernel: a loop that waits for another
+   thread, or never ends, does not keep the others from going on, nor the user from ending it. */
+GK_SIM_SHARED void gk_sim___sanitizer_cov_trace_pc(void);
+void gk_sim___sanitizer_cov_trace_pc(void) {
+    gk_sim_worker *worker = gk_sim_now.worker;
+    char here;
+    if (!worker || !worker->running || worker->running == &worker->main)
+        return; /* in none of a block's threads */
+    if ((uintptr_t)&here - (uintptr_t)worker->running->low < STACK_LEFT)
+        gk_sim_fault(NULL, 0, "its stack is used up, as by a function that calls itself for ever");
+    if (--gk_sim_now.steps_left)
+        return;
+    unsigned number = gk_sim_now.number;
+    gk_sim_now.steps_left = STEPS_BEFORE_A_YIELD;
+    if (atomic_load_explicit(worker->stop, memory_order_relaxed))
+        gk_sim_fault(NULL, 0, "the launch was ended");
+    gk_sim_watch_leave(worker);
+    let_others_run(worker, number);
+    if (worker->may_ask && milliseconds() - worker->asked > MILLISECONDS_BETWEEN_QUESTIONS)
+        ask(worker, number);
+    else
+        park(worker, number);
+}
+
+/* On the OS thread's own stack, in place of a thread that wants it so. False: it is to end. */
+static bool answer(gk_sim_worker *worker) {
+    gk_sim_user *user = worker->user;
+    worker->asks = false;
+    worker->asked = milliseconds();
+    user->was_interrupted = user->interrupted(user->context);
+    return !user->was_interrupted;
 }
 
 static int verdict(gk_sim_meeting meeting, int nonzero, unsigned count) {
@@ -248,6 +320,7 @@ int gk_sim_meet_block(gk_sim_meeting meeting, int predicate, const char *file, i
         worker->mixed = false;
         worker->nonzero = 0;
     }
+    gk_sim_watch_leave(worker);
     const gk_sim_thread *first = worker->threads + worker->first;
     if (first->line != line || first->meeting != meeting ||
         (first->file != file && strcmp(first->file, file) != 0))
@@ -260,6 +333,7 @@ int gk_sim_meet_block(gk_sim_meeting meeting, int predicate, const char *file, i
         worker->arrived = worker->yields = 0;
         ready_all(worker);
         gk_sim_race_all_arrived(worker);
+        gk_sim_watch_barrier(worker);
     }
     park(worker, number);
     gk_sim_race_passes(worker, barrier);
@@ -335,13 +409,16 @@ uint64_t gk_sim_meet_warp(gk_sim_meeting meeting, unsigned mask, uint64_t value,
     thread->mask = mask;
     thread->value = value;
     thread->source = (uint8_t)source;
+    gk_sim_watch_leave(worker);
     unsigned *waiting = worker->warp_waits + number / GK_SIM_WARP;
     *waiting |= 1u << lane;
     if (meeting == GK_SIM_SYNCWARP)
         gk_sim_race_syncwarp_arrives(worker, number);
     if (complete(thread - lane, *waiting, thread)) {
-        if (meeting == GK_SIM_SYNCWARP)
+        if (meeting == GK_SIM_SYNCWARP) {
             gk_sim_race_syncwarp(worker, number - lane, mask);
+            gk_sim_watch_syncwarp(worker, number - lane, mask);
+        }
         settle(worker, number - lane, lane, mask);
     } else {
         worker->doing[number] = GK_SIM_WAITS_FOR_WARP;
@@ -377,18 +454,23 @@ bool gk_sim_block_run(gk_sim_worker *worker, uint64_t number) {
     worker->order_lane = 0;
     worker->started = worker->returned = worker->arrived = worker->yields = 0;
     worker->ready_head = worker->ready_count = 0;
-    worker->mixed = worker->faulted = false;
+    worker->mixed = worker->faulted = worker->asks = false;
     memset(worker->doing, GK_SIM_RUNS, worker->count);
     memset(worker->warp_waits, 0, sizeof worker->warp_waits);
     worker->running = &worker->main;
     gk_sim_race_block_starts(worker);
+    gk_sim_watch_block(worker);
     leave(worker, &worker->main.context);
+    while (worker->asks && answer(worker))
+        leave(worker, &worker->main.context);
     gk_sim_race_block_ends(worker);
     if (GK_SIM_STACK_A_THREAD)
         reset_fibers(worker);
     if (!worker->faulted && worker->returned == worker->count)
         return true;
-    if (!worker->faulted)
+    if (worker->user && worker->user->was_interrupted)
+        snprintf(worker->problem, sizeof worker->problem, "the launch was interrupted");
+    else if (!worker->faulted)
         gk_sim_explain(worker);
     reset_fibers(worker);
     return false;
@@ -397,6 +479,9 @@ bool gk_sim_block_run(gk_sim_worker *worker, uint64_t number) {
 bool gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid, uint64_t seed) {
     const unsigned *block = grid->block;
     worker->run = grid->body->run;
+    worker->user = grid->user;
+    worker->asks = false;
+    worker->asked = 0;
     worker->arguments = grid->arguments;
     worker->seed = seed;
     worker->count = block[0] * block[1] * block[2];
@@ -434,6 +519,8 @@ void gk_sim_worker_free(gk_sim_worker *worker) {
         free(worker->fibers[slab]);
     }
     gk_sim_race_free(worker);
-    free(worker->dynamic_shared);
+    gk_sim_watch_free(worker);
+    free(worker->skips);
+    gk_sim_dynamic_free(worker);
     free(worker);
 }

@@ -2,6 +2,7 @@
 #ifndef GK_SIM_BLOCK_H
 #define GK_SIM_BLOCK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,8 +51,16 @@ struct gk_sim_worker {
     unsigned warps;
     gk_sim_index block_dim;
     uint64_t seed;
-    char *dynamic_shared;
+    char *dynamic_shared; /* of the worker's own, or part of a module's */
     size_t dynamic_bytes;
+    bool dynamic_is_modules;
+    gk_sim_user *user;          /* of a user's kernel, or NULL */
+    struct gk_sim_watch *watch; /* see watch.h; NULL until a user's kernel has run */
+    struct gk_sim_skips *skips; /* of random numbers, see skip.c; NULL until wanted */
+    atomic_bool *stop;          /* the launch is to end */
+    bool may_ask;               /* on the thread that launches: whether it is interrupted */
+    bool asks;                  /* the OS thread's own stack is wanted, to ask */
+    int64_t asked;              /* when, in milliseconds */
 
     /* The block. */
     uint64_t random;

@@ -2,6 +2,7 @@
 // -DGK_FAMILY=sum -DGK_FAMILY_FILE='"sum.cu"'; defines gk_sim_bodies_sum.
 #include "device.cuh"
 #include "sim.h"
+#include "sim_call.h"
 
 #define GK_PASTE(a, b)  a##b
 #define GK_CONCAT(a, b) GK_PASTE(a, b)
@@ -13,19 +14,6 @@
 namespace GK_NAMESPACE {
 #include GK_FAMILY_FILE
 }
-
-// Unpacks the arguments of a launch by the kernel's own parameter types.
-template <auto kernel> struct gk_sim_call;
-template <typename... P, void (*kernel)(P...)> struct gk_sim_call<kernel> {
-    template <size_t... i> static void spread(void **arguments, std::index_sequence<i...>) {
-        (void)arguments;
-        kernel(*static_cast<std::remove_reference_t<P> *>(arguments[i])...);
-    }
-    static constexpr unsigned sizes[] = {sizeof(std::remove_reference_t<P>)..., 0};
-    static void run(void **arguments) {
-        spread(arguments, std::index_sequence_for<P...>());
-    }
-};
 
 // The rows once more, this time as entries of the table.
 #define GK_ROWS_ONLY

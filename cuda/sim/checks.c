@@ -3,8 +3,6 @@
    sanitizer's library is needed. Builds that have that library leave this file empty. */
 #include "block.h"
 
-#if !defined(GK_SIM_ASAN) && !defined(GK_SIM_UBSAN)
-
 /* The records that gcc and clang describe a check with. */
 typedef struct source {
     const char *file;
@@ -32,11 +30,15 @@ typedef struct division {
     const type *type;
 } division;
 
-GK_SIM_HIDDEN void __ubsan_handle_type_mismatch_v1(const mismatch *, uintptr_t pointer);
-GK_SIM_HIDDEN void __ubsan_handle_out_of_bounds(const bounds *, uintptr_t index);
-GK_SIM_HIDDEN void __ubsan_handle_divrem_overflow(const division *, uintptr_t, uintptr_t);
+/* A user's kernel calls these by names of their own, also where a sanitizer's library is there. */
+#define GK_USERS(name)     gk_sim___ubsan_handle_##name
+#define GK_EXTENSION(name) __ubsan_handle_##name
 
-void __ubsan_handle_type_mismatch_v1(const mismatch *data, uintptr_t pointer) {
+GK_SIM_SHARED void GK_USERS(type_mismatch_v1)(const mismatch *, uintptr_t pointer);
+GK_SIM_SHARED void GK_USERS(out_of_bounds)(const bounds *, uintptr_t index);
+GK_SIM_SHARED void GK_USERS(divrem_overflow)(const division *, uintptr_t, uintptr_t);
+
+void GK_USERS(type_mismatch_v1)(const mismatch *data, uintptr_t pointer) {
     static const char *const accesses[] = {"load", "store"};
     const char *access = data->access < 2 ? accesses[data->access] : "access";
     if (!pointer)
@@ -47,14 +49,32 @@ void __ubsan_handle_type_mismatch_v1(const mismatch *data, uintptr_t pointer) {
                  data->type->name, (void *)pointer, 1u << data->log_alignment);
 }
 
-void __ubsan_handle_out_of_bounds(const bounds *data, uintptr_t index) {
+void GK_USERS(out_of_bounds)(const bounds *data, uintptr_t index) {
     gk_sim_fault(data->at.file, (int)data->at.line, "index %lld is out of bounds of %s",
                  (long long)index, data->array->name);
 }
 
-void __ubsan_handle_divrem_overflow(const division *data, uintptr_t left, uintptr_t right) {
+void GK_USERS(divrem_overflow)(const division *data, uintptr_t left, uintptr_t right) {
     (void)left, (void)right;
     gk_sim_fault(data->at.file, (int)data->at.line, "an integer division by zero");
+}
+
+#if !defined(GK_SIM_ASAN) && !defined(GK_SIM_UBSAN)
+
+GK_SIM_HIDDEN void GK_EXTENSION(type_mismatch_v1)(const mismatch *, uintptr_t pointer);
+GK_SIM_HIDDEN void GK_EXTENSION(out_of_bounds)(const bounds *, uintptr_t index);
+GK_SIM_HIDDEN void GK_EXTENSION(divrem_overflow)(const division *, uintptr_t, uintptr_t);
+
+void GK_EXTENSION(type_mismatch_v1)(const mismatch *data, uintptr_t pointer) {
+    GK_USERS(type_mismatch_v1)(data, pointer);
+}
+
+void GK_EXTENSION(out_of_bounds)(const bounds *data, uintptr_t index) {
+    GK_USERS(out_of_bounds)(data, index);
+}
+
+void GK_EXTENSION(divrem_overflow)(const division *data, uintptr_t left, uintptr_t right) {
+    GK_USERS(divrem_overflow)(data, left, right);
 }
 
 #endif

@@ -21,32 +21,10 @@
 
 #include "state.h"
 
-// NVIDIA's headers leave these empty or unknown to g++.
-#undef __global__
-#undef __device__
-#undef __host__
-#undef __shared__
-#undef __constant__
-#undef __managed__
-#undef __grid_constant__
-#undef __launch_bounds__
-#undef __maxnreg__
-#undef __cluster_dims__
-#undef __forceinline__
-#undef __noinline__
-#define __global__
-#define __device__
-#define __host__
-#define __constant__
-#define __managed__
-#define __grid_constant__
-#define __launch_bounds__(...)
-#define __maxnreg__(...)
-#define __cluster_dims__(...)
-#define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__    __attribute__((noinline))
+#include "sim_words.h"
 
 // One OS thread runs one block at a time: its copy is the block's. See shared.c.
+#undef __shared__
 #define __shared__ static thread_local __attribute__((used))
 #define GK_DYNAMIC_SHARED(type, name)                                                              \
     type *const name = static_cast<type *>(gk_sim_dynamic_shared(__FILE__, __LINE__))

@@ -8,14 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/lock.h"
 #include "shared.h"
+#include "watch.h"
 
 enum {
     MAX_WORKERS = 16,     /* each may map 2 x 1024 stacks and guards; a process has 65530 */
     THREADS_ALONE = 4096, /* smaller grids are done before another core has woken up */
     MAX_BATCH = 64,       /* blocks taken at once */
+    NANOSECONDS_BETWEEN_QUESTIONS = 20000000,
 };
 
 /* The blocks of one launch: batches in a permutation, the blocks of a batch one after another. */
@@ -120,12 +123,12 @@ static void fail_job(gk_sim_job *job, const char *problem) {
     pthread_mutex_unlock(job->lock);
 }
 
-static bool run_block(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker, uint64_t number,
-                      gk_sim_touched *touched) {
+static bool run_block(gk_sim_job *job, gk_sim_worker *worker, uint64_t number,
+                      const gk_sim_statics *statics, gk_sim_touched *touched) {
     uint64_t x = job->grid->grid[0], y = job->grid->grid[1];
     gk_sim_now.block = (gk_sim_index){(unsigned)(number % x), (unsigned)(number / x % y),
                                       (unsigned)(number / x / y)};
-    gk_sim_statics_poison(&sim->statics, touched);
+    gk_sim_statics_poison(statics, touched);
     gk_sim_dynamic_poison(worker);
     bool good = gk_sim_block_run(worker, number);
     if (!good)
@@ -138,14 +141,18 @@ static bool run_block(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker, uint6
     return good;
 }
 
-/* Blocks until there are none left; every core's thread runs this. */
-static void run_job(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker) {
+/* Blocks until there are none left. */
+static void run_blocks(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker, bool is_launching) {
     gk_sim_touched touched = GK_SIM_UNTOUCHED;
+    worker->stop = &job->stop;
+    worker->may_ask = is_launching && job->grid->user && job->grid->user->interrupted;
     if (!gk_sim_worker_take(worker, job->grid, sim->seed) ||
-        !gk_sim_dynamic_take(worker, job->grid->shared_bytes)) {
+        !gk_sim_dynamic_take(worker, job->grid->shared_bytes) ||
+        (worker->user && !gk_sim_watch_take(worker))) {
         fail_job(job, "out of memory for the simulator");
         return;
     }
+    gk_sim_statics statics = worker->user ? gk_sim_statics_of(worker->user->module) : sim->statics;
     for (;;) {
         uint64_t turn = atomic_fetch_add(&job->next, 1);
         if (turn >= job->batches)
@@ -155,9 +162,15 @@ static void run_job(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker) {
         uint64_t end = (batch + 1) * job->batch;
         for (uint64_t i = batch * job->batch; i < end && i < job->blocks; i++)
             if (atomic_load_explicit(&job->stop, memory_order_relaxed) ||
-                !run_block(sim, job, worker, i, &touched))
+                !run_block(job, worker, i, &statics, &touched))
                 return;
     }
+}
+
+/* Every core's thread runs this. */
+static void run_job(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker, bool is_launching) {
+    run_blocks(sim, job, worker, is_launching);
+    gk_sim_now.worker = NULL;
 }
 
 static void *help(void *context) {
@@ -173,7 +186,7 @@ static void *help(void *context) {
         helper.generation = sim->generation;
         gk_sim_job *job = sim->job;
         pthread_mutex_unlock(&sim->lock);
-        run_job(sim, job, helper.worker);
+        run_job(sim, job, helper.worker, false);
         pthread_mutex_lock(&sim->lock);
         if (!--sim->busy)
             pthread_cond_signal(&sim->done);
@@ -206,6 +219,29 @@ static bool start_helper(gk_sim *sim) {
     return !failed;
 }
 
+/* Under the lock, which is given up meanwhile: until the last one is done, or for so long that the
+   user is asked whether the launch is to end. */
+static void wait_for_helpers(gk_sim *sim, gk_sim_job *job) {
+    gk_sim_user *user = job->grid->user;
+    struct timespec until;
+    if (!user || !user->interrupted) {
+        pthread_cond_wait(&sim->done, &sim->lock);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += NANOSECONDS_BETWEEN_QUESTIONS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_cond_timedwait(&sim->done, &sim->lock, &until) == 0 || user->was_interrupted)
+        return;
+    pthread_mutex_unlock(&sim->lock);
+    if (user->interrupted(user->context)) {
+        user->was_interrupted = true;
+        fail_job(job, "the launch was interrupted");
+    }
+    pthread_mutex_lock(&sim->lock);
+}
+
 static void run_spread(gk_sim *sim, gk_sim_job *job) {
     while (sim->helpers + 1 < sim->workers && start_helper(sim))
         ;
@@ -215,10 +251,10 @@ static void run_spread(gk_sim *sim, gk_sim_job *job) {
     sim->generation++;
     pthread_cond_broadcast(&sim->wake);
     pthread_mutex_unlock(&sim->lock);
-    run_job(sim, job, sim->worker[0]);
+    run_job(sim, job, sim->worker[0], true);
     pthread_mutex_lock(&sim->lock);
     while (sim->busy)
-        pthread_cond_wait(&sim->done, &sim->lock);
+        wait_for_helpers(sim, job);
     pthread_mutex_unlock(&sim->lock);
 }
 
@@ -249,7 +285,7 @@ bool gk_sim_launch(gk_sim *sim, const gk_sim_grid *grid, char *problem, size_t s
     if (sim->workers > 1 && job.batches > 1 && threads * job.blocks > THREADS_ALONE)
         run_spread(sim, &job);
     else
-        run_job(sim, &job, sim->worker[0]);
+        run_job(sim, &job, sim->worker[0], true);
     gk_lock_give(&sim->turn);
     return !atomic_load(&job.stop);
 }
@@ -268,7 +304,7 @@ gk_sim *gk_sim_open(unsigned workers, uint64_t seed) {
         return NULL;
     sim->workers = gk_sim_cores(workers);
     sim->seed = seed;
-    sim->statics = gk_sim_statics_find();
+    sim->statics = gk_sim_statics_own();
     if (!gk_lock_init(&sim->turn)) {
         free(sim);
         return NULL;

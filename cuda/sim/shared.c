@@ -14,7 +14,7 @@ enum {
 static int find_statics(struct dl_phdr_info *info, size_t size, void *context) {
     (void)size;
     gk_sim_statics *statics = context;
-    uintptr_t low = (uintptr_t)info->dlpi_tls_data, here = (uintptr_t)&gk_sim_now;
+    uintptr_t low = (uintptr_t)info->dlpi_tls_data, here = (uintptr_t)statics->here();
     if (!low || here < low)
         return 0;
     for (int i = 0; i < info->dlpi_phnum; i++)
@@ -26,24 +26,44 @@ static int find_statics(struct dl_phdr_info *info, size_t size, void *context) {
     return 0;
 }
 
-gk_sim_statics gk_sim_statics_find(void) {
-    gk_sim_statics statics = {sizeof gk_sim_now, 0};
-    gk_sim_now.number = 0; /* the block is allocated at the first touch */
+gk_sim_statics gk_sim_statics_find(void *(*here)(void), size_t hole) {
+    gk_sim_statics statics = {here, hole, hole, 0};
+    (void)*(volatile char *)here(); /* the block is allocated at the first touch */
     dl_iterate_phdr(find_statics, &statics);
     return statics;
+}
+
+static void *own_state(void) {
+    return &gk_sim_now;
+}
+
+gk_sim_statics gk_sim_statics_own(void) {
+    return gk_sim_statics_find(own_state, sizeof gk_sim_now);
+}
+
+gk_sim_statics gk_sim_statics_of(const gk_sim_module *module) {
+    return (gk_sim_statics){module->dynamic_shared, GK_SIM_DYNAMIC_BYTES, module->shared_bytes,
+                            module->shared_part};
+}
+
+bool gk_sim_module_shared(gk_sim_module *module) {
+    gk_sim_statics found = gk_sim_statics_find(module->dynamic_shared, GK_SIM_DYNAMIC_BYTES);
+    module->shared_bytes = found.bytes;
+    module->shared_part = found.before;
+    return found.bytes >= GK_SIM_DYNAMIC_BYTES;
 }
 
 /* The module's thread-locals in this OS thread. Volatile, or the compiler takes what surrounds
    gk_sim_now for out of its bounds. */
 static unsigned char *statics_base(const gk_sim_statics *statics) {
-    volatile uintptr_t here = (uintptr_t)&gk_sim_now;
+    volatile uintptr_t here = (uintptr_t)statics->here();
     return (unsigned char *)(here - statics->before);
 }
 
-/* The part of [low, high) in front of gk_sim_now, and the part behind it. */
+/* The part of [low, high) in front of the hole, and the part behind it. */
 static void fill(const gk_sim_statics *statics, size_t low, size_t high) {
     unsigned char *base = statics_base(statics);
-    size_t front = statics->before, back = front + sizeof gk_sim_now;
+    size_t front = statics->before, back = front + statics->hole;
     if (low < front)
         memset(base + low, POISON, (high < front ? high : front) - low);
     if (high > back)
@@ -78,7 +98,7 @@ static size_t dirty_up_to(const unsigned char *from, size_t bytes) {
 /* Widen the range by what is no longer poison. */
 static void scan(const gk_sim_statics *statics, gk_sim_touched *touched) {
     const unsigned char *base = statics_base(statics);
-    size_t front = statics->before, back = front + sizeof gk_sim_now;
+    size_t front = statics->before, back = front + statics->hole;
     size_t low = clean_before(base, front), high = dirty_up_to(base + back, statics->bytes - back);
     if (low == front)
         low = back + clean_before(base + back, statics->bytes - back);
@@ -103,12 +123,31 @@ void gk_sim_statics_poison(const gk_sim_statics *statics, gk_sim_touched *touche
         fill(statics, touched->low, touched->high);
 }
 
-bool gk_sim_dynamic_take(gk_sim_worker *worker, size_t bytes) {
-    if (worker->dynamic_shared && worker->dynamic_bytes == bytes)
-        return true;
-    free(worker->dynamic_shared);
+void gk_sim_dynamic_free(gk_sim_worker *worker) {
+    if (!worker->dynamic_is_modules)
+        free(worker->dynamic_shared);
     worker->dynamic_shared = NULL;
     worker->dynamic_bytes = 0;
+    worker->dynamic_is_modules = false;
+}
+
+/* A user's module has its own, for the most that there may be. */
+static void take_modules(gk_sim_worker *worker, size_t bytes) {
+    gk_sim_dynamic_free(worker);
+    worker->dynamic_shared = worker->user->module->dynamic_shared();
+    worker->dynamic_bytes = bytes;
+    worker->dynamic_is_modules = true;
+    memset(worker->dynamic_shared, CANARY, bytes + CANARY_BYTES);
+}
+
+bool gk_sim_dynamic_take(gk_sim_worker *worker, size_t bytes) {
+    if (worker->user) {
+        take_modules(worker, bytes);
+        return true;
+    }
+    if (worker->dynamic_shared && worker->dynamic_bytes == bytes && !worker->dynamic_is_modules)
+        return true;
+    gk_sim_dynamic_free(worker);
     if (!bytes)
         return true;
 #ifdef GK_SIM_ASAN
@@ -131,7 +170,10 @@ void gk_sim_dynamic_poison(gk_sim_worker *worker) {
 }
 
 bool gk_sim_dynamic_whole(const gk_sim_worker *worker) {
-#ifndef GK_SIM_ASAN
+#ifdef GK_SIM_ASAN
+    if (!worker->dynamic_is_modules) /* which has no redzone */
+        return true;
+#endif
     unsigned char *end = (unsigned char *)worker->dynamic_shared + worker->dynamic_bytes;
     if (worker->dynamic_bytes)
         for (int i = 0; i < CANARY_BYTES; i++)
@@ -139,8 +181,5 @@ bool gk_sim_dynamic_whole(const gk_sim_worker *worker) {
                 memset(end, CANARY, CANARY_BYTES);
                 return false;
             }
-#else
-    (void)worker;
-#endif
     return true;
 }

@@ -5,10 +5,14 @@
 
 #include "block.h"
 
-/* Where this module's thread-locals lie, seen from gk_sim_now: the same in every OS thread. */
+/* Where a module's thread-locals lie, seen from one of them that is no static shared memory (of the
+   extension gk_sim_now, of a user's module the dynamic shared memory): the same in every OS thread.
+ */
 typedef struct gk_sim_statics {
+    void *(*here)(void);
+    size_t hole; /* its bytes */
     size_t bytes;
-    size_t before; /* bytes in front of gk_sim_now */
+    size_t before; /* bytes in front of it */
 } gk_sim_statics;
 
 /* What has to be filled again between the blocks of one launch on one OS thread. */
@@ -17,14 +21,17 @@ typedef struct gk_sim_touched {
     uint64_t blocks;
 } gk_sim_touched;
 
-GK_SIM_HIDDEN gk_sim_statics gk_sim_statics_find(void);
+GK_SIM_HIDDEN gk_sim_statics gk_sim_statics_find(void *(*here)(void), size_t hole);
+GK_SIM_HIDDEN gk_sim_statics gk_sim_statics_own(void);
+GK_SIM_HIDDEN gk_sim_statics gk_sim_statics_of(const gk_sim_module *module);
 
 /* Before each block of a launch on this OS thread; `touched` starts as GK_SIM_UNTOUCHED. */
 GK_SIM_HIDDEN void gk_sim_statics_poison(const gk_sim_statics *statics, gk_sim_touched *touched);
 #define GK_SIM_UNTOUCHED ((gk_sim_touched){SIZE_MAX, 0, 0})
 
-/* Dynamic shared memory of exactly `bytes`. False: out of memory. */
+/* Dynamic shared memory of exactly `bytes`; of a user's module in its own. False: out of memory. */
 GK_SIM_HIDDEN bool gk_sim_dynamic_take(gk_sim_worker *worker, size_t bytes);
+GK_SIM_HIDDEN void gk_sim_dynamic_free(gk_sim_worker *worker);
 GK_SIM_HIDDEN void gk_sim_dynamic_poison(gk_sim_worker *worker);
 /* False: the block has written past the end. */
 GK_SIM_HIDDEN bool gk_sim_dynamic_whole(const gk_sim_worker *worker);

@@ -28,13 +28,57 @@ typedef struct gk_sim_body {
     const unsigned *sizes;         /* of the arguments in bytes, 0 behind the last */
 } gk_sim_body;
 
+/* Where a user's kernel touches memory: the place that the call of a watching function returns to,
+   and the user's line of it. The last entry of a table has no place. */
+typedef struct gk_sim_line {
+    const void *after;
+    const char *file;
+    uint64_t line;
+} gk_sim_line;
+
+typedef struct gk_sim_span {
+    uintptr_t low, high;
+} gk_sim_span;
+
+/* A loaded module of a user's kernels. Its thread-locals are the shared memory of its kernels; the
+   dynamic part is one of them, GK_SIM_MAX_SHARED bytes with a canary behind. */
+typedef struct gk_sim_module {
+    void *(*dynamic_shared)(void); /* of the calling OS thread */
+    const gk_sim_line *lines;
+    gk_sim_span data;                 /* its code and variables */
+    size_t shared_bytes, shared_part; /* of all thread-locals; in front of the dynamic part */
+} gk_sim_module;
+
+/* What kernels have printed. */
+typedef struct gk_sim_output gk_sim_output;
+gk_sim_output *gk_sim_output_new(void); /* NULL: out of memory */
+void gk_sim_output_free(gk_sim_output *output);
+/* All of it so far, to be freed; NULL: nothing. */
+char *gk_sim_output_take(gk_sim_output *output, size_t *bytes);
+
+/* What a launch of a user's kernel has beside, for its accesses are watched. */
+typedef struct gk_sim_user {
+    const gk_sim_module *module;
+    const gk_sim_span *arrays; /* all that there are, by address */
+    size_t array_count;
+    gk_sim_output *output;
+    bool (*interrupted)(void *context); /* asked on the launching thread; NULL: never */
+    void *context;
+    bool was_interrupted; /* given back */
+} gk_sim_user;
+
 typedef struct gk_sim_grid {
     const gk_sim_body *body;
     unsigned grid[3];
     unsigned block[3];
     size_t shared_bytes;
     void **arguments;
+    gk_sim_user *user; /* NULL: a kernel of gpukern's own */
 } gk_sim_grid;
+
+/* The module's thread-locals, found by where one of them lies; false: it has none. */
+bool gk_sim_module_shared(gk_sim_module *module);
+enum { GK_SIM_DYNAMIC_BYTES = GK_SIM_MAX_SHARED + 256 };
 
 typedef struct gk_sim gk_sim;
 

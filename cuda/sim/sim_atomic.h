@@ -17,15 +17,24 @@
 
 // A thread that spins on an atomic waits for a thread that has to get its turn. The count is the
 // scheduler's, no business of ThreadSanitizer's.
-__attribute__((no_sanitize("thread"))) static inline void gk_sim_atomic(void) {
+#ifdef GK_SIM_USER
+#define GK_SIM_INLINE static inline __attribute__((always_inline)) // the place is the caller's
+GK_SIM_INLINE void gk_sim_atomic(const char *file, int line) {
+    gk_sim_count_atomic(file, line);
+}
+#else
+#define GK_SIM_INLINE static inline
+__attribute__((no_sanitize("thread"))) static inline void gk_sim_atomic(const char *, int) {
     if (--gk_sim_now.atomics_left == 0)
         gk_sim_yield();
 }
+#endif
 
 // old = *at; *at = change(old); returns old. B is the unsigned integer of T's size.
-template <typename B, typename T, typename F> static inline T gk_sim_update(T *at, F change) {
+template <typename B, typename T, typename F>
+GK_SIM_INLINE T gk_sim_update(T *at, F change, const char *file, int line) {
     static_assert(sizeof(B) == sizeof(T), "");
-    gk_sim_atomic();
+    gk_sim_atomic(file, line);
     B *cell = reinterpret_cast<B *>(at), before = __atomic_load_n(cell, GK_SIM_LOAD_ORDER), after;
     T old;
     do {
@@ -38,25 +47,26 @@ template <typename B, typename T, typename F> static inline T gk_sim_update(T *a
 }
 
 #define GK_SIM_ATOMIC(name, T, B, expression)                                                      \
-    static inline T name(T *at, T value) {                                                         \
-        return gk_sim_update<B>(at, [value](T old) -> T { return expression; });                   \
+    GK_SIM_INLINE T name(T *at, T value, GK_SIM_PLACE) {                                           \
+        return gk_sim_update<B>(                                                                   \
+            at, [value](T old) -> T { return expression; }, file, line);                           \
     }                                                                                              \
-    static inline T name##_block(T *at, T value) {                                                 \
-        return name(at, value);                                                                    \
+    GK_SIM_INLINE T name##_block(T *at, T value, GK_SIM_PLACE) {                                   \
+        return name(at, value, file, line);                                                        \
     }                                                                                              \
-    static inline T name##_system(T *at, T value) {                                                \
-        return name(at, value);                                                                    \
+    GK_SIM_INLINE T name##_system(T *at, T value, GK_SIM_PLACE) {                                  \
+        return name(at, value, file, line);                                                        \
     }
 #define GK_SIM_FETCH(name, T, operation)                                                           \
-    static inline T name(T *at, T value) {                                                         \
-        gk_sim_atomic();                                                                           \
+    GK_SIM_INLINE T name(T *at, T value, GK_SIM_PLACE) {                                           \
+        gk_sim_atomic(file, line);                                                                 \
         return __atomic_##operation(at, value, GK_SIM_ORDER);                                      \
     }                                                                                              \
-    static inline T name##_block(T *at, T value) {                                                 \
-        return name(at, value);                                                                    \
+    GK_SIM_INLINE T name##_block(T *at, T value, GK_SIM_PLACE) {                                   \
+        return name(at, value, file, line);                                                        \
     }                                                                                              \
-    static inline T name##_system(T *at, T value) {                                                \
-        return name(at, value);                                                                    \
+    GK_SIM_INLINE T name##_system(T *at, T value, GK_SIM_PLACE) {                                  \
+        return name(at, value, file, line);                                                        \
     }
 
 GK_SIM_FETCH(atomicAdd, int, fetch_add)
@@ -64,10 +74,12 @@ GK_SIM_FETCH(atomicAdd, unsigned, fetch_add)
 GK_SIM_FETCH(atomicAdd, unsigned long long, fetch_add)
 GK_SIM_ATOMIC(atomicAdd, float, uint32_t, old + value)
 GK_SIM_ATOMIC(atomicAdd, double, uint64_t, old + value)
+#ifndef GK_SIM_USER // whose headers of these types have them
 GK_SIM_ATOMIC(atomicAdd, __half, uint16_t, __hadd(old, value))
 GK_SIM_ATOMIC(atomicAdd, __half2, uint32_t, __hadd2(old, value))
 GK_SIM_ATOMIC(atomicAdd, __nv_bfloat16, uint16_t, __hadd(old, value))
 GK_SIM_ATOMIC(atomicAdd, __nv_bfloat162, uint32_t, __hadd2(old, value))
+#endif
 GK_SIM_FETCH(atomicSub, int, fetch_sub)
 GK_SIM_FETCH(atomicSub, unsigned, fetch_sub)
 
@@ -96,8 +108,8 @@ GK_SIM_FETCH(atomicExch, unsigned long long, exchange_n)
 GK_SIM_ATOMIC(atomicExch, float, uint32_t, ((void)old, value))
 
 #define GK_SIM_CAS(T)                                                                              \
-    static inline T atomicCAS(T *at, T compare, T value) {                                         \
-        gk_sim_atomic();                                                                           \
+    GK_SIM_INLINE T atomicCAS(T *at, T compare, T value, GK_SIM_PLACE) {                           \
+        gk_sim_atomic(file, line);                                                                 \
         __atomic_compare_exchange_n(at, &compare, value, false, GK_SIM_ORDER, GK_SIM_LOAD_ORDER);  \
         return compare;                                                                            \
     }
@@ -106,24 +118,26 @@ GK_SIM_CAS(unsigned)
 GK_SIM_CAS(unsigned long long)
 GK_SIM_CAS(unsigned short)
 
+#ifndef GK_SIM_USER // cuda_fp16.h may follow
 #undef GK_SIM_ATOMIC
+#endif
 #undef GK_SIM_FETCH
 #undef GK_SIM_BITWISE
 #undef GK_SIM_CAS
 
-static inline void __threadfence(void) {
+GK_SIM_INLINE void __threadfence(void) {
     GK_SIM_FENCE();
 }
-static inline void __threadfence_block(void) {
+GK_SIM_INLINE void __threadfence_block(void) {
     GK_SIM_FENCE();
 }
-static inline void __threadfence_system(void) {
+GK_SIM_INLINE void __threadfence_system(void) {
     GK_SIM_FENCE();
 }
-static inline void __nanosleep(unsigned) {
+GK_SIM_INLINE void __nanosleep(unsigned) {
     gk_sim_yield();
 }
-static inline void __trap(const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
+GK_SIM_INLINE void __trap(const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
     gk_sim_fault(file, line, "__trap() was called");
 }
 

@@ -66,11 +66,13 @@ static int load(image_object *self, gk_call *call) {
     int place = backend->ordinal;
     gk_module *loaded = NULL;
     gk_status status;
-    const char *code = PyBytes_AsString(self->code);
-    if (!code)
+    char *code;
+    Py_ssize_t bytes;
+    if (PyBytes_AsStringAndSize(self->code, &code, &bytes) < 0)
         return -1;
     Py_BEGIN_ALLOW_THREADS;
-    status = gk_call_blame(call, backend->module_load(backend, code, &loaded, &call->error));
+    status = gk_call_blame(
+        call, backend->module_load(backend, code, (size_t)bytes, &loaded, &call->error));
     Py_END_ALLOW_THREADS;
     if (status != GK_OK) {
         gk_raise(self->state, &call->error);

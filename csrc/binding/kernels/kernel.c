@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <structmember.h>
 
@@ -258,6 +259,40 @@ static int take_all(kernel_object *self, gk_call *call, PyObject *positional, la
     return check_apart(self, it->arguments);
 }
 
+/* What the kernel has printed, to Python's own output. -1: raised. */
+static int show_printed(const gk_call *call) {
+    gk_backend *backend = call->backend;
+    size_t bytes = 0;
+    char *text = backend->printed ? backend->printed(backend, &bytes) : NULL;
+    if (!text)
+        return 0;
+    PyObject *shown = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "replace");
+    PyObject *output = PySys_GetObject("stdout"); /* borrowed; None where there is none */
+    PyObject *done = NULL;
+    free(text);
+    Py_XINCREF(output);
+    if (shown && output && !Py_IsNone(output)) {
+        PyObject *written = PyObject_CallMethod(output, "write", "O", shown);
+        done = written ? PyObject_CallMethod(output, "flush", NULL) : NULL;
+        Py_XDECREF(written);
+    } else if (shown) {
+        done = Py_NewRef(Py_None);
+    }
+    Py_XDECREF(output);
+    Py_XDECREF(shown);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* A failure that is raised already is said first. */
+static void show_printed_beside(const gk_call *call) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    if (show_printed(call) < 0)
+        PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+}
+
 static int run(kernel_object *self, gk_call *call, launching *it) {
     gk_listener signals;
     if (call->captured)
@@ -267,8 +302,9 @@ static int run(kernel_object *self, gk_call *call, launching *it) {
     gk_call_end(call);
     gk_listen_end(&signals);
     if (status == GK_OK)
-        return 0;
+        return show_printed(call);
     gk_raise(self->state, &call->error);
+    show_printed_beside(call);
     return -1;
 }
 

@@ -62,7 +62,7 @@ void gk_cuda_leave(const gk_cuda *cuda, bool pushed);
     } while (0)
 
 /* Of struct gk_backend: user_modules.c. */
-gk_status gk_cuda_module_load(gk_backend *base, const void *image, gk_module **loaded,
+gk_status gk_cuda_module_load(gk_backend *base, const void *image, size_t bytes, gk_module **loaded,
                               gk_error *error);
 void gk_cuda_module_free(gk_backend *base, gk_module *module);
 gk_status gk_cuda_module_kernel(gk_backend *base, gk_module *module, const char *symbol,

@@ -25,8 +25,9 @@ static gk_status check_image(gk_cuda *cuda, CUresult result, gk_error *error) {
     return gk_cuda_check(cuda, result, "loading the module", error);
 }
 
-gk_status gk_cuda_module_load(gk_backend *base, const void *image, gk_module **loaded,
+gk_status gk_cuda_module_load(gk_backend *base, const void *image, size_t bytes, gk_module **loaded,
                               gk_error *error) {
+    (void)bytes; /* what is loaded says it itself */
     gk_cuda *cuda = (gk_cuda *)base;
     gk_module *module = malloc(sizeof *module);
     CUresult result;

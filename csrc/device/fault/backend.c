@@ -44,8 +44,9 @@ GK_FORWARD(launch, GK_CUDA_ERROR, (gk_backend * base, const gk_launch *launch, g
            launch)
 GK_FORWARD(gemm, GK_CUDA_ERROR, (gk_backend * base, const gk_gemm *gemm, gk_error *error), gemm)
 GK_FORWARD(module_load, GK_CUDA_ERROR,
-           (gk_backend * base, const void *image, gk_module **module, gk_error *error), image,
-           module)
+           (gk_backend * base, const void *image, size_t bytes, gk_module **module,
+            gk_error *error),
+           image, bytes, module)
 GK_FORWARD(module_kernel, GK_CUDA_ERROR,
            (gk_backend * base, gk_module *module, const char *symbol, gk_kernel *kernel,
             gk_error *error),
@@ -155,6 +156,11 @@ static gk_status fault_make_current(gk_backend *base, gk_error *error) {
     return faulty->inner->make_current(faulty->inner, error);
 }
 
+static char *fault_printed(gk_backend *base, size_t *bytes) {
+    gk_faulty *faulty = (gk_faulty *)base;
+    return faulty->inner->printed(faulty->inner, bytes);
+}
+
 /* For calls. What only the engine and the pool of pinned memory ask a device is not here: they have
    the device itself. */
 void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faults) {
@@ -183,6 +189,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .kernel_parameter = fault_kernel_parameter,
                  .kernel_occupancy = fault_kernel_occupancy,
                  .kernel_suggest = fault_kernel_suggest,
+                 .printed = inner->printed ? fault_printed : NULL,
                  .describe_box = fault_describe_box,
                  .stream_new = fault_stream_new,
                  .stream_free = fault_stream_free,

@@ -288,6 +288,28 @@ void gk_simulated_unkeep(gk_simulated *sim, gk_graph *graph) {
     }
 }
 
+/* for users' kernels --------------------------------------------------------------------------- */
+
+static int by_address(const void *left, const void *right) {
+    const gk_sim_span *a = left, *b = right;
+    return a->low < b->low ? -1 : a->low > b->low;
+}
+
+gk_sim_span *gk_simulated_spans(gk_simulated *sim, size_t *count) {
+    size_t total = 0, at = 0;
+    lock(sim);
+    for (const gk_allocation *one = sim->first; one; one = one->next)
+        total++;
+    gk_sim_span *spans = malloc((total + 1) * sizeof *spans);
+    for (const gk_allocation *one = sim->first; one && spans; one = one->next)
+        spans[at++] = (gk_sim_span){(uintptr_t)one->start, (uintptr_t)one->start + one->bytes};
+    unlock(sim);
+    if (spans)
+        qsort(spans, at, sizeof *spans, by_address);
+    *count = at;
+    return spans;
+}
+
 /* looking for damage --------------------------------------------------------------------------- */
 
 gk_status gk_simulated_redzones(gk_simulated *sim, const char *symbol, gk_error *error) {

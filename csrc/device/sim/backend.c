@@ -9,6 +9,7 @@
 #include "device/registry.h"
 #include "device/sim/settings.h"
 #include "device/sim/simulator.h"
+#include "device/sim/user_modules.h"
 
 #define GK_FAMILY(name)                                                                            \
     extern const gk_sim_body gk_sim_bodies_##name[] __attribute__((visibility("hidden")));
@@ -204,42 +205,68 @@ static gk_status sim_holds(gk_backend *backend, const gk_row *row, gk_error *err
 typedef struct kernel {
     const char *symbol;
     gk_sim_grid grid;
+    const gk_sim_module *module; /* of a user's kernel; NULL: of gpukern's own */
+    bool (*interrupted)(void *context);
+    void *context;
+    int count;
     unsigned char arguments[] __attribute__((aligned(16))); /* each on a multiple of 16 */
 } kernel;
-
-enum { MOST_ARGUMENTS = 16 };
 
 static size_t room(unsigned bytes) {
     return (bytes + 15u) & ~(size_t)15;
 }
 
+/* A user's kernel knows all arrays that there are, since its accesses are watched. */
+static gk_status run_users(gk_simulated *sim, const kernel *what, gk_sim_grid *grid,
+                           gk_error *error) {
+    gk_sim_user user = {.module = what->module,
+                        .output = sim->output,
+                        .interrupted = what->interrupted,
+                        .context = what->context};
+    gk_sim_span *spans = gk_simulated_spans(sim, &user.array_count);
+    if (!spans)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of memory for a launch");
+    user.arrays = spans;
+    grid->user = &user;
+    bool good = gk_sim_launch(sim->sim, grid, error->text, sizeof error->text);
+    free(spans);
+    if (user.was_interrupted)
+        return error->status = GK_INTERRUPTED;
+    return good ? GK_OK : (error->status = GK_CUDA_ERROR);
+}
+
 static gk_status run_kernel(void *context, const void *payload, gk_error *error) {
     gk_simulated *sim = context;
     const kernel *what = payload;
-    void *arguments[MOST_ARGUMENTS];
+    void **arguments = malloc(((size_t)what->count + 1) * sizeof *arguments);
     size_t at = 0;
-    for (int i = 0; what->grid.body->sizes[i]; i++) {
+    if (!arguments)
+        return gk_fail(error, GK_MEMORY_ERROR, "out of memory for a launch");
+    for (int i = 0; i < what->count; i++) {
         arguments[i] = (void *)(uintptr_t)(what->arguments + at);
         at += room(what->grid.body->sizes[i]);
     }
     gk_sim_grid grid = what->grid;
     grid.arguments = arguments;
-    if (!gk_sim_launch(sim->sim, &grid, error->text, sizeof error->text))
-        return error->status = GK_CUDA_ERROR;
-    return gk_simulated_redzones(sim, what->symbol, error);
+    gk_status status = what->module ? run_users(sim, what, &grid, error)
+                       : gk_sim_launch(sim->sim, &grid, error->text, sizeof error->text)
+                           ? GK_OK
+                           : (error->status = GK_CUDA_ERROR);
+    free(arguments);
+    return status == GK_OK ? gk_simulated_redzones(sim, what->symbol, error) : status;
 }
 
-static gk_step *kernel_step(const gk_launch *launch, const gk_sim_body *body) {
+static gk_step *kernel_step(const gk_launch *launch, const char *symbol, const gk_sim_body *body) {
     size_t bytes = 0, at = 0;
     int count = 0;
     for (; body->sizes[count]; count++)
         bytes += room(body->sizes[count]);
-    gk_step *step =
-        count <= MOST_ARGUMENTS ? gk_step_new(run_kernel, NULL, sizeof(kernel) + bytes) : NULL;
+    gk_step *step = gk_step_new(run_kernel, NULL, sizeof(kernel) + bytes);
     if (!step)
         return NULL;
     kernel *what = gk_step_payload(step);
-    *what = (kernel){.symbol = launch->row->symbol,
+    *what = (kernel){.symbol = symbol,
+                     .count = count,
                      .grid = {.body = body,
                               .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
                               .block = {launch->block[0], launch->block[1], launch->block[2]},
@@ -251,11 +278,31 @@ static gk_step *kernel_step(const gk_launch *launch, const gk_sim_body *body) {
     return step;
 }
 
+/* Whoever launches can be asked whether it is to end only as long as he waits for it. */
+static gk_status launch_users(gk_simulated *sim, const gk_launch *launch, gk_error *error) {
+    const gk_simulated_kernel *known = launch->kernel->function;
+    gk_step *step = kernel_step(launch, launch->kernel->name, &known->body);
+    gk_graph *graph;
+    if (gk_queues_captured(sim->queues, launch->stream, &graph, error) != GK_OK)
+        return error->status;
+    if (step) {
+        kernel *what = gk_step_payload(step);
+        what->module = known->module;
+        what->context = launch->context;
+        if (!graph && !gk_queues_are_lazy(sim->queues))
+            what->interrupted = launch->interrupted;
+    }
+    return gk_queues_add(sim->queues, launch->stream, step, error);
+}
+
 static gk_status sim_launch(gk_backend *backend, const gk_launch *launch, gk_error *error) {
     gk_simulated *sim = (gk_simulated *)backend;
+    if (launch->kernel)
+        return launch_users(sim, launch, error);
     if (sim_holds(backend, launch->row, error))
         return error->status;
-    gk_step *step = kernel_step(launch, *place_of(sim, launch->row->symbol));
+    const char *symbol = launch->row->symbol;
+    gk_step *step = kernel_step(launch, symbol, *place_of(sim, symbol));
     return gk_queues_add(sim->queues, launch->stream, step, error);
 }
 
@@ -464,6 +511,12 @@ static void sim_close(gk_backend *backend) {
     gk_sim_close(sim->sim);
     gk_lock_free(&sim->events);
     gk_lock_free(&sim->lock);
+    gk_sim_output_free(sim->output);
+    while (sim->names) {
+        gk_simulated_name *name = sim->names;
+        sim->names = name->next;
+        free(name);
+    }
     free(sim->bodies);
     free(sim);
 }
@@ -491,12 +544,8 @@ static bool tabulate(gk_simulated *sim) {
     return true;
 }
 
-/* What follows from a module no simulator is asked for. */
-static gk_status sim_module_load(gk_backend *backend, const void *image, gk_module **module,
-                                 gk_error *error) {
-    (void)backend, (void)image, (void)module;
-    return gk_fail(error, GK_CUDA_ERROR,
-                   "kernels of your own run on a GPU, and this process is on the simulator");
+static char *sim_printed(gk_backend *backend, size_t *bytes) {
+    return gk_sim_output_take(((gk_simulated *)backend)->output, bytes);
 }
 
 static const gk_backend functions = {
@@ -514,7 +563,13 @@ static const gk_backend functions = {
     .copy_within = sim_copy_within,
     .launch = sim_launch,
     .gemm = sim_gemm,
-    .module_load = sim_module_load,
+    .module_load = gk_simulated_module_load,
+    .module_free = gk_simulated_module_free,
+    .module_kernel = gk_simulated_module_kernel,
+    .kernel_parameter = gk_simulated_kernel_parameter,
+    .kernel_occupancy = gk_simulated_kernel_occupancy,
+    .kernel_suggest = gk_simulated_kernel_suggest,
+    .printed = sim_printed,
     .describe_box = sim_describe_box,
     .stream_new = sim_stream_new,
     .stream_free = sim_stream_free,
@@ -565,7 +620,8 @@ gk_status gk_backend_sim_open(gk_backend **backend, int ordinal, gk_error *error
         goto no_events;
     sim->sim = gk_sim_open(settings.cores, settings.seed);
     sim->queues = gk_queues_new(sim, ordinal, settings.lazy);
-    if (!sim->sim || !sim->queues || !tabulate(sim)) {
+    sim->output = gk_sim_output_new();
+    if (!sim->sim || !sim->queues || !sim->output || !tabulate(sim)) {
         sim_close(&sim->base);
         return gk_fail(error, GK_MEMORY_ERROR, "out of memory for the simulator");
     }

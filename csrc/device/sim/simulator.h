@@ -11,6 +11,12 @@
 
 typedef struct gk_allocation gk_allocation;
 
+/* Names of users' kernels, which last as long as the backend. */
+typedef struct gk_simulated_name {
+    struct gk_simulated_name *next;
+    char text[];
+} gk_simulated_name;
+
 typedef struct gk_simulated {
     gk_backend base;
     gk_sim *sim;
@@ -22,8 +28,10 @@ typedef struct gk_simulated {
     gk_allocation *first;
     gk_allocation *freed; /* lazily: kept until nothing runs that might still use them */
     size_t freed_bytes;
-    gk_lock events; /* of what they hold; nobody takes another lock under it */
-    size_t slots;   /* of the hash table of bodies by symbol: a power of two */
+    gk_lock events; /* of what they hold, and of names; nobody takes another lock under it */
+    gk_simulated_name *names;
+    gk_sim_output *output; /* of users' kernels */
+    size_t slots;          /* of the hash table of bodies by symbol: a power of two */
     const gk_sim_body **bodies;
 } gk_simulated;
 
@@ -37,6 +45,8 @@ gk_status gk_simulated_inside(gk_simulated *sim, const void *pointer, size_t byt
                               gk_error *error);
 gk_status gk_simulated_owns(gk_backend *backend, const void *first, size_t bytes, gk_error *error);
 int gk_simulated_place(gk_backend *backend, const void *pointer);
+/* All allocations by address, to be freed. NULL: out of memory. */
+gk_sim_span *gk_simulated_spans(gk_simulated *sim, size_t *count);
 /* What a kernel wrote outside of an allocation. */
 gk_status gk_simulated_redzones(gk_simulated *sim, const char *symbol, gk_error *error);
 

@@ -1,6 +1,7 @@
-"""Kernels that users write in CUDA C++: compiled by NVRTC, kept on disk, checked, called.
+"""Kernels that users write in CUDA C++: compiled, kept on disk, checked, called.
 
 ``compiling`` is ``gpukern.compile``; ``source`` reads what the user wrote, ``signature`` has the
-compiler tell what a kernel takes, ``headers`` has what NVRTC lacks, ``diagnostics`` says what is
-wrong with a source, ``cache`` keeps what was compiled, ``module`` is what a user gets.
+compiler tell what a kernel takes, ``headers`` has what NVRTC lacks, ``host`` and ``assembly`` have
+g++ compile for the simulator, ``diagnostics`` says what is wrong with a source, ``cache`` keeps
+what was compiled, ``module`` is what a user gets.
 """

@@ -11,6 +11,13 @@ from typing import Any
 from gpukern import _core
 from gpukern.kernels import cache, headers, signature
 from gpukern.kernels.diagnostics import explain, spills_in, warnings_in
+from gpukern.kernels.host import (
+    HostCompiler,
+    compile_for_simulator,
+    find_host_compiler,
+    no_host_compiler,
+    translated,
+)
 from gpukern.kernels.module import Found, Module
 from gpukern.kernels.source import Written, kernels
 from gpukern.machine.libraries import find_headers, find_nvrtc, nvrtc_cure
@@ -38,7 +45,7 @@ class _Source:
     name: str
     options: tuple[str, ...]
     folders: tuple[Path, ...]
-    nvrtc: _Nvrtc
+    compiler: _Nvrtc | HostCompiler
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ def compile(
     *,
     path: str | os.PathLike[str] | None = None,
 ) -> Module:
-    """Compile kernels in CUDA C++ for the GPU, or load what was compiled::
+    """Compile kernels in CUDA C++, or load what was compiled for the GPU::
 
         module = gpukern.compile('''
         __global__ void saxpy(float a, const float *x, float *y, int n) {
@@ -74,10 +81,11 @@ def compile(
 
     What was compiled is kept on disk and used by later programs, as long as source, options,
     compiler, GPU and the contents of every header are the same. The compiler is NVIDIA's NVRTC,
-    which ``pip install "gpukern[jit]"`` brings.
+    which ``pip install "gpukern[jit]"`` brings; on the simulator it is the machine's g++, and each
+    access of the kernels is watched: what is wrong is a CudaError with kernel, thread and line.
 
     Raises CompileError (a CudaError) where the source does not compile, with its lines; CudaError
-    where there is no GPU or no NVRTC; TypeError for what is no source and no options, OSError for
+    where there is no compiler; TypeError for what is no source and no options, OSError for
     a file that cannot be read.
     """
     chosen = _options(options)
@@ -87,7 +95,6 @@ def compile(
         raise TypeError(f"compile: path has to be the path of a file, not {path!r}")
     if (source is None) == (path is None):
         raise TypeError("compile: takes either a source or path=, a file")
-    _check_backend()
     if path is not None:
         file = Path(path)
         given: Any = file.read_bytes()
@@ -115,15 +122,6 @@ def _options(options: Sequence[str]) -> tuple[str, ...]:
     return tuple(options)
 
 
-def _check_backend() -> None:
-    if _core.backend() != "cuda":
-        reason = _core.simulator_reason()
-        raise _core.CudaError(
-            "compile: kernels of your own run on a GPU only, and this process is on the simulator"
-            + (f" ({reason})" if reason else " (GPUKERN_DEVICE=sim)")
-        )
-
-
 # what is compiled already -------------------------------------------------------------------------
 
 
@@ -136,6 +134,11 @@ def _is_compiled(data: bytes) -> bool:
 
 
 def _loaded(data: bytes, name: str) -> Module:
+    if _core.backend() != "cuda":
+        raise _core.CudaError(
+            f"compile: {name} is compiled for a GPU, and this process is on the simulator, which "
+            "compiles sources"
+        )
     image = _core.Image(data)
 
     def find(kernel: str) -> Found:
@@ -152,6 +155,18 @@ def _loaded(data: bytes, name: str) -> Module:
 
 
 # what has to be compiled --------------------------------------------------------------------------
+
+
+def _compiler() -> _Nvrtc | HostCompiler:
+    return _find_compiler() if _core.backend() == "cuda" else _find_host_compiler()
+
+
+def _find_host_compiler() -> HostCompiler:
+    named = os.environ.get("CXX")
+    found = find_host_compiler(named)
+    if found is None:
+        raise _core.CudaError(f"compile: {no_host_compiler(named)}")
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -204,21 +219,33 @@ def _key(source: _Source, options: tuple[str, ...], names: tuple[str, ...]) -> s
         read = [text for pair in headers.contents(source.text, around, searched) for text in pair]
     except (LookupError, OSError):
         return None
-    texts = (source.nvrtc.identity, _ours(), source.name, source.text)
+    texts = (source.compiler.identity, _ours(), source.name, source.text)
     counts = (str(len(options)), str(len(names)))
     return cache.key([*texts, *counts, *options, *names, *read])
 
 
 def _build(source: _Source, names: tuple[str, ...]) -> _Built:
     """The source with these kernels; raises CompileError."""
-    options = _full_options(source, _core.capability())
+    is_for_gpu = isinstance(source.compiler, _Nvrtc)
+    options = _full_options(source, _core.capability()) if is_for_gpu else _host_options(source)
     name = _key(source, options, names)
     if name and (kept := cache.load(name)):
         return _built(*kept)
+    made = _build_for_gpu if is_for_gpu else _build_for_simulator
+    entry, image = made(source, options, names)
+    if name:
+        cache.store(name, entry, image)
+    return _built(entry, image)
+
+
+def _build_for_gpu(
+    source: _Source, options: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[dict[str, Any], bytes]:
+    assert isinstance(source.compiler, _Nvrtc)
     expressions = tuple(text for kernel in names for text in (kernel, signature.expression(kernel)))
     held = tuple(text for pair in headers.IN_MEMORY.items() for text in pair)
     compiled, image, log, symbols = _core.compile_source(
-        source.nvrtc.path, source.name, source.text + signature.TABLE, options, held, expressions
+        source.compiler.path, source.name, source.text + signature.TABLE, options, held, expressions
     )
     if not compiled:
         raise explain(source.name, source.text, log)
@@ -230,9 +257,41 @@ def _build(source: _Source, names: tuple[str, ...]) -> _Built:
         "spills": spills_in(log),
         "log": warnings_in(log),
     }
-    if name:
-        cache.store(name, entry, image)
-    return _built(entry, image)
+    return entry, image
+
+
+def _host_options(source: _Source) -> tuple[str, ...]:
+    try:
+        return tuple(translated(source.options))
+    except ValueError as error:
+        raise explain(source.name, source.text, str(error)) from None
+
+
+def _build_for_simulator(
+    source: _Source, options: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[dict[str, Any], bytes]:
+    assert isinstance(source.compiler, HostCompiler)
+    made = compile_for_simulator(
+        source.compiler,
+        source.name,
+        source.text,
+        options,
+        headers.IN_MEMORY,
+        source.folders,
+        names,
+        headers.PRELUDE,
+    )
+    if not made.image:
+        raise explain(source.name, source.text, made.log)
+    entry = {
+        "kernels": {
+            kernel: [kernel, signature.numbers_in(made.signatures[at])]
+            for at, kernel in enumerate(names)
+        },
+        "spills": {},
+        "log": made.log.strip(),
+    }
+    return entry, made.image
 
 
 def _built(entry: dict[str, Any], image: bytes) -> _Built:
@@ -249,10 +308,11 @@ def _found(built: _Built, name: str, written: tuple[str, ...]) -> Found:
 
 
 def _compiled(text: str, name: str, options: tuple[str, ...], beside: tuple[Path, ...]) -> Module:
-    compiler = _find_compiler()
+    compiler = _compiler()
     folders = beside
     if headers.needs_folders(text):
-        folders += tuple(find_headers(compiler.driver))
+        driver = compiler.driver if isinstance(compiler, _Nvrtc) else None
+        folders += tuple(find_headers(driver))
     source = _Source(text, name, options, folders, compiler)
     written = {kernel.name: kernel for kernel in kernels(text)}
     named = tuple(kernel.name for kernel in written.values() if not kernel.is_template)

@@ -2,10 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gpukern import _core
 
 _MESSAGE = re.compile(r"^(.+?)\((\d+)\): ((?:catastrophic )?error|warning)(?: #[\w-]+)?: (.*)$")
+_OF_THE_HOST = re.compile(r"^(.+?):(\d+):(\d+): ((?:fatal )?error|warning): (.*)$")
+_NEVER = "cannot be simulated"
+_OURS = "what gpukern adds"
 _AROUND = 2
 _MOST_ERRORS = 5
 
@@ -65,6 +69,39 @@ _HINTS = (
         r'more than one instance of overloaded function "(\w+)"|overloaded function "(\w+)"',
         "give the kernels names of their own",
     ),
+    # The same of a compiler of the host, in its words.
+    (
+        r"(?:^|\W)((?:cuda_fp\w+|cuda_bf16|cub/\S+|cuda/\S+|nv/\S+)(?:\.\w+)?): No such file",
+        "{0} is of CUDA's own headers: pip install nvidia-cuda-runtime nvidia-cuda-cccl",
+    ),
+    (r"^(\w+): No such file", "<{0}> is for code on the host, and a kernel has none of it"),
+    (r"^(\S+): No such file", 'options=["-I/its/folder"] says where {0} is'),
+    (
+        r"__(shfl(?:_up|_down|_xor)?|any|all|ballot)\W+was not declared",
+        "since CUDA 9 the threads that take part are named: __{0}_sync(0xffffffff, ...)",
+    ),
+    (
+        r"\b(cuda[A-Z]\w*)\W+was not declared",
+        "{0} is for code on the host; here Python is the host: leave main() out, and pass arrays "
+        "to the kernel",
+    ),
+    (
+        r"\W(__half2?|half2?)\W+(?:was not declared|does not name a type|has not been declared)",
+        "#include <cuda_fp16.h> has {0}",
+    ),
+    (
+        r"\W(__nv_bfloat16\w*)\W+(?:was not declared|does not name a type)",
+        "#include <cuda_bf16.h> has {0}",
+    ),
+    (
+        r"the frame size of \d+ bytes is larger than (\d+) bytes",
+        "on the simulator a function has {0} bytes for arrays of its own; give the kernel an array",
+    ),
+    (
+        r"expected primary-expression before .<. token",
+        "a launch with <<<...>>> is for code on the host, or dynamic parallelism, which cannot be "
+        "simulated; kernel(grid, block, ...) launches from Python",
+    ),
 )
 
 
@@ -104,29 +141,53 @@ def _column(log: list[str], at: int) -> int | None:
     return None
 
 
-def _one(name: str, lines: list[str], log: list[str], at: int, found: re.Match[str]) -> list[str]:
-    file, number, level, message = found[1], int(found[2]), found[3], found[4]
-    text = [f"{file}:{number}: {level}: {message}"]
-    if file == name and 1 <= number <= len(lines):
-        text += _shown(lines, number, _column(log, at))
-    if hint := _hint(message):
+@dataclass(frozen=True)
+class _Said:
+    """A message of a compiler: NVRTC's, or the host's."""
+
+    file: str
+    line: int
+    column: int | None
+    level: str
+    text: str
+
+
+def _said(log: list[str]) -> Iterator[_Said]:
+    for at, line in enumerate(log):
+        if found := _MESSAGE.match(line):
+            yield _Said(found[1], int(found[2]), _column(log, at), found[3], found[4])
+        elif found := _OF_THE_HOST.match(line):
+            level = found[4].removeprefix("fatal ")
+            yield _Said(found[1], int(found[2]), int(found[3]) - 1, level, found[5])
+
+
+def _errors(log: str) -> list[_Said]:
+    """What is wrong; what follows from it is left out where that can be told."""
+    errors = [said for said in _said(log.splitlines()) if "error" in said.level]
+    never = [said for said in errors if _NEVER in said.text]
+    return never or [said for said in errors if said.file != _OURS] or errors
+
+
+def _one(name: str, lines: list[str], said: _Said) -> list[str]:
+    text = [f"{said.file}:{said.line}: {said.level}: {said.text}"]
+    if said.file == name and 1 <= said.line <= len(lines):
+        text += _shown(lines, said.line, said.column)
+    if hint := _hint(said.text):
         text.append(f"  hint: {hint}")
     return text
 
 
 def explain(name: str, source: str, log: str) -> CompileError:
     """The error of a source that does not compile."""
-    lines, said = source.splitlines(), log.splitlines()
-    found = [(at, match) for at, line in enumerate(said) if (match := _MESSAGE.match(line))]
-    errors = [(at, match) for at, match in found if "error" in match[3]]
+    lines, errors = source.splitlines(), _errors(log)
     if not errors:
         hint = _hint(log)
         text = f"compile: {name} does not compile: {' '.join(log.split())}"
         return CompileError(f"{text}; {hint}" if hint else text, log)
     count = f"{len(errors)} errors" if len(errors) > 1 else "an error"
     told = [f"compile: {name} does not compile, for {count}"]
-    for at, match in errors[:_MOST_ERRORS]:
-        told += _one(name, lines, said, at, match)
+    for said in errors[:_MOST_ERRORS]:
+        told += _one(name, lines, said)
     if len(errors) > _MOST_ERRORS:
         told.append(f"and {len(errors) - _MOST_ERRORS} more, in the log of the exception")
     return CompileError("\n".join(told), log)

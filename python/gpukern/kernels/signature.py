@@ -6,6 +6,7 @@ kernel's type: of each parameter its kind, size and alignment, and those of what
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Of gk_made_of, in csrc/ops/user_kernel.h.
@@ -164,6 +165,33 @@ def expression(kernel: str) -> str:
 def numbers_in(symbol: str) -> tuple[int, ...]:
     """What the symbol of such an expression tells."""
     return tuple(int(number) for number in re.findall(r"L[a-z](\d+)E", symbol))
+
+
+def host_table(kernels: Sequence[str]) -> str:
+    """What a host compiler is given behind the source: what kernels take, and the kernels."""
+    rows = [
+        f"template struct gk_signature_row<{number}, "
+        f"typename gk_signature::table<decltype({kernel})>::type>;"
+        for number, kernel in enumerate(kernels)
+    ]
+    bodies = [
+        f'{{"{kernel}", gk_sim_call<&{kernel}>::run, gk_sim_call<&{kernel}>::sizes}},'
+        for kernel in kernels
+    ]
+    return "\n".join(
+        [
+            TABLE,
+            "template <int I, class T> struct gk_signature_row {",
+            "    static char of __attribute__((used));",
+            "};",
+            "template <int I, class T> char gk_signature_row<I, T>::of;",
+            *rows,
+            'extern "C" GK_SIM_SHARED const gk_sim_body gk_sim_module_bodies[] = {',
+            *bodies,
+            "{nullptr, nullptr, nullptr}};",
+            "",
+        ]
+    )
 
 
 _TYPES = {

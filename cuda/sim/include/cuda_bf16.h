@@ -1,0 +1,12 @@
+// NVIDIA's own cuda_bf16.h as it is for the host, and its atomics.
+#ifndef GK_SIM_CUDA_BF16_H
+#define GK_SIM_CUDA_BF16_H
+#if !__has_include_next(<cuda_bf16.h>)
+#error "cuda_bf16.h is of CUDA's own headers: pip install nvidia-cuda-runtime nvidia-cuda-crt"
+#endif
+#include "gk_before_nvidia.h"
+#include_next <cuda_bf16.h>
+#include "gk_behind_nvidia.h"
+GK_SIM_ATOMIC(atomicAdd, __nv_bfloat16, uint16_t, __hadd(old, value))
+GK_SIM_ATOMIC(atomicAdd, __nv_bfloat162, uint32_t, __hadd2(old, value))
+#endif

@@ -1,0 +1,2 @@
+// See curand_kernel.h.
+#include "curand_kernel.h"

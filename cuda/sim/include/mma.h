@@ -1,0 +1,1 @@
+#error "wmma (tensor cores) cannot be simulated, and needs a GPU"

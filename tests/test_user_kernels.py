@@ -501,6 +501,56 @@ assert name == "ValueError" and "on device 1" in sentence, sentence
     )
 
 
+def test_a_variable_of_a_module_is_an_array_of_its_memory(runs):
+    runs("""
+image = _core.Image(IMAGE)
+before = live()["modules"]
+address, size = image.symbol("table_64")
+assert size == 64 and image.symbol("table_64") == (address, 64)
+table = image.array("table_64", np.float32, (2, 8))
+assert table.__cuda_array_interface__["data"] == (address, False) and table.shape == (2, 8)
+assert not table.to_host().any(), "as C has it"
+table[...] = np.arange(16, dtype=np.float32).reshape(2, 8)
+table[1, :3] = np.full(3, 7, np.float32)
+assert image.array("table_64", np.float32, 16).to_host()[7:12].tolist() == [7, 7, 7, 7, 11]
+assert image.array("table_64", "int8", 3).nbytes == 3
+double = make_kernel("k", Found(image, "user_r8_w8", (pointer("const float *r"),
+                                                      pointer("float *w")), 0))
+double(1, 1, table[1], table[0])
+assert table.to_host()[0, 0] == 14
+assert _core.live_bytes() == 0, "it is the module's"
+del double, image
+assert live()["modules"] == before + 1 and table.to_host()[1, 0] == 7
+del table
+assert live()["modules"] == before
+image = _core.Image(IMAGE)
+kind, sentence = failure(image.symbol, "absent")
+assert (kind, sentence) == ("ValueError", "symbol: the module has no variable absent")
+kind, sentence = failure(image.array, "table_64", np.float32, 17)
+assert kind == "ValueError"
+assert sentence == "symbol: table_64 has 64 bytes, and (17,) of float32 is more", sentence
+for wrong in ((), (3, "f4", 1), ("table_64", "text", 1), ("table_64", "f4", "x"), ("table_64",)):
+    assert failure(image.array, *wrong)[0] == "TypeError", wrong
+assert failure(image.symbol, 3)[0] == "TypeError"
+fail("cuModuleGetGlobal_v2", 700)
+assert failure(image.symbol, "table_64")[0] == "DeviceLostError"
+""")
+
+
+def test_a_variable_on_each_device(runs):
+    runs(
+        """
+image = _core.Image(IMAGE)
+here = image.array("table_64", np.float32, 16)
+with gk.device(1):
+    there = image.array("table_64", np.float32, 16)
+    there[:] = np.full(16, 3, np.float32)
+assert there.device == 1 and here.device == 0 and not here.to_host().any()
+""",
+        FAKE_DEVICES=2,
+    )
+
+
 def test_what_the_extension_is_given_wrongly(runs):
     runs("""
 image = _core.Image(IMAGE)

@@ -158,6 +158,9 @@ struct gk_backend {
     void (*module_free)(gk_backend *, gk_module *); /* NULL is fine */
     gk_status (*module_kernel)(gk_backend *, gk_module *, const char *symbol, gk_kernel *,
                                gk_error *);
+    /* A variable of the module, in memory that lives as long as the module. */
+    gk_status (*module_symbol)(gk_backend *, gk_module *, const char *symbol, void **device,
+                               size_t *bytes, gk_error *);
     /* The bytes of a parameter; 0: it has none of that number. */
     gk_status (*kernel_parameter)(gk_backend *, const gk_kernel *, int number, size_t *bytes,
                                   gk_error *);

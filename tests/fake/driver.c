@@ -399,6 +399,9 @@ result cuModuleLoadData(handle *module, const void *image) {
 
 result cuModuleUnload(handle module) {
     note_module('u', 0);
+    fake_lock();
+    fake_drop_variables(module);
+    fake_unlock();
     free(module);
     fake_count("modules", -1);
     return fake_sticky;

@@ -102,6 +102,8 @@ typedef enum access_kind { READS, WRITES } access_kind;
    Returns where they really lie. */
 char *fake_touch(const stream *on, epoch when, pointer first, size_t bytes, access_kind kind,
                  const char *what);
+/* The variables of a module that is unloaded. */
+void fake_drop_variables(handle module);
 int fake_is_of(handle context, const void *memory);
 int fake_is_pinned(const void *host, size_t bytes);
 /* A copy between pinned memory and the device, or a kernel's use of it, is under way until the host

@@ -301,6 +301,66 @@ result cuMemFreeAsync(pointer address, handle named) {
     return is_right ? fake_sticky : INVALID_VALUE;
 }
 
+/* --- variables of modules ---------------------------------------------------------------- */
+
+enum { VARIABLES = 64 };
+static struct variable {
+    handle module;
+    char name[64];
+    pointer address;
+    size_t bytes;
+} variables[VARIABLES];
+
+/* A variable of a user's module tells its size by its name: table_64 has 64 bytes, all zero. */
+static struct variable *new_variable(handle module, const char *name) {
+    const char *size = strrchr(name, '_');
+    size_t bytes = size ? (size_t)atoi(size + 1) : 0;
+    for (int i = 0; i < VARIABLES && bytes > 0; i++) {
+        struct variable *made = &variables[i];
+        if (made->module)
+            continue;
+        if (!take_block(&made->address, bytes, (size_t)1 << 40, fake_context("cuModuleGetGlobal")))
+            return NULL;
+        memset((void *)made->address, 0, bytes);
+        used -= bytes; /* the module's, not the pool's */
+        made->module = module;
+        made->bytes = bytes;
+        strncpy(made->name, name, sizeof made->name - 1);
+        return made;
+    }
+    return NULL;
+}
+
+void fake_drop_variables(handle module) {
+    for (int i = 0; i < VARIABLES; i++) {
+        struct variable *gone = &variables[i];
+        if (gone->module != module)
+            continue;
+        block *memory = block_of(gone->address);
+        keep(gone->address);
+        free(memory->accesses);
+        *memory = (block){0};
+        *gone = (struct variable){0};
+    }
+}
+
+result cuModuleGetGlobal_v2(pointer *address, size_t *bytes, handle module, const char *name) {
+    FAKE_ENTER();
+    fake_lock();
+    struct variable *found = NULL;
+    for (int i = 0; i < VARIABLES && !found; i++)
+        if (variables[i].module == module && strcmp(variables[i].name, name) == 0)
+            found = &variables[i];
+    if (!found)
+        found = new_variable(module, name);
+    if (found) {
+        *address = found->address;
+        *bytes = found->bytes;
+    }
+    fake_unlock();
+    return found ? fake_sticky : NOT_FOUND;
+}
+
 /* A GPU maps memory in pages of 2 MiB: the rest of the last one is answered for too. */
 result cuPointerGetAttributes(unsigned count, const int *attributes, void **values,
                               pointer address) {

@@ -2,6 +2,8 @@
 
 #include <stdbool.h>
 
+#include "binding/arrays/device_object.h"
+#include "binding/arrays/operands.h"
 #include "binding/values.h"
 
 enum { MOST_PARAMETERS = 4096 };
@@ -134,7 +136,79 @@ static PyObject *image_parameters(PyObject *object, PyObject *symbol) {
     return sizes;
 }
 
+/* The variable of that name on the call's device. -1: raised. */
+static int find_variable(image_object *self, gk_call *call, PyObject *symbol, void **device,
+                         size_t *bytes) {
+    gk_backend *backend = call->backend;
+    gk_module **slot = &self->modules[backend->ordinal];
+    gk_status status;
+    const char *text = PyUnicode_AsUTF8AndSize(symbol, NULL);
+    if (!text || (!*slot && load(self, call) < 0))
+        return -1;
+    Py_BEGIN_ALLOW_THREADS;
+    status = gk_call_blame(
+        call, backend->module_symbol(backend, *slot, text, device, bytes, &call->error));
+    Py_END_ALLOW_THREADS;
+    if (status == GK_OK)
+        return 0;
+    gk_raise(self->state, &call->error);
+    return -1;
+}
+
+static PyObject *image_symbol(PyObject *object, PyObject *symbol) {
+    image_object *self = (image_object *)object;
+    gk_call call;
+    void *device;
+    size_t bytes;
+    if (!PyUnicode_Check(symbol)) {
+        PyErr_SetString(PyExc_TypeError, "symbol: symbol has to be a text");
+        return NULL;
+    }
+    if (gk_begin(self->state, &call, "symbol") < 0 ||
+        find_variable(self, &call, symbol, &device, &bytes) < 0)
+        return NULL;
+    return Py_BuildValue("(Kn)", (unsigned long long)(uintptr_t)device, (Py_ssize_t)bytes);
+}
+
+/* The variable as an array, which keeps the image and so the module. */
+static PyObject *image_array(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *keywords) {
+    static const char *const names[] = {"symbol", "dtype", "shape", NULL};
+    static const gk_signature signature = {"symbol", names, 3, 3};
+    image_object *self = (image_object *)object;
+    gk_call call;
+    gk_array view;
+    PyObject *values[3];
+    size_t bytes;
+    gk_clear_view(&view);
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
+        return NULL;
+    if (!PyUnicode_Check(values[0])) {
+        PyErr_SetString(PyExc_TypeError, "symbol: symbol has to be a text");
+        return NULL;
+    }
+    if (gk_dtype_from_object(self->state, "symbol", values[1], &view.dtype) < 0 ||
+        gk_shape_from_object("symbol", values[2], &view) < 0 ||
+        gk_begin(self->state, &call, "symbol") < 0 ||
+        find_variable(self, &call, values[0], &view.data, &bytes) < 0)
+        return NULL;
+    if (!gk_is_addressable(&view) || gk_bytes(&view) > bytes) {
+        PyErr_Format(PyExc_ValueError, "symbol: %U has %zu bytes, and %s of %s is more", values[0],
+                     bytes, gk_shape_text(&view).text, gk_dtype_name(view.dtype));
+        return NULL;
+    }
+    gk_make_contiguous(&view);
+    return gk_device_array_lent(self->state, &call, &view, object);
+}
+
 static PyMethodDef methods[] = {
+    {"symbol", image_symbol, METH_O,
+     "symbol($self, symbol, /)\n--\n\nThe address and the bytes of a variable, on this thread's "
+     "device."},
+    {"array", GK_FAST(image_array),
+     "array($self, symbol, dtype, shape, /)\n--\n\nThe memory of a variable as a DeviceArray, "
+     "which "
+     "keeps the image."},
     {"parameters", image_parameters, METH_O,
      "parameters($self, symbol, /)\n--\n\nThe bytes of each parameter of a kernel."},
     {NULL, NULL, 0, NULL},

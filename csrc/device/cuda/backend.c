@@ -347,6 +347,7 @@ static const gk_backend functions = {
     .module_load = gk_cuda_module_load,
     .module_free = gk_cuda_module_free,
     .module_kernel = gk_cuda_module_kernel,
+    .module_symbol = gk_cuda_module_symbol,
     .kernel_parameter = gk_cuda_kernel_parameter,
     .kernel_occupancy = gk_cuda_kernel_occupancy,
     .kernel_suggest = gk_cuda_kernel_suggest,

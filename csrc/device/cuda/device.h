@@ -67,6 +67,8 @@ gk_status gk_cuda_module_load(gk_backend *base, const void *image, gk_module **l
 void gk_cuda_module_free(gk_backend *base, gk_module *module);
 gk_status gk_cuda_module_kernel(gk_backend *base, gk_module *module, const char *symbol,
                                 gk_kernel *kernel, gk_error *error);
+gk_status gk_cuda_module_symbol(gk_backend *base, gk_module *module, const char *symbol,
+                                void **device, size_t *bytes, gk_error *error);
 gk_status gk_cuda_kernel_parameter(gk_backend *base, const gk_kernel *kernel, int number,
                                    size_t *bytes, gk_error *error);
 gk_status gk_cuda_kernel_occupancy(gk_backend *base, const gk_kernel *kernel, int threads,

@@ -38,6 +38,7 @@
     X(cuModuleLoadData) \
     X(cuModuleUnload) \
     X(cuModuleGetFunction) \
+    X(cuModuleGetGlobal) \
     X(cuLaunchKernel) \
     X(cuFuncSetAttribute) \
     X(cuFuncGetAttribute) \

@@ -132,6 +132,26 @@ gk_status gk_cuda_module_kernel(gk_backend *base, gk_module *module, const char 
     return status;
 }
 
+gk_status gk_cuda_module_symbol(gk_backend *base, gk_module *module, const char *symbol,
+                                void **device, size_t *bytes, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    CUdeviceptr address = 0;
+    size_t size = 0;
+    CUresult result;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+    GK_IN_CONTEXT(cuda, result,
+                  cuda->driver.cuModuleGetGlobal(&address, &size, module->handle, symbol));
+    gk_restrict(&cuda->driver, mode);
+    if (result == CUDA_ERROR_NOT_FOUND)
+        return gk_fail(error, GK_VALUE_ERROR, "the module has no variable %s", symbol);
+    gk_status status = gk_cuda_check(cuda, result, "asking for a variable of the module", error);
+    if (status == GK_OK) {
+        *device = (void *)address;
+        *bytes = size;
+    }
+    return status;
+}
+
 gk_status gk_cuda_kernel_parameter(gk_backend *base, const gk_kernel *kernel, int number,
                                    size_t *bytes, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;

@@ -50,6 +50,10 @@ GK_FORWARD(module_kernel, GK_CUDA_ERROR,
            (gk_backend * base, gk_module *module, const char *symbol, gk_kernel *kernel,
             gk_error *error),
            module, symbol, kernel)
+GK_FORWARD(module_symbol, GK_CUDA_ERROR,
+           (gk_backend * base, gk_module *module, const char *symbol, void **device, size_t *bytes,
+            gk_error *error),
+           module, symbol, device, bytes)
 GK_FORWARD(kernel_parameter, GK_CUDA_ERROR,
            (gk_backend * base, const gk_kernel *kernel, int number, size_t *bytes, gk_error *error),
            kernel, number, bytes)
@@ -175,6 +179,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .module_load = fault_module_load,
                  .module_free = fault_module_free,
                  .module_kernel = fault_module_kernel,
+                 .module_symbol = fault_module_symbol,
                  .kernel_parameter = fault_kernel_parameter,
                  .kernel_occupancy = fault_kernel_occupancy,
                  .kernel_suggest = fault_kernel_suggest,

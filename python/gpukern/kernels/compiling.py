@@ -11,8 +11,8 @@ from typing import Any
 from gpukern import _core
 from gpukern.kernels import cache, headers, signature
 from gpukern.kernels.diagnostics import explain, spills_in, warnings_in
-from gpukern.kernels.module import Found, Module
-from gpukern.kernels.source import Written, kernels
+from gpukern.kernels.module import Found, Module, Variables
+from gpukern.kernels.source import Written, kernels, variables
 from gpukern.machine.libraries import find_headers, find_nvrtc, nvrtc_cure
 from gpukern.text.calls import called_as
 
@@ -45,6 +45,7 @@ class _Source:
 class _Built:
     image: _core.Image
     kernels: dict[str, tuple[str, tuple[int, ...]]]
+    variables: dict[str, tuple[str, tuple[int, ...]]]
     spills: dict[str, int]
     log: str
 
@@ -57,6 +58,7 @@ def compile(
     name: str | None = None,
     *,
     path: str | os.PathLike[str] | None = None,
+    names: Sequence[str] = (),
 ) -> Module:
     """Compile kernels in CUDA C++ for the GPU, or load what was compiled::
 
@@ -70,7 +72,9 @@ def compile(
     ``source`` is a text, or anything with ``str()``; ``path`` in its place names a file: a source,
     PTX, a cubin or a fatbin. ``options`` are the compiler's, such as ``-DN=16``, ``-I folder`` or
     ``-use_fast_math``; none is added but for the GPU's architecture. ``name`` is what messages call
-    the source. ``module.saxpy`` is a kernel, ``module["scale<float>"]`` one of a template.
+    the source. ``module.saxpy`` is a kernel, ``module["scale<float>"]`` one of a template, and
+    ``module.symbol("table")`` the memory of a variable. Kernels of templates are compiled when they
+    are used, into code of their own with variables of their own, but for those in ``names``.
 
     What was compiled is kept on disk and used by later programs, as long as source, options,
     compiler, GPU and the contents of every header are the same. The compiler is NVIDIA's NVRTC,
@@ -80,7 +84,8 @@ def compile(
     where there is no GPU or no NVRTC; TypeError for what is no source and no options, OSError for
     a file that cannot be read.
     """
-    chosen = _options(options)
+    chosen = _texts("options", options)
+    wanted = _texts("names", names)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"compile: name has to be a text, not {name!r}")
     if path is not None and not isinstance(path, str | os.PathLike):
@@ -101,18 +106,18 @@ def compile(
     text = str(source) if data is None else data.decode(errors="replace")
     if "\0" in text:
         raise ValueError(f"compile: {called} has a character of code 0, and a source has none")
-    return _compiled(text, called, chosen, folders)
+    return _compiled(text, called, chosen, folders, wanted)
 
 
-def _options(options: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(options, str):
-        raise TypeError(f"compile: options has to be a list of texts; one is [{options!r}]")
-    if not isinstance(options, list | tuple):
-        raise TypeError(f"compile: options has to be a list or tuple of texts, not {options!r}")
-    for option in options:
-        if not isinstance(option, str) or "\0" in option:
-            raise TypeError(f"compile: options have to be texts, and {option!r} is none")
-    return tuple(options)
+def _texts(argument: str, given: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise TypeError(f"compile: {argument} has to be a list of texts; one is [{given!r}]")
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"compile: {argument} has to be a list or tuple of texts, not {given!r}")
+    for text in given:
+        if not isinstance(text, str) or "\0" in text:
+            raise TypeError(f"compile: {argument} have to be texts, and {text!r} is none")
+    return tuple(given)
 
 
 def _check_backend() -> None:
@@ -148,7 +153,7 @@ def _loaded(data: bytes, name: str) -> Module:
             ) from None
         return Found(image, kernel, signature.of_sizes(sizes), None)
 
-    return Module(name, "", {}, find)
+    return Module(name, "", {}, find, Variables(image, None))
 
 
 # what has to be compiled --------------------------------------------------------------------------
@@ -194,7 +199,9 @@ def _full_options(source: _Source, capability: int) -> tuple[str, ...]:
     return (*options, f"--pre-include={headers.PRELUDE}", "--ptxas-options=-v")
 
 
-def _key(source: _Source, options: tuple[str, ...], names: tuple[str, ...]) -> str | None:
+def _key(
+    source: _Source, options: tuple[str, ...], names: tuple[str, ...], held: tuple[str, ...]
+) -> str | None:
     """None where nobody knows which files are read."""
     searched = (*_folders_of(source.options), *source.folders)
     if any(_READ_FILES.match(option) for option in source.options):
@@ -205,28 +212,36 @@ def _key(source: _Source, options: tuple[str, ...], names: tuple[str, ...]) -> s
     except (LookupError, OSError):
         return None
     texts = (source.nvrtc.identity, _ours(), source.name, source.text)
-    counts = (str(len(options)), str(len(names)))
-    return cache.key([*texts, *counts, *options, *names, *read])
+    counts = (str(len(options)), str(len(names)), str(len(held)))
+    return cache.key([*texts, *counts, *options, *names, *held, *read])
 
 
-def _build(source: _Source, names: tuple[str, ...]) -> _Built:
-    """The source with these kernels; raises CompileError."""
+def _build(source: _Source, names: tuple[str, ...], variables_in: tuple[str, ...] = ()) -> _Built:
+    """The source with these kernels and variables; raises CompileError."""
     options = _full_options(source, _core.capability())
-    name = _key(source, options, names)
+    name = _key(source, options, names, variables_in)
     if name and (kept := cache.load(name)):
         return _built(*kept)
-    expressions = tuple(text for kernel in names for text in (kernel, signature.expression(kernel)))
+    expressions = [(kernel, signature.expression(kernel)) for kernel in names]
+    expressions += [(f"&{one}", signature.variable_expression(one)) for one in variables_in]
     held = tuple(text for pair in headers.IN_MEMORY.items() for text in pair)
     compiled, image, log, symbols = _core.compile_source(
-        source.nvrtc.path, source.name, source.text + signature.TABLE, options, held, expressions
+        source.nvrtc.path,
+        source.name,
+        source.text + signature.TABLE,
+        options,
+        held,
+        tuple(text for pair in expressions for text in pair),
     )
     if not compiled:
         raise explain(source.name, source.text, log)
+    told = [
+        [symbol, signature.numbers_in(table)]
+        for symbol, table in zip(symbols[::2], symbols[1::2], strict=True)
+    ]
     entry = {
-        "kernels": {
-            kernel: [symbols[2 * at], signature.numbers_in(symbols[2 * at + 1])]
-            for at, kernel in enumerate(names)
-        },
+        "kernels": dict(zip(names, told, strict=False)),
+        "variables": dict(zip(variables_in, told[len(names) :], strict=True)),
         "spills": spills_in(log),
         "log": warnings_in(log),
     }
@@ -236,10 +251,11 @@ def _build(source: _Source, names: tuple[str, ...]) -> _Built:
 
 
 def _built(entry: dict[str, Any], image: bytes) -> _Built:
-    kernels_in = {
-        name: (symbol, tuple(numbers)) for name, (symbol, numbers) in entry["kernels"].items()
-    }
-    return _Built(_core.Image(image), kernels_in, entry["spills"], entry["log"])
+    kernels_in, variables_in = (
+        {name: (symbol, tuple(numbers)) for name, (symbol, numbers) in entry[kind].items()}
+        for kind in ("kernels", "variables")
+    )
+    return _Built(_core.Image(image), kernels_in, variables_in, entry["spills"], entry["log"])
 
 
 def _found(built: _Built, name: str, written: tuple[str, ...]) -> Found:
@@ -248,7 +264,29 @@ def _found(built: _Built, name: str, written: tuple[str, ...]) -> Found:
     return Found(built.image, symbol, signature.parameters(numbers, written), spills)
 
 
-def _compiled(text: str, name: str, options: tuple[str, ...], beside: tuple[Path, ...]) -> Module:
+def _shown(source: _Source, shown: tuple[str, ...], wanted: tuple[str, ...]) -> _Built:
+    """The source with what is wanted, and with all that it shows.
+
+    What was read of it may be no kernel or variable to the compiler, as what #if leaves out: then
+    the source compiles without, and each kernel is asked for when it is used.
+    """
+    held = tuple(variables(source.text))
+    ways = [(shown, held), (shown, ()), ((), held), ((), ())] if held else [(shown, ()), ((), ())]
+    for kernels_in, variables_in in ways[:-1]:
+        try:
+            return _build(source, (*kernels_in, *wanted), variables_in)
+        except _core.CudaError:
+            continue
+    return _build(source, wanted)
+
+
+def _compiled(
+    text: str,
+    name: str,
+    options: tuple[str, ...],
+    beside: tuple[Path, ...],
+    wanted: tuple[str, ...],
+) -> Module:
     compiler = _find_compiler()
     folders = beside
     if headers.needs_folders(text):
@@ -256,14 +294,14 @@ def _compiled(text: str, name: str, options: tuple[str, ...], beside: tuple[Path
     source = _Source(text, name, options, folders, compiler)
     written = {kernel.name: kernel for kernel in kernels(text)}
     named = tuple(kernel.name for kernel in written.values() if not kernel.is_template)
-    try:
-        built = _build(source, named)
-    except _core.CudaError:
-        # What was read of the source may be no kernel to the compiler, as what #if leaves out. Then
-        # the source alone compiles, and each kernel is asked for when it is used.
-        built = _build(source, ())
-    known = {kernel: _found(built, kernel, written[kernel].parameters) for kernel in built.kernels}
-    return Module(name, built.log, known, lambda kernel: _sought(source, written, kernel))
+    extra = tuple(dict.fromkeys(kernel for kernel in wanted if kernel not in named))
+    built = _shown(source, named, extra)
+    known = {}
+    for kernel in built.kernels:
+        shown = written.get(kernel.partition("<")[0].strip())
+        known[kernel] = _found(built, kernel, shown.parameters if shown else ())
+    held = Variables(built.image, built.variables)
+    return Module(name, built.log, known, lambda kernel: _sought(source, written, kernel), held)
 
 
 def _sought(source: _Source, written: dict[str, Written], kernel: str) -> Found:

@@ -406,7 +406,7 @@ says(lambda: total(x, x, axis=1, out=there[:, 0]), "ValueError", "not contiguous
 least = gk.reduction("T x", "x", "min(a, b)", identity=None, name="least")
 says(lambda: least(x[:0]), "ValueError", "least: there is no element to reduce")
 assert least(x[:, :0], axis=0).shape == (0,)
-says(lambda: gk.reduction("", "x"), "ValueError", "reduction: needs a parameter")
+says(lambda: gk.reduction("", "x"), "ValueError", "reduction: parameters has to declare")
 says(lambda: gk.ReductionKernel("T x", "raw T y", "x", "a+b", "y=a", "0"), "ValueError", "raw")
 says(lambda: gk.ReductionKernel("T x", "T y", 1, "a+b", "y=a", "0"), "TypeError", "map_expr")
 """)
@@ -414,11 +414,11 @@ says(lambda: gk.ReductionKernel("T x", "T y", 1, "a+b", "y=a", "0"), "TypeError"
 
 WRONG = [
     ("float *x", "pointer"),
-    ("foo x", "'foo' is no type"),
+    ("foo x", "'foo', which is no type"),
     ("float", "is no parameter"),
     ("float x, float x", "two parameters"),
-    ("float i", "can be called i"),
-    ("float n", "can be called n"),
+    ("float i", "a parameter i, which is the number of an element"),
+    ("float n", "a parameter n, which is the number of elements"),
     ("float x,, float y", "is no parameter"),
     ("float 3", "is no parameter"),
 ]

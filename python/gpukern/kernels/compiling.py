@@ -14,7 +14,7 @@ from gpukern.kernels.diagnostics import explain, spills_in, warnings_in
 from gpukern.kernels.module import Found, Module, Variables
 from gpukern.kernels.source import Written, kernels, variables
 from gpukern.machine.libraries import find_headers, find_nvrtc, nvrtc_cure
-from gpukern.text.calls import called_as
+from gpukern.text.calls import blamed_on, called_as, checked_texts
 
 _ELF, _FATBIN = b"\x7fELF", b"\x50\xed\x55\xba"
 _ARCHITECTURES = ("-arch", "--gpu-architecture")
@@ -84,8 +84,9 @@ def compile(
     where there is no GPU or no NVRTC; TypeError for what is no source and no options, OSError for
     a file that cannot be read.
     """
-    chosen = _texts("options", options)
-    wanted = _texts("names", names)
+    with blamed_on("compile"):
+        chosen = checked_texts("options", options)
+        wanted = checked_texts("names", names)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"compile: name has to be a text, not {name!r}")
     if path is not None and not isinstance(path, str | os.PathLike):
@@ -107,17 +108,6 @@ def compile(
     if "\0" in text:
         raise ValueError(f"compile: {called} has a character of code 0, and a source has none")
     return _compiled(text, called, chosen, folders, wanted)
-
-
-def _texts(argument: str, given: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise TypeError(f"compile: {argument} has to be a list of texts; one is [{given!r}]")
-    if not isinstance(given, list | tuple):
-        raise TypeError(f"compile: {argument} has to be a list or tuple of texts, not {given!r}")
-    for text in given:
-        if not isinstance(text, str) or "\0" in text:
-            raise TypeError(f"compile: {argument} have to be texts, and {text!r} is none")
-    return tuple(given)
 
 
 def _check_backend() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from gpukern.text.calls import checked_text
+
 # NumPy's names, and C's for the same.
 _C_NAMES = {
     "float32": ("float",),
@@ -57,54 +59,68 @@ class Declared:
         return bound[self.letter] if self.letter else self.dtype  # type: ignore[return-value]
 
 
-def declared(who: str, text: str) -> tuple[Declared, ...]:
-    """What the text declares; raises TypeError and ValueError, naming the function."""
-    if not isinstance(text, str):
-        raise TypeError(f"{who}: parameters are a text such as 'float x, T y', not {text!r}")
+def declared(argument: str, text: str) -> tuple[Declared, ...]:
+    """What the text declares; raises TypeError and ValueError, naming the argument."""
+    checked_text(argument, text)
     parts = [" ".join(part.split()) for part in text.split(",")]
     if parts == [""]:
         return ()
-    return tuple(_one(who, part) for part in parts)
+    found = tuple(_one(argument, part) for part in parts)
+    check_names(argument, found)
+    return found
 
 
-def _one(who: str, text: str) -> Declared:
+def _one(argument: str, text: str) -> Declared:
     if "*" in text or "&" in text or "[" in text:
         raise ValueError(
-            f"{who}: {text!r} is a pointer, and a parameter stands for an element here: write "
-            "'float x', or 'raw float x' for an array that is indexed"
+            f"{argument} has {text!r}, which is a pointer, and has to be an element, as 'float x', "
+            "or 'raw float x' for an array that is indexed"
         )
     words = text.split()
     raw = "raw" in words[:-1]
     kind = " ".join(word for word in words[:-1] if word not in (*_QUALIFIERS, "raw"))
     name = words[-1] if words else ""
     if not kind or not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise ValueError(f"{who}: {text!r} is no parameter; one is a type and a name, as 'float x'")
-    if name in RESERVED:
         raise ValueError(
-            f"{who}: no parameter can be called {name}, which is "
-            + ("the number of an element" if name == "i" else "the number of elements")
+            f"{argument} has {text!r}, which is no parameter; it has to be a type and a name, as "
+            "'float x'"
         )
+    if name in RESERVED:
+        what = "the number of an element" if name == "i" else "the number of elements"
+        raise ValueError(f"{argument} has a parameter {name}, which is {what}")
     if re.fullmatch(r"[A-Za-z]", kind):
         return Declared(text, name, None, kind, raw)
-    dtype = named_dtype(kind)
+    return Declared(text, name, _checked_dtype(argument, kind), None, raw)
+
+
+def _checked_dtype(argument: str, name: str) -> np.dtype[Any]:
+    dtype = named_dtype(name)
     if dtype is None:
         raise TypeError(
-            f"{who}: {kind!r} is no type that an array has; use C's, as float, NumPy's, as "
-            "float32, or one letter for any"
+            f"{argument} has {name!r}, which is no type that an array has; use C's, as float, "
+            "NumPy's, as float32, or one letter for any"
         )
-    return Declared(text, name, dtype, None, raw)
+    return dtype
 
 
-def check_names(who: str, parameters: tuple[Declared, ...]) -> None:
+def check_type(argument: str, text: str) -> None:
+    """That it is a type, or a letter for one."""
+    if not re.fullmatch(r"[A-Za-z]", checked_text(argument, text)):
+        _checked_dtype(argument, text)
+
+
+def check_names(argument: str, parameters: tuple[Declared, ...]) -> None:
     """That no two have the same name."""
     names = [parameter.name for parameter in parameters]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise ValueError(f"{who}: {twice[0]!r} is the name of two parameters")
+        raise ValueError(
+            f"{argument} has two parameters {twice[0]!r}; each has to have its own name"
+        )
 
 
-def check_identifier(who: str, name: str) -> str:
+def checked_identifier(name: str) -> str:
     """A name that a kernel can have."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise ValueError(f"{who}: name has to be one that a function in C can have, not {name!r}")
+        raise ValueError(f"name has to be one that a function in C can have, not {name!r}")
     return name

@@ -14,12 +14,20 @@ from gpukern.kernels import templates
 from gpukern.kernels.compiling import compile
 from gpukern.kernels.declared import (
     Declared,
-    check_identifier,
     check_names,
+    check_type,
+    checked_identifier,
     declared,
 )
 from gpukern.kernels.operands import Operand
-from gpukern.text.calls import called_as, checked_count
+from gpukern.text.calls import (
+    blamed_on,
+    called_as,
+    checked_count,
+    checked_flag,
+    checked_text,
+    checked_texts,
+)
 
 _ASSIGNED = r"(?<![\w.>]){name}(?:\s*\[[^\]]*\])?\s*(?:=(?!=)|(?:[-+*/%&|^]|<<|>>)=|\+\+|--)"
 _BEFORE = r"(?:\+\+|--)\s*{name}\b"
@@ -67,6 +75,7 @@ class ElementwiseKernel:
     CompileError for an operation that does not compile.
     """
 
+    @called_as("ElementwiseKernel")
     def __init__(  # noqa: PLR0913 (CuPy's arguments)
         self,
         in_params: str,
@@ -82,20 +91,23 @@ class ElementwiseKernel:
         loop_prep: str = "",
         after_loop: str = "",
     ) -> None:
-        who = "ElementwiseKernel"
-        self.name = check_identifier(who, name)
-        self._ins = declared(who, in_params)
-        self._outs = declared(who, out_params)
-        self._parameters = self._ins + self._outs
-        if not isinstance(operation, str):
-            raise TypeError(f"{who}: operation has to be a text, not {operation!r}")
-        check_names(who, self._parameters)
-        if not self._outs and not any(one.raw for one in self._ins):
-            raise ValueError(f"{who}: no parameter is declared that the kernel writes")
-        self._operation = ";\n    ".join(filter(None, (loop_prep, operation, after_loop)))
-        self._preamble = preamble
-        self._options = tuple(options)
-        self._no_return, self._return_tuple = no_return, return_tuple
+        with blamed_on("ElementwiseKernel"):
+            self.name = checked_identifier(name)
+            self._ins = declared("in_params", in_params)
+            self._outs = declared("out_params", out_params)
+            self._parameters = self._ins + self._outs
+            check_names("in_params with out_params", self._parameters)
+            if not self._outs:
+                raise ValueError("out_params has to declare what the kernel writes")
+            checked_flag("reduce_dims", reduce_dims)
+            texts = {"loop_prep": loop_prep, "operation": operation, "after_loop": after_loop}
+            self._operation = ";\n    ".join(
+                filter(None, (checked_text(*pair) for pair in texts.items()))
+            )
+            self._preamble = checked_text("preamble", preamble)
+            self._options = checked_texts("options", options)
+            self._no_return = checked_flag("no_return", no_return)
+            self._return_tuple = checked_flag("return_tuple", return_tuple)
         self._made: dict[tuple[Any, ...], _Made] = {}
         self._keeps = templates.is_kept(self._operation) or any(
             self._updates(one) for one in self._outs
@@ -190,7 +202,8 @@ class ElementwiseKernel:
                     f"{self.name}: size is for calls whose arrays are all raw; here it follows "
                     "from those that are not"
                 )
-            return (checked_count("size", size, 0, "a number of elements"),)
+            with blamed_on(self.name):
+                return (checked_count("size", size, 0, "a number of elements"),)
         if not walked and not numbers:
             raise ValueError(
                 f"{self.name}: all arrays are raw, so size= has to say how often it runs"
@@ -402,6 +415,13 @@ def _is_assigned(name: str, operation: str) -> bool:
     )
 
 
+def _check_rest(name: str, preamble: str, options: Sequence[str]) -> None:
+    """What every function here takes."""
+    checked_identifier(name)
+    checked_text("preamble", preamble)
+    checked_texts("options", options)
+
+
 @called_as("elementwise")
 def elementwise(
     parameters: str,
@@ -421,17 +441,17 @@ def elementwise(
     results. One letter in place of a type, as in ``"T x, T y"``, stands for any dtype. Otherwise as
     ElementwiseKernel, with the results among the parameters, which has more to say.
     """
-    who = "elementwise"
-    if not isinstance(operation, str):
-        raise TypeError(f"{who}: operation has to be a text, not {operation!r}")
-    given = declared(who, parameters)
-    outs = [one for one in given if _is_assigned(one.name, operation)]
-    if not outs:
-        names = ", ".join(one.name for one in given) or "none"
-        raise ValueError(
-            f"{who}: the operation assigns none of its parameters ({names}), so it has no result; "
-            "write one as 'z = ...'"
-        )
+    with blamed_on("elementwise"):
+        given = declared("parameters", parameters)
+        checked_text("operation", operation)
+        _check_rest(name, preamble, options)
+        outs = [one for one in given if _is_assigned(one.name, operation)]
+        if not outs:
+            names = ", ".join(one.name for one in given) or "none"
+            raise ValueError(
+                f"operation has to assign a parameter, as in 'z = ...', which is the result, and "
+                f"{operation!r} assigns none of {names}"
+            )
     ins = [one for one in given if one not in outs]
     return ElementwiseKernel(
         ", ".join(one.text for one in ins),
@@ -469,16 +489,21 @@ def vectorize(
     otherwise, as ``"bool"`` for a comparison. Functions, ``M_PI`` and the like are no arguments,
     ``i`` is the number of the element. It is called as an ElementwiseKernel is.
     """
-    who = "vectorize"
-    if not isinstance(expression, str):
-        raise TypeError(f"{who}: expression has to be a text, not {expression!r}")
-    names = list(dict.fromkeys(found for found in _NAME.findall(expression) if found not in _WORDS))
-    if not names:
-        raise ValueError(f"{who}: {expression!r} has no name in it that could be an argument")
-    if re.search(r"(?<![=<>!])=(?!=)", expression):
-        raise ValueError(
-            f"{who}: {expression!r} assigns; gpukern.elementwise makes a kernel of statements"
-        )
+    with blamed_on("vectorize"):
+        checked_text("expression", expression)
+        check_type("result", result)
+        _check_rest(name, preamble, options)
+        found = _NAME.findall(expression)
+        names = list(dict.fromkeys(one for one in found if one not in _WORDS))
+        if not names:
+            raise ValueError(
+                f"expression has to have an argument in it, and {expression!r} has none"
+            )
+        if re.search(r"(?<![=<>!])=(?!=)", expression):
+            raise ValueError(
+                f"expression has to be one that assigns nothing, not {expression!r}; "
+                "gpukern.elementwise takes statements"
+            )
     return ElementwiseKernel(
         ", ".join(f"T {one}" for one in names),
         f"{result} gk_result",

@@ -7,22 +7,18 @@ from typing import Any
 from gpukern import _core
 from gpukern.kernels.compiling import compile
 from gpukern.kernels.module import Kernel, Module
+from gpukern.text.calls import blamed_on, called_as, checked_flag, checked_text, checked_texts
 
 _BACKENDS = ("nvrtc", "nvcc")
 
 
-def _check(
-    who: str, backend: str, translate_cucomplex: bool, cooperative: bool, jitify: bool
-) -> None:
-    if backend not in _BACKENDS:
-        raise ValueError(f"{who}: backend is 'nvrtc' or 'nvcc', not {backend!r}")
-    for name, value in (
-        ("translate_cucomplex", translate_cucomplex),
-        ("enable_cooperative_groups", cooperative),
-        ("jitify", jitify),
-    ):
-        if value:
-            raise ValueError(f"{who}: {name} is not supported; leave it out")
+def _check(backend: str, **flags: bool) -> None:
+    """What is taken for CuPy's sake."""
+    if not isinstance(backend, str) or backend not in _BACKENDS:
+        raise ValueError(f"backend has to be 'nvrtc' or 'nvcc', not {backend!r}")
+    for name, value in flags.items():
+        if checked_flag(name, value):
+            raise ValueError(f"{name} is not supported, and has to be left out")
 
 
 class RawKernel:
@@ -39,6 +35,7 @@ class RawKernel:
     Raises CompileError and ValueError at the first use, and what a kernel's call raises.
     """
 
+    @called_as("RawKernel")
     def __init__(
         self,
         code: Any,
@@ -50,11 +47,16 @@ class RawKernel:
         enable_cooperative_groups: bool = False,
         jitify: bool = False,
     ) -> None:
-        who = "RawKernel"
-        _check(who, backend, translate_cucomplex, enable_cooperative_groups, jitify)
-        if not isinstance(name, str):
-            raise TypeError(f"{who}: name has to be the name of a kernel, not {name!r}")
-        self.code, self.name, self.options, self.backend = code, name, tuple(options), backend
+        with blamed_on("RawKernel"):
+            _check(
+                backend,
+                translate_cucomplex=translate_cucomplex,
+                enable_cooperative_groups=enable_cooperative_groups,
+                jitify=jitify,
+            )
+            self.code, self.backend = code, backend
+            self.name = checked_text("name", name)
+            self.options = checked_texts("options", options)
         self._kernel: Kernel | None = None
 
     @property
@@ -133,6 +135,7 @@ class RawModule:
     ``name_expressions`` share the module's variables with all others.
     """
 
+    @called_as("RawModule")
     def __init__(
         self,
         *,
@@ -145,12 +148,21 @@ class RawModule:
         name_expressions: Sequence[str] | None = None,
         jitify: bool = False,
     ) -> None:
-        who = "RawModule"
-        _check(who, backend, translate_cucomplex, enable_cooperative_groups, jitify)
-        if (code is None) == (path is None):
-            raise TypeError(f"{who}: takes either code=, a source, or path=, a file")
-        self.code, self.file_path, self.options = code, path, tuple(options)
-        self.backend, self.name_expressions = backend, tuple(name_expressions or ())
+        with blamed_on("RawModule"):
+            _check(
+                backend,
+                translate_cucomplex=translate_cucomplex,
+                enable_cooperative_groups=enable_cooperative_groups,
+                jitify=jitify,
+            )
+            if path is not None and not isinstance(path, str | os.PathLike):
+                raise TypeError(f"path has to be the path of a file, not {path!r}")
+            self.options = checked_texts("options", options)
+            given = () if name_expressions is None else name_expressions
+            self.name_expressions = checked_texts("name_expressions", given)
+            if (code is None) == (path is None):
+                raise TypeError("takes either code=, a source, or path=, a file")
+        self.code, self.file_path, self.backend = code, path, backend
         self._module: Module | None = None
         self._functions: dict[str, RawKernel] = {}
 

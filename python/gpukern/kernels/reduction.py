@@ -12,14 +12,15 @@ from gpukern.kernels import reduction_template, templates
 from gpukern.kernels.compiling import compile
 from gpukern.kernels.declared import (
     c_name,
-    check_identifier,
     check_names,
+    check_type,
+    checked_identifier,
     declared,
     named_dtype,
 )
 from gpukern.kernels.elementwise import packed_layout
 from gpukern.kernels.operands import Operand
-from gpukern.text.calls import called_as
+from gpukern.text.calls import blamed_on, called_as, checked_flag, checked_text, checked_texts
 
 _FEW = 1 << 31
 _MOST_BLOCKS = 1024  # of a launch that leaves one value each
@@ -76,6 +77,7 @@ class ReductionKernel:
     CompileError for expressions that do not compile.
     """
 
+    @called_as("ReductionKernel")
     def __init__(  # noqa: PLR0913, PLR0917 (CuPy's arguments)
         self,
         in_params: str,
@@ -90,31 +92,28 @@ class ReductionKernel:
         preamble: str = "",
         options: Sequence[str] = (),
     ) -> None:
-        who = "ReductionKernel"
-        self.name = check_identifier(who, name)
-        self._ins = declared(who, in_params)
-        self._outs = declared(who, out_params)
-        if not self._ins or not self._outs:
-            raise ValueError(f"{who}: needs a parameter that is read and one that is the result")
-        check_names(who, self._ins + self._outs)
-        if any(one.raw for one in self._outs):
-            raise ValueError(f"{who}: a result cannot be raw")
-        for what, text in (
-            ("map_expr", map_expr),
-            ("reduce_expr", reduce_expr),
-            ("post_map_expr", post_map_expr),
-        ):
-            if not isinstance(text, str):
-                raise TypeError(f"{who}: {what} has to be a text, not {text!r}")
-        self._texts = (
-            map_expr,
-            reduce_expr,
-            post_map_expr,
-            None if identity is None else str(identity),
-        )
-        self._reduce_type = reduce_type
-        self._preamble = preamble
-        self._options = tuple(options)
+        with blamed_on("ReductionKernel"):
+            self.name = checked_identifier(name)
+            self._ins = declared("in_params", in_params)
+            self._outs = declared("out_params", out_params)
+            check_names("in_params with out_params", self._ins + self._outs)
+            for argument, declares in (("in_params", self._ins), ("out_params", self._outs)):
+                if not declares:
+                    raise ValueError(f"{argument} has to declare a parameter")
+            if any(one.raw for one in self._outs):
+                raise ValueError("out_params has to declare elements, of which none is raw")
+            self._texts = (
+                checked_text("map_expr", map_expr),
+                checked_text("reduce_expr", reduce_expr),
+                checked_text("post_map_expr", post_map_expr),
+                _checked_identity(identity),
+            )
+            if reduce_type is not None:
+                checked_text("reduce_type", reduce_type)
+            self._reduce_type = reduce_type
+            checked_flag("reduce_dims", reduce_dims)
+            self._preamble = checked_text("preamble", preamble)
+            self._options = checked_texts("options", options)
         self._made: dict[tuple[Any, ...], _Made] = {}
         self.__doc__ = f"{name}({self.signature})"
 
@@ -380,6 +379,17 @@ class ReductionKernel:
         )
 
 
+def _checked_identity(identity: Any) -> str | None:
+    """As the source has it."""
+    if identity is None or isinstance(identity, str):
+        return identity
+    if type(identity) is bool:
+        return str(identity).lower()
+    if type(identity) not in (int, float):
+        raise TypeError(f"identity has to be a number, a text or None, not {identity!r}")
+    return repr(identity)
+
+
 @called_as("reduction")
 def reduction(  # noqa: PLR0913 (what a reduction is made of)
     parameters: str,
@@ -406,10 +416,19 @@ def reduction(  # noqa: PLR0913 (what a reduction is made of)
     and of the result; that of the first parameter, unless it says otherwise. It is called as a
     ReductionKernel is.
     """
-    first = declared("reduction", parameters)[:1]
-    if not first:
-        raise ValueError("reduction: needs a parameter that is read")
-    kind = result or first[0].letter or c_name(first[0].dtype)  # type: ignore[arg-type]
+    with blamed_on("reduction"):
+        given = declared("parameters", parameters)
+        if not given:
+            raise ValueError("parameters has to declare one that is read")
+        checked_identifier(name)
+        for what, text in (("map", map), ("reduce", reduce), ("post", post)):
+            checked_text(what, text)
+        _checked_identity(identity)
+        if result is not None:
+            check_type("result", result)
+        checked_text("preamble", preamble)
+        checked_texts("options", options)
+    kind = result or given[0].letter or c_name(given[0].dtype)  # type: ignore[arg-type]
     return ReductionKernel(
         parameters,
         f"{kind} gk_result",

@@ -251,6 +251,17 @@ assert module.get_global("counter").item() == 24
 """)
 
 
+def test_a_kernel_in_the_comparison_is_right(computes):
+    computes("""
+module = gk.compile("__global__ void sum_of(const float *a, const float *b, float *out, int n) {"
+                    "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+                    "if (i < n) out[i] = a[i] + b[i]; }")
+gk.contender("add", kernel=module.sum_of, block=64)
+table = gk.compare("add", [1000], None, ["sum_of"], rounds=1, budget=None)
+assert [row.status for row in table.rows] == ["right"], table.rows
+""")
+
+
 # what is compiled, launched and refused -----------------------------------------------------------
 
 

@@ -31,7 +31,7 @@ PYTHON_ROOMS = {
     "bench.cases": "_core text catalogue bench.model",
     "bench.checking": "_core bench.model bench.cases",
     "bench.clock": "_core machine bench.model",
-    "bench.contenders": "_core text catalogue profiling machine bench.model",
+    "bench.contenders": "_core text catalogue profiling machine kernels bench.model",
     "bench.showing": "text machine bench.model",
     "bench": "_core text machine bench.model bench.cases bench.checking bench.clock "
     "bench.contenders bench.showing",

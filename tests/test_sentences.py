@@ -181,7 +181,8 @@ KINDS: dict[str, Any] = {
 TAKEN = {
     "None": "out axis axes dtype variant stream min max copy max_version dl_device op sizes "
     "stop contenders baseline seed rounds pinned_memory device_memory mapped_call name wrap "
-    "budget on_table operands source path code name_expressions identity reduce_type result",
+    "budget on_table operands source path code name_expressions identity reduce_type result "
+    "kernel grid block args",
     "float": "min max start stop step value patience budget identity",
     "str": "",
     "class": "wrap on_table",

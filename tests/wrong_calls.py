@@ -341,6 +341,8 @@ WRONG: dict[str, tuple[str, ...]] = {
         "gk.contender('add', 3)",
         "gk.contender('add', device='yes')",
         "gk.contender('add', wrap='cupy')",
+        "gk.contender('add', grid=1)",
+        "gk.contender('add', kernel=len)",
         "gk.contender('add')(3)",
         "gk.contender('add', 'NumPy')(len)",
     ),

@@ -36,8 +36,10 @@ PYTHON_ROOMS = {
     "bench": "_core text machine bench.model bench.cases bench.checking bench.clock "
     "bench.contenders bench.showing",
     "cli": "_core text machine bench bench.model bench.cases bench.contenders bench.showing",
+    "notebook": "text kernels cli",
     "__main__": "machine cli",
-    "gpukern": "_core catalogue creation settings profiling machine kernels bench bench.contenders",
+    "gpukern": "_core catalogue creation settings profiling machine kernels bench bench.contenders "
+    "notebook",
 }
 
 python_sources = pytest.mark.skipif(not PACKAGE.exists(), reason="the tests stand alone")

@@ -109,6 +109,7 @@ _LAZY = {
     "full": "gpukern.creation",
     "full_like": "gpukern.creation",
     "limits": "gpukern.settings",
+    "load_ipython_extension": "gpukern.notebook",
     "ones": "gpukern.creation",
     "ones_like": "gpukern.creation",
     "profile": "gpukern.profiling",

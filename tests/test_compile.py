@@ -401,3 +401,75 @@ def test_spills_are_read_from_the_log():
     )
     assert diagnostics.spills_in(log) == {"_Z1fPf": 12}
     assert diagnostics.warnings_in(log) == "k.cu(1): warning #177-D: something"
+
+
+def test_variables_that_a_source_shows():
+    shown = source.variables("""
+__constant__ float table[4][3]; // __constant__ int comment;
+__device__ int counter = 3, other;
+__device__ __constant__ unsigned short both = 1;
+static __device__ float4 *pointer;
+namespace outer { namespace { } __constant__ Pair pairs[N + 1]; }
+__device__ float function(float x) { __shared__ int inside; return x; }
+template <class T> __constant__ T of_template;
+__device__ const char text[] = "a;b";
+__global__ void kernel(float *x) { static __device__ int local; }
+""")
+    assert shown == ["table", "counter", "both", "pointer", "outer::pairs", "text"]
+
+
+def test_variables_have_the_dtype_and_the_shape_of_the_source(compiles):
+    compiles("""
+module = gk.compile('''
+struct Pair { int a; double b; };
+__constant__ float table_48[4][3];
+__device__ float4 vectors_32[2];
+__device__ unsigned short one_2;
+__device__ Pair pairs_32[2];
+namespace deep { __constant__ double inner[1]; }
+__global__ void f(float *x) { x[0] = table_48[1][2] + one_2 + vectors_32[0].x + pairs_32[1].a; }
+template <class T> __global__ void g(T *x) { x[0] = table_48[0][0]; }
+''')
+def of(name):
+    array = module.symbol(name)
+    return array.dtype.name, array.shape
+assert of("table_48") == ("float32", (4, 3)) and of("vectors_32") == ("float32", (2, 4))
+assert of("one_2") == ("uint16", ()) and of("pairs_32") == ("uint8", (2, 16))
+values = np.arange(12, dtype=np.float32).reshape(4, 3)
+module.symbol("table_48")[...] = values
+assert (module.symbol("table_48").to_host() == values).all()
+kind, sentence = failure(lambda: module.symbol("absent"))
+assert kind == "ValueError" and "no variable 'absent'; it has table_48, vectors_32" in sentence
+assert failure(lambda: module.symbol(3))[0] == "TypeError"
+kind, sentence = failure(lambda: module["g<float>"])
+assert kind == "ValueError" and "names=['g<float>']" in sentence, sentence
+""")
+
+
+def test_a_template_among_the_names_shares_the_variables(compiles):
+    compiles("""
+text = '''
+__constant__ float table_16[4];
+template <class T> __global__ void g(T *x) { x[0] = table_16[0]; }
+__global__ void plain(float *x) { x[0] = table_16[1]; }
+'''
+module = gk.compile(text, names=["g<float>"])
+assert module["g<float>"].signature == "g<float>(T *x)"
+assert module.symbol("table_16").shape == (4,)
+other = gk.compile(text)
+other["g<double>"], other.plain
+kind, sentence = failure(lambda: other.symbol("table_16"))
+assert kind == "ValueError" and "names=['g<double>']" in sentence, sentence
+assert failure(lambda: gk.compile(text, names="g<float>"))[0] == "TypeError"
+loaded = gk.compile(b"\\x7fELF" + bytes(60))
+assert loaded.symbol("user_24").shape == (24,) and loaded.symbol("user_24").dtype == np.uint8
+""")
+
+
+def test_macros_of_short_names_do_not_meet_what_is_added(compiles):
+    compiles("""
+defined = "".join(f"#define {letter} 3\\n" for letter in "ABFNPQRST")
+module = gk.compile(defined + "__constant__ float table[N];" + ADD, ["-DN=3"])
+assert module.add.signature == "add(const float *a, float *b, int n)"
+assert module._variables.known["table"][1] == (4, 4, 4, 3)
+""")

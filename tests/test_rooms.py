@@ -32,13 +32,15 @@ PYTHON_ROOMS = {
     "bench.cases": "_core text catalogue bench.model",
     "bench.checking": "_core bench.model bench.cases",
     "bench.clock": "_core machine bench.model",
-    "bench.contenders": "_core text catalogue profiling machine bench.model",
+    "bench.contenders": "_core text catalogue profiling machine kernels bench.model",
     "bench.showing": "text machine bench.model",
     "bench": "_core text machine bench.model bench.cases bench.checking bench.clock "
     "bench.contenders bench.showing",
     "cli": "_core text machine bench bench.model bench.cases bench.contenders bench.showing",
+    "notebook": "text kernels cli",
     "__main__": "machine cli",
-    "gpukern": "_core catalogue creation settings profiling machine kernels bench bench.contenders",
+    "gpukern": "_core catalogue creation settings profiling machine kernels bench bench.contenders "
+    "notebook",
 }
 
 python_sources = pytest.mark.skipif(not PACKAGE.exists(), reason="the tests stand alone")

@@ -123,6 +123,9 @@ def needed(name: str) -> dict[str, Any]:
     """Right values for the arguments without which a call is none."""
     right = {"ordinal": 0, "op": "add", "shape": 3, "earlier": gk.Event(), "x": gk.empty(3)}
     right |= {"dtype": "float32", "start": 3, "fill_value": 1.0, "value": 1.0}
+    right |= {"parameters": "T x, T z", "operation": "z = x", "expression": "x", "map": "x"}
+    right |= {"in_params": "T x", "out_params": "T z", "map_expr": "x", "reduce_expr": "a + b"}
+    right |= {"post_map_expr": "z = a", "identity": "0", "code": "x", "name": "f"}
     found = {}
     for argument, parameter in arguments(functions()[name]).items():
         optional = parameter.default is not parameter.empty
@@ -178,8 +181,9 @@ KINDS: dict[str, Any] = {
 TAKEN = {
     "None": "out axis axes dtype variant stream min max copy max_version dl_device op sizes "
     "stop contenders baseline seed rounds pinned_memory device_memory mapped_call name wrap "
-    "budget on_table operands source path",
-    "float": "min max start stop step value patience budget",
+    "budget on_table operands source path code name_expressions identity reduce_type result "
+    "kernel grid block args",
+    "float": "min max start stop step value patience budget identity",
     "str": "",
     "class": "wrap on_table",
 }
@@ -189,8 +193,15 @@ ANYTHING = {"Timer": "name quiet"}
 ANYTHING |= {"DeviceArray.__array__": "dtype"}
 # And what has a str(), and what a kernel refuses when it is called.
 ANYTHING |= {"compile": "source", "In": "array", "Out": "array", "InOut": "array"}
+ANYTHING |= dict.fromkeys(("RawKernel", "RawModule"), "code")
 # And where a text is one that nobody can tell to be wrong.
-TEXTS = {("contender", "name"), ("compile", "name"), ("compile", "path")}
+TEXTS = {("contender", "name"), ("compile", "name"), ("compile", "path"), ("RawModule", "path")}
+# And in CUDA C++, of which the compiler says what is wrong.
+IN_CUDA = "operation preamble loop_prep after_loop name expression map reduce post map_expr"
+IN_CUDA += " reduce_expr post_map_expr reduce_type identity"
+MADE_OF_TEXTS = "ElementwiseKernel ReductionKernel RawKernel vectorize reduction elementwise"
+TEXTS |= {(name, text) for name in MADE_OF_TEXTS.split() for text in IN_CUDA.split()}
+TEXTS -= {("elementwise", "operation")}  # which has to assign something
 # And where numbers and sequences of them are right.
 VALUES = {"full": "fill_value", "full_like": "a fill_value", "asarray": "a"}
 VALUES |= dict.fromkeys(("empty_like", "zeros_like", "ones_like"), "a")

@@ -501,6 +501,40 @@ assert name == "ValueError" and "on device 1" in sentence, sentence
     )
 
 
+def test_a_kernel_takes_part_in_the_comparison(runs):
+    runs("""
+from gpukern.bench.contenders import registry
+product = kernel("user_r8_r8_w8_v4_v4_v4", pointer("const float *A"), pointer("const float *B"),
+                 pointer("float *C"), *(number(f"int {one}", SIGNED, 4) for one in "MNK"),
+                 name="product")
+assert gk.contender("matmul", kernel=product, grid=lambda a, b, out: (2, out.shape[1]),
+                    block=(8, 4), shared=128) is product
+peer = registry.REGISTERED["product"]
+[one] = registry.gather(peer, None, "matmul", "float32")
+assert one.transfers == "gpukern" and one.end_to_end(np.ones((3, 5), "f4"), np.ones((5, 7), "f4")
+                                                     ).shape == (3, 7)
+assert sides() == [2, 7, 1, 8, 4, 1, 128] and seen("QQQiii")[3:] == (3, 7, 5)
+total = kernel("user_w8_r8_v4", pointer("float *out"), pointer("const float *x"),
+               number("unsigned size", UNSIGNED, 4), name="total")
+gk.contender("add", "ours", kernel=saxpy, args=lambda a, b, out: (a, out, 1.0, 3), block=32)
+gk.contender("sum", "ours", kernel=total, grid=1, block=lambda a, out: a.shape[0] * 8)
+(a_sum,), (an_add,) = (registry.gather(registry.REGISTERED["ours"], None, op, "float32")
+                       for op in ("sum", "add"))
+assert a_sum.end_to_end(x) == 0.0 and sides()[:4] == [1, 1, 1, 64] and seen("QQI")[2] == 8
+an_add.device.run((gk.to_device(x), gk.to_device(x)), gk.to_device(y))
+assert sides()[:4] == [1, 1, 1, 32] and seen("QQfi")[2:] == (1.0, 3)
+def says(kind, words, *given, **named):
+    name, sentence = failure(gk.contender, *given, **named)
+    assert name == kind and sentence.startswith("contender: ") and words in sentence, sentence
+says("ValueError", "nothing of add says what float a of saxpy is", "add", kernel=saxpy)
+says("ValueError", "has to have 2 arrays that are const", "add", kernel=total)
+says("TypeError", "block has to be given", "sum", kernel=total, grid=1)
+says("TypeError", "args has to be a function", "sum", kernel=total, args=3)
+says("TypeError", "shared is a number of bytes", "sum", kernel=total, shared="x")
+says("ValueError", "built-in NumPy", "sum", "numpy", kernel=total)
+""")
+
+
 def test_a_variable_of_a_module_is_an_array_of_its_memory(runs):
     runs("""
 image = _core.Image(IMAGE)

@@ -28,6 +28,13 @@ typedef struct gk_sim_body {
     const unsigned *sizes;         /* of the arguments in bytes, 0 behind the last */
 } gk_sim_body;
 
+/* A variable of a user's source; the last entry of a table has no name. */
+typedef struct gk_sim_variable {
+    const char *symbol;
+    const void *at;
+    size_t bytes;
+} gk_sim_variable;
+
 /* Where a user's kernel touches memory: the place that the call of a watching function returns to,
    and the user's line of it. The last entry of a table has no place. */
 typedef struct gk_sim_line {

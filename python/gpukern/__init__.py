@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from gpukern.creation import zeros_like as zeros_like
     from gpukern.kernels.compiling import compile as compile
     from gpukern.kernels.diagnostics import CompileError as CompileError
+    from gpukern.kernels.elementwise import ElementwiseKernel as ElementwiseKernel
+    from gpukern.kernels.elementwise import elementwise as elementwise
+    from gpukern.kernels.elementwise import vectorize as vectorize
+    from gpukern.kernels.raw import RawKernel as RawKernel
+    from gpukern.kernels.raw import RawModule as RawModule
+    from gpukern.kernels.reduction import ReductionKernel as ReductionKernel
+    from gpukern.kernels.reduction import reduction as reduction
     from gpukern.machine.devices import device_info as device_info
     from gpukern.profiling import Timer as Timer
     from gpukern.profiling import profile as profile
@@ -49,6 +56,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "CompileError",
+    "ElementwiseKernel",
+    "RawKernel",
+    "RawModule",
+    "ReductionKernel",
     "Timer",
     "arange",
     "asarray",
@@ -57,6 +68,7 @@ __all__ = [
     "contender",
     "device",
     "device_info",
+    "elementwise",
     "empty_like",
     "full",
     "full_like",
@@ -64,8 +76,10 @@ __all__ = [
     "ones",
     "ones_like",
     "profile",
+    "reduction",
     "strict",
     "variants",
+    "vectorize",
     "zeros",
     "zeros_like",
 ]
@@ -78,6 +92,10 @@ if "_core" in globals():
 _LAZY = {
     "Comparison": "gpukern.bench.comparison",
     "CompileError": "gpukern.kernels.diagnostics",
+    "ElementwiseKernel": "gpukern.kernels.elementwise",
+    "RawKernel": "gpukern.kernels.raw",
+    "RawModule": "gpukern.kernels.raw",
+    "ReductionKernel": "gpukern.kernels.reduction",
     "Timer": "gpukern.profiling",
     "arange": "gpukern.creation",
     "asarray": "gpukern.creation",
@@ -86,15 +104,19 @@ _LAZY = {
     "contender": "gpukern.bench.contenders.registry",
     "device": "gpukern.settings",
     "device_info": "gpukern.machine.devices",
+    "elementwise": "gpukern.kernels.elementwise",
     "empty_like": "gpukern.creation",
     "full": "gpukern.creation",
     "full_like": "gpukern.creation",
     "limits": "gpukern.settings",
+    "load_ipython_extension": "gpukern.notebook",
     "ones": "gpukern.creation",
     "ones_like": "gpukern.creation",
     "profile": "gpukern.profiling",
+    "reduction": "gpukern.kernels.reduction",
     "strict": "gpukern.profiling",
     "variants": "gpukern.catalogue",
+    "vectorize": "gpukern.kernels.elementwise",
     "zeros": "gpukern.creation",
     "zeros_like": "gpukern.creation",
 }

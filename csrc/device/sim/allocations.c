@@ -67,11 +67,37 @@ static gk_allocation *holder(gk_simulated *sim, const void *pointer, size_t byte
     return *found;
 }
 
+/* The same of the variables of users' modules. */
+static bool is_data(const gk_simulated *sim, const void *pointer, size_t bytes) {
+    const gk_simulated_data *at = sim->data;
+    uintptr_t first = (uintptr_t)pointer;
+    while (at && (first < at->span.low || first >= at->span.high || bytes > at->span.high - first))
+        at = at->next;
+    return at != NULL;
+}
+
 static bool holds(gk_simulated *sim, const void *pointer, size_t bytes) {
     lock(sim);
-    bool found = holder(sim, pointer, bytes) != NULL;
+    bool found = holder(sim, pointer, bytes) || is_data(sim, pointer, bytes);
     unlock(sim);
     return found;
+}
+
+void gk_simulated_add_data(gk_simulated *sim, gk_simulated_data *data) {
+    lock(sim);
+    data->next = sim->data;
+    sim->data = data;
+    unlock(sim);
+}
+
+void gk_simulated_remove_data(gk_simulated *sim, gk_simulated_data *data) {
+    lock(sim);
+    gk_simulated_data **link = &sim->data;
+    while (*link && *link != data)
+        link = &(*link)->next;
+    if (*link)
+        *link = data->next;
+    unlock(sim);
 }
 
 gk_status gk_simulated_inside(gk_simulated *sim, const void *pointer, size_t bytes,

@@ -566,6 +566,7 @@ static const gk_backend functions = {
     .module_load = gk_simulated_module_load,
     .module_free = gk_simulated_module_free,
     .module_kernel = gk_simulated_module_kernel,
+    .module_symbol = gk_simulated_module_symbol,
     .kernel_parameter = gk_simulated_kernel_parameter,
     .kernel_occupancy = gk_simulated_kernel_occupancy,
     .kernel_suggest = gk_simulated_kernel_suggest,

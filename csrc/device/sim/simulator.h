@@ -17,6 +17,12 @@ typedef struct gk_simulated_name {
     char text[];
 } gk_simulated_name;
 
+/* The data of a user's module. */
+typedef struct gk_simulated_data {
+    struct gk_simulated_data *next;
+    gk_sim_span span;
+} gk_simulated_data;
+
 typedef struct gk_simulated {
     gk_backend base;
     gk_sim *sim;
@@ -26,6 +32,7 @@ typedef struct gk_simulated {
     size_t used;
     void *tree; /* of allocations, by address */
     gk_allocation *first;
+    gk_simulated_data *data;
     gk_allocation *freed; /* lazily: kept until nothing runs that might still use them */
     size_t freed_bytes;
     gk_lock events; /* of what they hold, and of names; nobody takes another lock under it */
@@ -34,6 +41,9 @@ typedef struct gk_simulated {
     size_t slots;          /* of the hash table of bodies by symbol: a power of two */
     const gk_sim_body **bodies;
 } gk_simulated;
+
+void gk_simulated_add_data(gk_simulated *sim, gk_simulated_data *data);
+void gk_simulated_remove_data(gk_simulated *sim, gk_simulated_data *data);
 
 gk_status gk_simulated_allocate(gk_backend *backend, size_t bytes, gk_stream stream, void **device,
                                 gk_error *error);

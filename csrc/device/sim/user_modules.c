@@ -13,12 +13,14 @@
 enum { MOST_RESIDENT = 1024, MOST_BLOCKS = 16, SHARED_BYTES = 65536, SUGGESTED = 256 };
 
 struct gk_module {
+    gk_simulated_data data; /* among those of the device, for a variable is memory of it */
     void *handle;
     int file; /* open as long as the module: the loader knows it by its name, which has the number
                */
     gk_sim_module about;
     size_t count;
     gk_simulated_kernel *kernels;
+    const gk_sim_variable *variables;
 };
 
 /* loading -------------------------------------------------------------------------------------- */
@@ -80,7 +82,8 @@ static const gk_sim_body *describe(gk_module *module) {
     *(void **)&module->about.dynamic_shared = dlsym(module->handle, "gk_sim_module_dynamic");
     module->about.lines = dlsym(module->handle, "gk_sim_module_lines");
     const gk_sim_body *bodies = dlsym(module->handle, "gk_sim_module_bodies");
-    if (!module->about.dynamic_shared || !module->about.lines || !bodies ||
+    module->variables = dlsym(module->handle, "gk_sim_module_variables");
+    if (!module->variables || !module->about.dynamic_shared || !module->about.lines || !bodies ||
         dlinfo(module->handle, RTLD_DI_LINKMAP, &map) != 0 || !gk_sim_module_shared(&module->about))
         return NULL;
     search sought = {.base = map->l_addr};
@@ -120,17 +123,19 @@ static void unload(gk_module *module) {
 gk_status gk_simulated_module_load(gk_backend *backend, const void *image, size_t bytes,
                                    gk_module **loaded, gk_error *error) {
     gk_module *module = calloc(1, sizeof *module);
-    (void)backend;
     if (!module)
         return gk_fail(error, GK_MEMORY_ERROR, "out of memory for a module");
     gk_status status = open_image(module, image, bytes, error);
     if (status == GK_OK)
         status = take_kernels(module, error);
-    if (status == GK_OK)
-        *loaded = module;
-    else
+    if (status != GK_OK) {
         unload(module);
-    return status;
+        return status;
+    }
+    module->data.span = module->about.data;
+    gk_simulated_add_data((gk_simulated *)backend, &module->data);
+    *loaded = module;
+    return GK_OK;
 }
 
 /* What is queued may still be of its kernels. */
@@ -138,6 +143,7 @@ void gk_simulated_module_free(gk_backend *backend, gk_module *module) {
     if (!module)
         return;
     gk_simulated_settle((gk_simulated *)backend);
+    gk_simulated_remove_data((gk_simulated *)backend, &module->data);
     unload(module);
 }
 
@@ -178,6 +184,19 @@ gk_status gk_simulated_module_kernel(gk_backend *backend, gk_module *module, con
     };
     return kernel->name ? GK_OK
                         : gk_fail(error, GK_MEMORY_ERROR, "out of host memory for a kernel");
+}
+
+gk_status gk_simulated_module_symbol(gk_backend *backend, gk_module *module, const char *symbol,
+                                     void **device, size_t *bytes, gk_error *error) {
+    const gk_sim_variable *found = module->variables;
+    (void)backend;
+    while (found->symbol && strcmp(found->symbol, symbol) != 0)
+        found++;
+    if (!found->symbol)
+        return gk_fail(error, GK_VALUE_ERROR, "the module has no variable %s", symbol);
+    *device = (void *)(uintptr_t)found->at;
+    *bytes = found->bytes;
+    return GK_OK;
 }
 
 gk_status gk_simulated_kernel_parameter(gk_backend *backend, const gk_kernel *kernel, int number,

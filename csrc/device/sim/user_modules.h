@@ -15,6 +15,8 @@ gk_status gk_simulated_module_load(gk_backend *backend, const void *image, size_
 void gk_simulated_module_free(gk_backend *backend, gk_module *module);
 gk_status gk_simulated_module_kernel(gk_backend *backend, gk_module *module, const char *symbol,
                                      gk_kernel *kernel, gk_error *error);
+gk_status gk_simulated_module_symbol(gk_backend *backend, gk_module *module, const char *symbol,
+                                     void **device, size_t *bytes, gk_error *error);
 gk_status gk_simulated_kernel_parameter(gk_backend *backend, const gk_kernel *kernel, int number,
                                         size_t *bytes, gk_error *error);
 gk_status gk_simulated_kernel_occupancy(gk_backend *backend, const gk_kernel *kernel, int threads,

@@ -4,4 +4,8 @@
 compiler tell what a kernel takes, ``headers`` has what NVRTC lacks, ``host`` and ``assembly`` have
 g++ compile for the simulator, ``diagnostics`` says what is wrong with a source, ``cache`` keeps
 what was compiled, ``module`` is what a user gets.
+
+Kernels made of an expression: ``declared`` reads their parameters, ``templates`` and
+``reduction_template`` write the source, ``operands`` takes what they are called with,
+``elementwise`` and ``reduction`` are the functions and classes. ``raw`` has CuPy's other names.
 """

@@ -18,10 +18,10 @@ from gpukern.kernels.host import (
     no_host_compiler,
     translated,
 )
-from gpukern.kernels.module import Found, Module
-from gpukern.kernels.source import Written, kernels
+from gpukern.kernels.module import Found, Module, Variables
+from gpukern.kernels.source import Written, kernels, variables
 from gpukern.machine.libraries import find_headers, find_nvrtc, nvrtc_cure
-from gpukern.text.calls import called_as
+from gpukern.text.calls import blamed_on, called_as, checked_texts
 
 _ELF, _FATBIN = b"\x7fELF", b"\x50\xed\x55\xba"
 _ARCHITECTURES = ("-arch", "--gpu-architecture")
@@ -52,6 +52,7 @@ class _Source:
 class _Built:
     image: _core.Image
     kernels: dict[str, tuple[str, tuple[int, ...]]]
+    variables: dict[str, tuple[str, tuple[int, ...]]]
     spills: dict[str, int]
     log: str
 
@@ -64,6 +65,7 @@ def compile(
     name: str | None = None,
     *,
     path: str | os.PathLike[str] | None = None,
+    names: Sequence[str] = (),
 ) -> Module:
     """Compile kernels in CUDA C++, or load what was compiled for the GPU::
 
@@ -77,7 +79,9 @@ def compile(
     ``source`` is a text, or anything with ``str()``; ``path`` in its place names a file: a source,
     PTX, a cubin or a fatbin. ``options`` are the compiler's, such as ``-DN=16``, ``-I folder`` or
     ``-use_fast_math``; none is added but for the GPU's architecture. ``name`` is what messages call
-    the source. ``module.saxpy`` is a kernel, ``module["scale<float>"]`` one of a template.
+    the source. ``module.saxpy`` is a kernel, ``module["scale<float>"]`` one of a template, and
+    ``module.symbol("table")`` the memory of a variable. Kernels of templates are compiled when they
+    are used, into code of their own with variables of their own, but for those in ``names``.
 
     What was compiled is kept on disk and used by later programs, as long as source, options,
     compiler, GPU and the contents of every header are the same. The compiler is NVIDIA's NVRTC,
@@ -88,7 +92,9 @@ def compile(
     where there is no compiler; TypeError for what is no source and no options, OSError for
     a file that cannot be read.
     """
-    chosen = _options(options)
+    with blamed_on("compile"):
+        chosen = checked_texts("options", options)
+        wanted = checked_texts("names", names)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"compile: name has to be a text, not {name!r}")
     if path is not None and not isinstance(path, str | os.PathLike):
@@ -108,18 +114,7 @@ def compile(
     text = str(source) if data is None else data.decode(errors="replace")
     if "\0" in text:
         raise ValueError(f"compile: {called} has a character of code 0, and a source has none")
-    return _compiled(text, called, chosen, folders)
-
-
-def _options(options: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(options, str):
-        raise TypeError(f"compile: options has to be a list of texts; one is [{options!r}]")
-    if not isinstance(options, list | tuple):
-        raise TypeError(f"compile: options has to be a list or tuple of texts, not {options!r}")
-    for option in options:
-        if not isinstance(option, str) or "\0" in option:
-            raise TypeError(f"compile: options have to be texts, and {option!r} is none")
-    return tuple(options)
+    return _compiled(text, called, chosen, folders, wanted)
 
 
 # what is compiled already -------------------------------------------------------------------------
@@ -151,7 +146,7 @@ def _loaded(data: bytes, name: str) -> Module:
             ) from None
         return Found(image, kernel, signature.of_sizes(sizes), None)
 
-    return Module(name, "", {}, find)
+    return Module(name, "", {}, find, Variables(image, None))
 
 
 # what has to be compiled --------------------------------------------------------------------------
@@ -209,7 +204,9 @@ def _full_options(source: _Source, capability: int) -> tuple[str, ...]:
     return (*options, f"--pre-include={headers.PRELUDE}", "--ptxas-options=-v")
 
 
-def _key(source: _Source, options: tuple[str, ...], names: tuple[str, ...]) -> str | None:
+def _key(
+    source: _Source, options: tuple[str, ...], names: tuple[str, ...], held: tuple[str, ...]
+) -> str | None:
     """None where nobody knows which files are read."""
     searched = (*_folders_of(source.options), *source.folders)
     if any(_READ_FILES.match(option) for option in source.options):
@@ -220,40 +217,51 @@ def _key(source: _Source, options: tuple[str, ...], names: tuple[str, ...]) -> s
     except (LookupError, OSError):
         return None
     texts = (source.compiler.identity, _ours(), source.name, source.text)
-    counts = (str(len(options)), str(len(names)))
-    return cache.key([*texts, *counts, *options, *names, *read])
+    counts = (str(len(options)), str(len(names)), str(len(held)))
+    return cache.key([*texts, *counts, *options, *names, *held, *read])
 
 
-def _build(source: _Source, names: tuple[str, ...]) -> _Built:
-    """The source with these kernels; raises CompileError."""
+def _build(source: _Source, names: tuple[str, ...], variables_in: tuple[str, ...] = ()) -> _Built:
+    """The source with these kernels and variables; raises CompileError."""
     is_for_gpu = isinstance(source.compiler, _Nvrtc)
     options = _full_options(source, _core.capability()) if is_for_gpu else _host_options(source)
-    name = _key(source, options, names)
+    name = _key(source, options, names, variables_in)
     if name and (kept := cache.load(name)):
         return _built(*kept)
     made = _build_for_gpu if is_for_gpu else _build_for_simulator
-    entry, image = made(source, options, names)
+    entry, image = made(source, options, names, variables_in)
     if name:
         cache.store(name, entry, image)
     return _built(entry, image)
 
 
 def _build_for_gpu(
-    source: _Source, options: tuple[str, ...], names: tuple[str, ...]
+    source: _Source,
+    options: tuple[str, ...],
+    names: tuple[str, ...],
+    variables_in: tuple[str, ...],
 ) -> tuple[dict[str, Any], bytes]:
     assert isinstance(source.compiler, _Nvrtc)
-    expressions = tuple(text for kernel in names for text in (kernel, signature.expression(kernel)))
+    expressions = [(kernel, signature.expression(kernel)) for kernel in names]
+    expressions += [(f"&{one}", signature.variable_expression(one)) for one in variables_in]
     held = tuple(text for pair in headers.IN_MEMORY.items() for text in pair)
     compiled, image, log, symbols = _core.compile_source(
-        source.compiler.path, source.name, source.text + signature.TABLE, options, held, expressions
+        source.compiler.path,
+        source.name,
+        source.text + signature.TABLE,
+        options,
+        held,
+        tuple(text for pair in expressions for text in pair),
     )
     if not compiled:
         raise explain(source.name, source.text, log)
+    told = [
+        [symbol, signature.numbers_in(table)]
+        for symbol, table in zip(symbols[::2], symbols[1::2], strict=True)
+    ]
     entry = {
-        "kernels": {
-            kernel: [symbols[2 * at], signature.numbers_in(symbols[2 * at + 1])]
-            for at, kernel in enumerate(names)
-        },
+        "kernels": dict(zip(names, told, strict=False)),
+        "variables": dict(zip(variables_in, told[len(names) :], strict=True)),
         "spills": spills_in(log),
         "log": warnings_in(log),
     }
@@ -268,7 +276,10 @@ def _host_options(source: _Source) -> tuple[str, ...]:
 
 
 def _build_for_simulator(
-    source: _Source, options: tuple[str, ...], names: tuple[str, ...]
+    source: _Source,
+    options: tuple[str, ...],
+    names: tuple[str, ...],
+    variables_in: tuple[str, ...],
 ) -> tuple[dict[str, Any], bytes]:
     assert isinstance(source.compiler, HostCompiler)
     made = compile_for_simulator(
@@ -279,15 +290,18 @@ def _build_for_simulator(
         headers.IN_MEMORY,
         source.folders,
         names,
+        variables_in,
         headers.PRELUDE,
     )
     if not made.image:
         raise explain(source.name, source.text, made.log)
+    told = [
+        [name, signature.numbers_in(made.signatures[at])]
+        for at, name in enumerate((*names, *variables_in))
+    ]
     entry = {
-        "kernels": {
-            kernel: [kernel, signature.numbers_in(made.signatures[at])]
-            for at, kernel in enumerate(names)
-        },
+        "kernels": dict(zip(names, told, strict=False)),
+        "variables": dict(zip(variables_in, told[len(names) :], strict=True)),
         "spills": {},
         "log": made.log.strip(),
     }
@@ -295,10 +309,11 @@ def _build_for_simulator(
 
 
 def _built(entry: dict[str, Any], image: bytes) -> _Built:
-    kernels_in = {
-        name: (symbol, tuple(numbers)) for name, (symbol, numbers) in entry["kernels"].items()
-    }
-    return _Built(_core.Image(image), kernels_in, entry["spills"], entry["log"])
+    kernels_in, variables_in = (
+        {name: (symbol, tuple(numbers)) for name, (symbol, numbers) in entry[kind].items()}
+        for kind in ("kernels", "variables")
+    )
+    return _Built(_core.Image(image), kernels_in, variables_in, entry["spills"], entry["log"])
 
 
 def _found(built: _Built, name: str, written: tuple[str, ...]) -> Found:
@@ -307,7 +322,29 @@ def _found(built: _Built, name: str, written: tuple[str, ...]) -> Found:
     return Found(built.image, symbol, signature.parameters(numbers, written), spills)
 
 
-def _compiled(text: str, name: str, options: tuple[str, ...], beside: tuple[Path, ...]) -> Module:
+def _shown(source: _Source, shown: tuple[str, ...], wanted: tuple[str, ...]) -> _Built:
+    """The source with what is wanted, and with all that it shows.
+
+    What was read of it may be no kernel or variable to the compiler, as what #if leaves out: then
+    the source compiles without, and each kernel is asked for when it is used.
+    """
+    held = tuple(variables(source.text))
+    ways = [(shown, held), (shown, ()), ((), held), ((), ())] if held else [(shown, ()), ((), ())]
+    for kernels_in, variables_in in ways[:-1]:
+        try:
+            return _build(source, (*kernels_in, *wanted), variables_in)
+        except _core.CudaError:
+            continue
+    return _build(source, wanted)
+
+
+def _compiled(
+    text: str,
+    name: str,
+    options: tuple[str, ...],
+    beside: tuple[Path, ...],
+    wanted: tuple[str, ...],
+) -> Module:
     compiler = _compiler()
     folders = beside
     if headers.needs_folders(text):
@@ -316,14 +353,14 @@ def _compiled(text: str, name: str, options: tuple[str, ...], beside: tuple[Path
     source = _Source(text, name, options, folders, compiler)
     written = {kernel.name: kernel for kernel in kernels(text)}
     named = tuple(kernel.name for kernel in written.values() if not kernel.is_template)
-    try:
-        built = _build(source, named)
-    except _core.CudaError:
-        # What was read of the source may be no kernel to the compiler, as what #if leaves out. Then
-        # the source alone compiles, and each kernel is asked for when it is used.
-        built = _build(source, ())
-    known = {kernel: _found(built, kernel, written[kernel].parameters) for kernel in built.kernels}
-    return Module(name, built.log, known, lambda kernel: _sought(source, written, kernel))
+    extra = tuple(dict.fromkeys(kernel for kernel in wanted if kernel not in named))
+    built = _shown(source, named, extra)
+    known = {}
+    for kernel in built.kernels:
+        shown = written.get(kernel.partition("<")[0].strip())
+        known[kernel] = _found(built, kernel, shown.parameters if shown else ())
+    held = Variables(built.image, built.variables)
+    return Module(name, built.log, known, lambda kernel: _sought(source, written, kernel), held)
 
 
 def _sought(source: _Source, written: dict[str, Written], kernel: str) -> Found:

@@ -148,16 +148,17 @@ def compile_for_simulator(
     held: Mapping[str, str],
     folders: Sequence[Path],
     kernels: Sequence[str],
+    variables: Sequence[str],
     prelude: str,
 ) -> Made:
-    """Compile a source with its kernels to a module; ``held`` are headers in memory."""
+    """Compile a source to a module with its kernels and variables; ``held`` are headers in memory."""
     with tempfile.TemporaryDirectory(prefix="gpukern-") as work:
         folder = Path(work)
         for header, body in held.items():
             (folder / header).write_text(body)
         shown = name.replace("\\", "\\\\").replace('"', '\\"')
         source, made, module = folder / "gk.cpp", folder / "gk.s", folder / "gk.so"
-        source.write_text(f'#line 1 "{shown}"\n{text}\n{signature.host_table(kernels)}')
+        source.write_text(f'#line 1 "{shown}"\n{text}\n{signature.host_table(kernels, variables)}')
         beside = [word for path in folders for word in ("-isystem", str(path))]
         given = ["-include", str(folder / prelude), "-include", str(_HEADERS / "user.h")]
         ours = [f"-I{folder}", f"-I{_HEADERS / 'include'}", f"-I{_HEADERS}", *given]

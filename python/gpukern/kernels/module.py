@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from gpukern import _core
-from gpukern.kernels.signature import Parameter
+from gpukern.kernels.signature import Parameter, variable
 from gpukern.text.calls import blamed_on, checked_count
 
 
@@ -127,8 +127,17 @@ def make_kernel(name: str, found: Found) -> Kernel:
     return kernel
 
 
+class Variables(NamedTuple):
+    """The variables of an image: of each its symbol there, and what its type is made of. None in
+    place of those: it was not compiled here, and a variable is known by its symbol alone."""
+
+    image: _core.Image
+    known: dict[str, tuple[str, tuple[int, ...]]] | None
+
+
 class Module:
-    """The kernels of one source: ``module.add``, or ``module["add<float>"]`` of a template.
+    """The kernels of one source: ``module.add``, or ``module["add<float>"]`` of a template, and its
+    variables: ``module.symbol("table")``.
 
     ``name`` is that of the source, ``kernels`` are the names that it shows, ``log`` is what the
     compiler warns of.
@@ -140,6 +149,7 @@ class Module:
         log: str,
         kernels: Mapping[str, Found],
         find: Callable[[str], Found],
+        variables: Variables,
     ) -> None:
         self.name = name
         self.log = log
@@ -147,15 +157,59 @@ class Module:
         self._known = dict(kernels)
         self._find = find
         self._made: dict[str, Kernel] = {}
+        self._variables = variables
+        self._apart: str | None = None  # a kernel that is not in the module's own image
+        self._is_shown = False  # that a variable was handed out
+
+    def symbol(self, name: str) -> _core.DeviceArray:
+        """A ``__constant__`` or ``__device__`` variable as an array of its own memory::
+
+            module.symbol("table")[...] = values  # a NumPy array of its dtype
+            module.symbol("table").to_host()
+
+        It has the dtype and the shape that the source declares, a vector's lanes as a last axis;
+        what is like no dtype, and what was not compiled here, is bytes (uint8). The memory is the
+        thread's device's, and lives as long as an array or a kernel of it.
+
+        Raises ValueError for a variable that is not there, and where a kernel of a template is in
+        use that has variables of its own: name that in ``compile(..., names=[...])``.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"symbol: the name of a variable is a text, not {name!r}")
+        if self._apart:
+            raise ValueError(self._two_copies(self._apart))
+        image, known = self._variables
+        shape: tuple[int, ...]
+        if known is None:
+            symbol, dtype, shape = name, "uint8", (image.symbol(name)[1],)
+        elif name in known:
+            symbol, numbers = known[name]
+            dtype, shape = variable(numbers)
+        else:
+            raise ValueError(
+                f"symbol: {self.name} has no variable {name!r}; it has {', '.join(known) or 'none'}"
+            )
+        array = image.array(symbol, dtype, shape)
+        self._is_shown = True
+        return array
+
+    def _two_copies(self, kernel: str) -> str:
+        return (
+            f"symbol: {kernel} is compiled apart from {self.name}, with variables of its own; "
+            f"compile(..., names=[{kernel!r}]) compiles it with the rest"
+        )
 
     def __getitem__(self, name: str) -> Kernel:
         if not isinstance(name, str):
             raise TypeError(f"compile: the name of a kernel is a text, not {name!r}")
         made = self._made.get(name)
         if made is None:
-            found = self._known.get(name)
-            made = make_kernel(name, self._find(name) if found is None else found)
-            self._made[name] = made
+            found = self._known.get(name) or self._find(name)
+            if found.image is not self._variables.image and self._variables.known:
+                if self._is_shown:
+                    raise ValueError(self._two_copies(name))
+                self._apart = name
+            made = self._made[name] = make_kernel(name, found)
         return made
 
     @property

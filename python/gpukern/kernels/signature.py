@@ -63,6 +63,7 @@ def _specializations() -> str:
     return "\n".join(lines)
 
 
+# Names are long where a source may have a macro of a short one: -DN=16, #define T float.
 # Long vectors of four are of several kinds since CUDA 13, and deprecated: they go by their size.
 TABLE = f"""
 #line 1 "what gpukern adds"
@@ -70,58 +71,70 @@ struct __half;
 struct __nv_bfloat16;
 namespace gk_signature {{
 using number = unsigned long long;
-template <class T> struct bare {{ using type = T; }};
-template <class T> struct bare<const T> {{ using type = T; }};
-template <class T> struct bare<volatile T> {{ using type = T; }};
-template <class T> struct bare<const volatile T> {{ using type = T; }};
-template <class T> struct is_const {{ static constexpr number value = 0; }};
-template <class T> struct is_const<const T> {{ static constexpr number value = 1; }};
-template <class T> struct is_const<const volatile T> {{ static constexpr number value = 1; }};
-template <class T, class = number> struct room {{
+template <class gk_T> struct bare {{ using type = gk_T; }};
+template <class gk_T> struct bare<const gk_T> {{ using type = gk_T; }};
+template <class gk_T> struct bare<volatile gk_T> {{ using type = gk_T; }};
+template <class gk_T> struct bare<const volatile gk_T> {{ using type = gk_T; }};
+template <class gk_T> struct is_const {{ static constexpr number value = 0; }};
+template <class gk_T> struct is_const<const gk_T> {{ static constexpr number value = 1; }};
+template <class gk_T> struct is_const<const volatile gk_T> {{ static constexpr number value = 1; }};
+template <class gk_T, class = number> struct room {{
     static constexpr number bytes = 0, alignment = 1;
 }};
-template <class T> struct room<T, decltype(sizeof(T) * number(1))> {{
-    static constexpr number bytes = sizeof(T), alignment = alignof(T);
+template <class gk_T> struct room<gk_T, decltype(sizeof(gk_T) * number(1))> {{
+    static constexpr number bytes = sizeof(gk_T), alignment = alignof(gk_T);
 }};
 template <> struct room<void, number> {{ static constexpr number bytes = 0, alignment = 1; }};
-template <class T> struct scalar {{
-    using type = T; enum {{ made_of = __is_enum(T) ? {SIGNED} : {BYTES} }};
+template <class gk_T> struct scalar {{
+    using type = gk_T; enum {{ made_of = __is_enum(gk_T) ? {SIGNED} : {BYTES} }};
 }};
 template <> struct scalar<void> {{ using type = void; enum {{ made_of = {ANYTHING} }}; }};
-template <class T> struct scalar<T *> {{ using type = T *; enum {{ made_of = {POINTER} }}; }};
+template <class gk_T> struct scalar<gk_T *> {{
+    using type = gk_T *; enum {{ made_of = {POINTER} }};
+}};
 {_specializations()}
 template <number...> struct list {{}};
-template <class A, class B> struct joined;
-template <number... A, number... B> struct joined<list<A...>, list<B...>> {{
-    using type = list<A..., B...>;
+template <class gk_A, class gk_B> struct joined;
+template <number... gk_A, number... gk_B> struct joined<list<gk_A...>, list<gk_B...>> {{
+    using type = list<gk_A..., gk_B...>;
 }};
 /* A vector by value is a structure. */
-template <class T> struct one {{
-    using type = list<(sizeof(T) == room<typename scalar<T>::type>::bytes
-                       ? number(scalar<T>::made_of) : number({BYTES})),
-                      sizeof(T), 0, 0, 0, 0, alignof(T)>;
+template <class gk_T> struct one {{
+    using type = list<(sizeof(gk_T) == room<typename scalar<gk_T>::type>::bytes
+                       ? number(scalar<gk_T>::made_of) : number({BYTES})),
+                      sizeof(gk_T), 0, 0, 0, 0, alignof(gk_T)>;
 }};
-template <class T> struct one<T *> {{
-    using to = typename bare<T>::type;
-    using type = list<{POINTER}, sizeof(T *), is_const<T>::value, number(scalar<to>::made_of),
-                      room<typename scalar<to>::type>::bytes, room<to>::bytes,
-                      room<to>::alignment>;
+template <class gk_T> struct one<gk_T *> {{
+    using to = typename bare<gk_T>::type;
+    using type = list<{POINTER}, sizeof(gk_T *), is_const<gk_T>::value,
+                      number(scalar<to>::made_of), room<typename scalar<to>::type>::bytes,
+                      room<to>::bytes, room<to>::alignment>;
 }};
-template <class R, class... A> struct one<R (*)(A...)> {{
+template <class gk_R, class... gk_A> struct one<gk_R (*)(gk_A...)> {{
     using type = list<{BYTES}, sizeof(void *), 0, 0, 0, 0, sizeof(void *)>;
 }};
-template <class... P> struct all {{ using type = list<>; }};
-template <class P, class... Q> struct all<P, Q...> {{
-    using type = typename joined<typename one<P>::type, typename all<Q...>::type>::type;
+template <class... gk_P> struct all {{ using type = list<>; }};
+template <class gk_P, class... gk_Q> struct all<gk_P, gk_Q...> {{
+    using type = typename joined<typename one<gk_P>::type, typename all<gk_Q...>::type>::type;
 }};
-template <class F> struct table;
-template <class... P> struct table<void(P...)> {{ using type = typename all<P...>::type; }};
+template <class gk_F> struct table;
+template <class... gk_P> struct table<void(gk_P...)> {{
+    using type = typename all<gk_P...>::type;
+}};
 #if __cplusplus >= 201703L
-template <class... P> struct table<void(P...) noexcept> {{
-    using type = typename all<P...>::type;
+template <class... gk_P> struct table<void(gk_P...) noexcept> {{
+    using type = typename all<gk_P...>::type;
 }};
 #endif
-template <class T> __constant__ char of;
+template <class gk_T> struct variable {{
+    using bottom = typename bare<gk_T>::type;
+    using type = list<number(scalar<bottom>::made_of), room<typename scalar<bottom>::type>::bytes,
+                      sizeof(gk_T)>;
+}};
+template <class gk_T, decltype(sizeof(0)) gk_N> struct variable<gk_T[gk_N]> {{
+    using type = typename joined<typename variable<gk_T>::type, list<gk_N>>::type;
+}};
+template <class gk_T> __constant__ char of;
 }}
 """
 
@@ -162,17 +175,26 @@ def expression(kernel: str) -> str:
     return f"&gk_signature::of<typename gk_signature::table<decltype({kernel})>::type>"
 
 
+def variable_expression(name: str) -> str:
+    """The same of a variable."""
+    return f"&gk_signature::of<typename gk_signature::variable<decltype({name})>::type>"
+
+
 def numbers_in(symbol: str) -> tuple[int, ...]:
     """What the symbol of such an expression tells."""
     return tuple(int(number) for number in re.findall(r"L[a-z](\d+)E", symbol))
 
 
-def host_table(kernels: Sequence[str]) -> str:
-    """What a host compiler is given behind the source: what kernels take, and the kernels."""
+def host_table(kernels: Sequence[str], variables: Sequence[str]) -> str:
+    """What a host compiler is given behind the source: kernels, variables, and what they are.
+
+    What the rows tell is numbered, the variables behind the kernels.
+    """
+    told = [f"table<decltype({kernel})>" for kernel in kernels]
+    told += [f"variable<decltype({name})>" for name in variables]
     rows = [
-        f"template struct gk_signature_row<{number}, "
-        f"typename gk_signature::table<decltype({kernel})>::type>;"
-        for number, kernel in enumerate(kernels)
+        f"template struct gk_signature_row<{number}, typename gk_signature::{one}::type>;"
+        for number, one in enumerate(told)
     ]
     bodies = [
         f'{{"{kernel}", gk_sim_call<&{kernel}>::run, gk_sim_call<&{kernel}>::sizes}},'
@@ -189,9 +211,40 @@ def host_table(kernels: Sequence[str]) -> str:
             'extern "C" GK_SIM_SHARED const gk_sim_body gk_sim_module_bodies[] = {',
             *bodies,
             "{nullptr, nullptr, nullptr}};",
+            'extern "C" GK_SIM_SHARED const gk_sim_variable gk_sim_module_variables[] = {',
+            *(f'{{"{name}", (const void *)&{name}, sizeof({name})}},' for name in variables),
+            "{nullptr, nullptr, 0}};",
             "",
         ]
     )
+
+
+_DTYPES = {
+    (SIGNED, 2): "int16",
+    (SIGNED, 4): "int32",
+    (SIGNED, 8): "int64",
+    (UNSIGNED, 2): "uint16",
+    (UNSIGNED, 4): "uint32",
+    (UNSIGNED, 8): "uint64",
+    (CHAR, 1): "int8",
+    (BOOL, 1): "bool",
+    (FLOAT, 2): "float16",
+    (FLOAT, 4): "float32",
+    (FLOAT, 8): "float64",
+    (BFLOAT, 2): "bfloat16",
+    (POINTER, 8): "uint64",
+}
+
+
+def variable(numbers: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    """The dtype and the shape of a variable: bytes, where no dtype is like it. Lanes of a vector
+    are its last axis."""
+    made_of, scalar, whole, *lengths = numbers
+    shape = tuple(reversed(lengths))
+    dtype = _DTYPES.get((made_of, scalar))
+    if dtype is None:
+        return "uint8", (*shape, whole)
+    return dtype, shape if whole == scalar else (*shape, whole // scalar)
 
 
 _TYPES = {

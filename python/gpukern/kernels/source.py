@@ -17,6 +17,7 @@ _INCLUDE = re.compile(
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
 _NAMESPACE = re.compile(r"\bnamespace\s+((?:\w+\s*::\s*)*\w+)\s*$")
 _NAMELESS = re.compile(r"(?:\bextern\s*|\bnamespace\s*|\binline\s+namespace\s*\w*\s*)$")
+_DECLARED = re.compile(r"\s[*&]*([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*$")
 # What stands between __global__ and a kernel's name, and has arguments too.
 _ATTRIBUTES = {
     "__launch_bounds__",
@@ -122,6 +123,21 @@ def kernels(source: str) -> list[Written]:
         inside = code[opening.end() : _closing(code, opening.end() - 1)]
         found.setdefault(name, Written(name, _listed(inside), _is_template(code, mark.start())))
     return list(found.values())
+
+
+def variables(source: str) -> list[str]:
+    """The variables of device memory that a source has in so many words, with their namespaces."""
+    code = _DIRECTIVE.sub(_blanked, without_comments(source))
+    found: dict[str, None] = {}
+    for mark in re.finditer(r"\b__(?:constant|device)__\b", code):
+        end = re.compile(r"[;={(,]").search(code, mark.end())
+        if end is None or end[0] == "(" or _is_template(code, mark.start()):
+            continue
+        named = _DECLARED.search(code[mark.end() : end.start()])
+        around = _namespaces(code, mark.start())
+        if named and around is not None and "}" not in code[mark.end() : end.start()]:
+            found["::".join([*around, named[1]])] = None
+    return list(found)
 
 
 def includes(source: str) -> list[tuple[str, bool]] | None:

@@ -87,3 +87,22 @@ def checked_flag(name: str, value: object) -> bool:
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise TypeError(f"{name} has to be True or False, not {value!r}")
     return bool(value)
+
+
+def checked_text(name: str, value: object) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} has to be a text, not {value!r}")
+    return value
+
+
+def checked_texts(name: str, given: object) -> tuple[str, ...]:
+    """A list or tuple of texts, of which none has a character of code 0."""
+    if isinstance(given, str):
+        raise TypeError(f"{name} has to be a list of texts; one is [{given!r}]")
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"{name} has to be a list or tuple of texts, not {given!r}")
+    for text in given:
+        if not isinstance(text, str) or "\0" in text:
+            raise TypeError(f"{name} have to be texts, and {text!r} is none")
+    return tuple(given)

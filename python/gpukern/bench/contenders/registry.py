@@ -8,6 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from gpukern import _core
+from gpukern.bench.contenders.users_kernel import Launch, as_function, check_alone
 from gpukern.bench.model.case import OPERATIONS, Case
 from gpukern.bench.model.contender import Absent, Contender, DeviceSide
 from gpukern.catalogue import dtype_name
@@ -132,13 +133,18 @@ class _Own:
 
 
 @called_as("contender")
-def contender(
+def contender(  # noqa: PLR0913 (what a kernel is launched with)
     op: str,
     name: str | None = None,
     *,
     device: bool = False,
     wrap: Callable[[Any], Any] | None = None,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    kernel: Any = None,
+    grid: Any = None,
+    block: Any = None,
+    args: Callable[..., Sequence[Any]] | None = None,
+    shared: int = 0,
+) -> Any:
     """Let a function take part in every comparison of ``op`` from here on::
 
         @gpukern.contender("matmul")
@@ -152,6 +158,17 @@ def contender(
     second one for the same operation takes the place of the first. Raises ValueError for an
     unknown operation and for a name that is a built-in contender's ("NumPy", "torch", ...), and
     TypeError for what is no name, no flag or no function.
+
+    A kernel of ``gpukern.compile`` takes part at once, and nothing is decorated::
+
+        gpukern.contender("matmul", kernel=module.product, grid=lambda a, b, out: ..., block=256)
+
+    ``grid`` and ``block`` are as its call takes them, or functions of the inputs and ``out``;
+    without ``grid`` there is a thread for each element of the result. Its ``const`` pointers are
+    the inputs and the other one is the result; a length is known by its name, ``m``, ``n`` and
+    ``k`` of matmul and ``n``, ``size`` or ``count`` of what else. ``args``, a function of the
+    inputs and ``out``, gives other arguments, ``shared`` is bytes of dynamic shared memory. The
+    kernel is returned.
     """
     if not isinstance(op, str) or op not in OPERATIONS:
         raise ValueError(f"contender: unknown operation {op!r}; there are {', '.join(OPERATIONS)}")
@@ -161,6 +178,11 @@ def contender(
         raise TypeError(f"contender: wrap has to be a function of an array, not {wrap!r}")
     with blamed_on("contender"):
         checked_flag("device", device)
+        launch = Launch(kernel, grid, block, args, shared)
+        if kernel is None:
+            check_alone(launch)
+        else:
+            run, title = as_function(op, launch), _free_name(name or str(kernel.name))
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(function):
@@ -168,12 +190,19 @@ def contender(
         with blamed_on("contender"):
             title = _free_name(name or _name_of(function))
         one = _on_device(title, function, op, wrap) if device else Contender(title, "", function)
-        known = REGISTERED[title].offer if title in REGISTERED else None
-        others = known.by_op if isinstance(known, _Own) else {}
-        REGISTERED[title] = Peer(title, title, _Own({**others, op: one}), needs_gpu=False)
+        _register(title, op, one)
         return function
 
-    return register
+    if kernel is None:
+        return register
+    _register(title, op, _on_device(title, run, op, wrap))
+    return kernel
+
+
+def _register(title: str, op: str, one: Contender) -> None:
+    known = REGISTERED[title].offer if title in REGISTERED else None
+    others = known.by_op if isinstance(known, _Own) else {}
+    REGISTERED[title] = Peer(title, title, _Own({**others, op: one}), needs_gpu=False)
 
 
 def own_peer(function: Callable[..., Any]) -> "Peer":

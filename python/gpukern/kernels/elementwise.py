@@ -1,0 +1,514 @@
+"""Elementwise kernels of an expression: ``gpukern.elementwise``, ``vectorize``, and CuPy's way."""
+
+import re
+import struct
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpukern import _core
+from gpukern.kernels import operands as taken
+from gpukern.kernels import templates
+from gpukern.kernels.compiling import compile
+from gpukern.kernels.declared import (
+    Declared,
+    check_names,
+    check_type,
+    checked_identifier,
+    declared,
+)
+from gpukern.kernels.operands import Operand
+from gpukern.text.calls import (
+    blamed_on,
+    called_as,
+    checked_count,
+    checked_flag,
+    checked_text,
+    checked_texts,
+)
+
+_ASSIGNED = r"(?<![\w.>]){name}(?:\s*\[[^\]]*\])?\s*(?:=(?!=)|(?:[-+*/%&|^]|<<|>>)=|\+\+|--)"
+_BEFORE = r"(?:\+\+|--)\s*{name}\b"
+_COMPOUND = r"(?<![\w.>]){name}\s*(?:(?:[-+*/%&|^]|<<|>>)=|\+\+|--)|(?:\+\+|--)\s*{name}\b"
+_FEW = 1 << 31
+
+
+class _Made(NamedTuple):
+    """The kernels of one signature."""
+
+    wide: Callable[..., None]
+    strided: Callable[..., None]
+    far: Callable[..., None]
+    dtypes: tuple[np.dtype[Any], ...]
+    a_block: int
+
+
+class _Call(NamedTuple):
+    given: list[Any]
+    operands: list[Operand | None]
+    types: dict[str, np.dtype[Any]]
+    stream: Any
+
+
+class ElementwiseKernel:
+    """A kernel that is run for every element of arrays, made of what it does with one::
+
+        saxpy = gpukern.ElementwiseKernel("T a, T x, T y", "T z", "z = a * x + y", "saxpy")
+        z = saxpy(2.0, x, y)
+
+    As CuPy's class of that name: ``in_params`` and ``out_params`` declare elements, by C's types or
+    NumPy's; one letter stands for any dtype, the same in all of them; ``raw`` is an array that the
+    operation indexes itself. ``i`` is the number of the element, ``n`` (and ``_ind.size()``) how
+    many there are. ``preamble`` stands before the kernel, ``loop_prep`` and ``after_loop`` round
+    the operation, ``options`` are the compiler's. With ``return_tuple`` one result is a tuple too,
+    with ``no_return`` nothing is returned; ``reduce_dims`` is of no effect, since axes are always
+    made as few as can be.
+
+    Arguments are arrays, which are broadcast, and numbers: NumPy's on the host, DeviceArrays, and
+    those of other libraries on the device. Results are new arrays, on the device where an argument
+    is, or those that are given behind the arguments or as ``out=``. ``size`` is needed where all
+    arrays are raw. For each kind of call the kernel is compiled once, and kept on disk.
+
+    Raises TypeError for wrong dtypes and counts, ValueError for shapes and what the text declares,
+    CompileError for an operation that does not compile.
+    """
+
+    @called_as("ElementwiseKernel")
+    def __init__(  # noqa: PLR0913 (CuPy's arguments)
+        self,
+        in_params: str,
+        out_params: str,
+        operation: str,
+        name: str = "kernel",
+        reduce_dims: bool = True,
+        preamble: str = "",
+        no_return: bool = False,
+        return_tuple: bool = False,
+        *,
+        options: Sequence[str] = (),
+        loop_prep: str = "",
+        after_loop: str = "",
+    ) -> None:
+        with blamed_on("ElementwiseKernel"):
+            self.name = checked_identifier(name)
+            self._ins = declared("in_params", in_params)
+            self._outs = declared("out_params", out_params)
+            self._parameters = self._ins + self._outs
+            check_names("in_params with out_params", self._parameters)
+            if not self._outs:
+                raise ValueError("out_params has to declare what the kernel writes")
+            checked_flag("reduce_dims", reduce_dims)
+            texts = {"loop_prep": loop_prep, "operation": operation, "after_loop": after_loop}
+            self._operation = ";\n    ".join(
+                filter(None, (checked_text(*pair) for pair in texts.items()))
+            )
+            self._preamble = checked_text("preamble", preamble)
+            self._options = checked_texts("options", options)
+            self._no_return = checked_flag("no_return", no_return)
+            self._return_tuple = checked_flag("return_tuple", return_tuple)
+        self._made: dict[tuple[Any, ...], _Made] = {}
+        self._keeps = templates.is_kept(self._operation) or any(
+            self._updates(one) for one in self._outs
+        )
+        self.__doc__ = f"{name}({self.signature})"
+
+    @property
+    def signature(self) -> str:
+        """What it takes, as declared, and what it gives."""
+        ins = ", ".join(one.text for one in self._ins)
+        return f"{ins} -> {', '.join(one.text for one in self._outs)}"
+
+    def __repr__(self) -> str:
+        return f"<elementwise kernel {self.name}({self.signature})>"
+
+    def _updates(self, parameter: Declared) -> bool:
+        return re.search(_COMPOUND.format(name=parameter.name), self._operation) is not None
+
+    def __call__(
+        self,
+        *arguments: Any,
+        out: Any = None,
+        size: int | None = None,
+        stream: Any = None,
+        block_size: int | None = None,
+    ) -> Any:
+        """Run it: the results, as the class says. ``block_size`` is taken for CuPy's sake."""
+        del block_size
+        call = self._taken(arguments, out, stream)
+        shape = self._shape(call, size)
+        results = self._results(call, shape)
+        count = prod(shape)
+        if count:
+            self._run(call, shape, count)
+        if self._no_return:
+            return None
+        return results[0] if len(results) == 1 and not self._return_tuple else tuple(results)
+
+    # what is given ------------------------------------------------------------------------------
+
+    def _taken(self, arguments: tuple[Any, ...], out: Any, stream: Any) -> _Call:
+        ins, outs, name = len(self._ins), len(self._outs), self.name
+        given: list[Any] = list(arguments)
+        if out is not None:
+            given += out if isinstance(out, tuple) else (out,)
+        if len(given) not in (ins, ins + outs):
+            raise TypeError(
+                f"{name}: takes {ins} argument{'s' * (ins != 1)}, ({self.signature}), and may be "
+                f"given {outs} for results, and was given {len(arguments)}"
+                + (f" and {len(given) - len(arguments)} for results" if out is not None else "")
+            )
+        given += [None] * (ins + outs - len(given))
+        operands: list[Operand | None] = []
+        for at, (parameter, value) in enumerate(zip(self._parameters, given, strict=True)):
+            if at >= ins and value is None:
+                self._check_new(parameter)
+                operands.append(None)
+            else:
+                operand = taken.take(name, parameter, value)
+                if at >= ins and isinstance(value, np.ndarray):
+                    operand = operand._replace(is_number=False)
+                self._check(parameter, operand, at >= ins)
+                operands.append(operand)
+        return _Call(given, operands, taken.bind(name, self._parameters, operands), stream)
+
+    def _check_new(self, parameter: Declared) -> None:
+        if parameter.raw:
+            raise TypeError(f"{self.name}: {parameter.text} is raw, and its array has to be given")
+        if self._updates(parameter):
+            raise TypeError(
+                f"{self.name}: {parameter.name} is made of what it was, and no array is given for "
+                "it; pass one as out="
+            )
+
+    def _check(self, parameter: Declared, operand: Operand, is_out: bool) -> None:
+        if operand.is_number and (is_out or parameter.raw):
+            raise TypeError(f"{self.name}: {parameter.text} takes an array, and was given a number")
+        if is_out and operand.on_host and not operand.given.flags.writeable:
+            raise ValueError(f"{self.name}: {parameter.text} is written, and its array read-only")
+
+    def _shape(self, call: _Call, size: int | None) -> tuple[int, ...]:
+        ins = len(self._ins)
+        walked = [
+            operand.shape
+            for parameter, operand in zip(self._parameters, call.operands, strict=True)
+            if operand is not None and not parameter.raw and not operand.is_number
+        ]
+        numbers = any(operand is not None and operand.is_number for operand in call.operands)
+        if size is not None:
+            if walked:
+                raise ValueError(
+                    f"{self.name}: size is for calls whose arrays are all raw; here it follows "
+                    "from those that are not"
+                )
+            with blamed_on(self.name):
+                return (checked_count("size", size, 0, "a number of elements"),)
+        if not walked and not numbers:
+            raise ValueError(
+                f"{self.name}: all arrays are raw, so size= has to say how often it runs"
+            )
+        ins_alone = [
+            operand.shape
+            for parameter, operand in zip(self._ins, call.operands, strict=False)
+            if operand is not None and not parameter.raw and not operand.is_number
+        ]
+        shape = taken.broadcast(self.name, ins_alone or walked)
+        for parameter, operand in zip(self._outs, call.operands[ins:], strict=True):
+            if operand is not None and not parameter.raw and operand.shape != shape:
+                raise ValueError(
+                    f"{self.name}: {parameter.text} has shape {operand.shape}, and the result has "
+                    f"{shape}"
+                )
+        return shape
+
+    def _results(self, call: _Call, shape: tuple[int, ...]) -> list[Any]:
+        """The arrays that are written, those that were not given made."""
+        ins = len(self._ins)
+        on_host = all(operand is None or operand.on_host for operand in call.operands)
+        results = []
+        for at, parameter in enumerate(self._outs, ins):
+            operand = call.operands[at]
+            if operand is not None:
+                results.append(call.given[at])
+                continue
+            if parameter.letter and parameter.letter not in call.types:
+                raise TypeError(
+                    f"{self.name}: no argument tells what {parameter.letter} is in "
+                    f"{parameter.text}; pass an array as out="
+                )
+            dtype = parameter.dtype_in(call.types)
+            made: Any = (
+                np.empty(shape, dtype) if on_host else _core.empty(shape, dtype, stream=call.stream)
+            )
+            call.operands[at] = taken.take(self.name, parameter, made)._replace(is_number=False)
+            results.append(made)
+        return results
+
+    # what is run --------------------------------------------------------------------------------
+
+    def _run(self, call: _Call, shape: tuple[int, ...], count: int) -> None:
+        operands: list[Operand] = call.operands  # type: ignore[assignment]
+        made = self._kernels(call, operands)
+        ins = len(self._ins)
+        temporaries = self._apart(call, operands, made)
+        arguments: list[Any] = []
+        plain = True
+        for at, (parameter, operand) in enumerate(zip(self._parameters, operands, strict=True)):
+            if operand.is_number:
+                arguments.append(taken.number_of(self.name, parameter, operand, made.dtypes[at]))
+                continue
+            if parameter.raw:
+                arguments += (self._raw(operand, at >= ins, call.stream), prod(operand.shape))
+                continue
+            arguments.append(self._directed(operand, at >= ins))
+            plain = (
+                plain
+                and operand.strides is None
+                and operand.shape == shape
+                and operand.address % 16 == 0
+            )
+        if plain:
+            blocks = -(-count // made.a_block)
+            made.wide(blocks, templates.THREADS, *arguments, count, stream=call.stream)
+        else:
+            self._run_strided(call, operands, made, shape, count)
+        for target, temporary in temporaries:
+            target[...] = temporary
+
+    def _directed(self, operand: Operand, is_out: bool) -> Any:
+        """A result on the host need not go to the device where all of it is written."""
+        if not operand.on_host:
+            return operand.given
+        array = operand.given
+        if is_out:
+            return _core.InOut(array) if self._keeps else _core.Out(array)
+        return np.ascontiguousarray(array, operand.dtype)
+
+    def _raw(self, operand: Operand, is_out: bool, stream: Any) -> Any:
+        if operand.on_host:
+            if is_out:
+                return _core.InOut(operand.given)
+            return np.ascontiguousarray(operand.given, operand.dtype)
+        if operand.strides is None:
+            return operand.given
+        if is_out:
+            raise ValueError(f"{self.name}: a raw array that is written has to be contiguous")
+        return _core.to_device(operand.given, stream=stream)
+
+    def _run_strided(
+        self, call: _Call, operands: list[Operand], made: _Made, shape: tuple[int, ...], count: int
+    ) -> None:
+        ins = len(self._ins)
+        arguments: list[Any] = []
+        strides = []
+        for at, (parameter, operand) in enumerate(zip(self._parameters, operands, strict=True)):
+            size = made.dtypes[at].itemsize
+            if operand.is_number:
+                arguments.append(taken.number_of(self.name, parameter, operand, made.dtypes[at]))
+            elif parameter.raw:
+                arguments += (self._raw(operand, at >= ins, call.stream), prod(operand.shape))
+            else:
+                on_host = operand.on_host
+                arguments.append(
+                    self._directed(operand, at >= ins) if on_host else taken.first_element(operand)
+                )
+                strides.append(taken.strides_in(operand, shape, size))
+        layout = packed_layout(self.name, shape, strides)
+        kernel = made.strided if count < _FEW else made.far
+        blocks = -(-count // templates.THREADS)
+        kernel(blocks, templates.THREADS, *arguments, layout, count, stream=call.stream)
+
+    def _apart(self, call: _Call, operands: list[Operand], made: _Made) -> list[tuple[Any, Any]]:
+        """Results that lie otherwise than an operand whose memory they share, and those on the host
+        that are not contiguous: a temporary for each, to be copied from at the end."""
+        pairs = []
+        ins = len(self._ins)
+        for at in range(ins, len(operands)):
+            target = operands[at]
+            if target.on_host:
+                array = target.given
+                if (
+                    array.flags.c_contiguous
+                    and array.dtype.isnative
+                    and not self._shares(array, operands[:at])
+                ):
+                    continue
+                temporary: Any = np.ascontiguousarray(array, target.dtype)
+                temporary = temporary.copy() if temporary is array else temporary
+            elif self._collides(target, operands, at, made):
+                temporary = _core.to_device(target.given, stream=call.stream)
+            else:
+                continue
+            pairs.append((target.given, temporary))
+            operands[at] = taken.take(self.name, self._parameters[at], temporary)
+        return pairs
+
+    def _shares(self, array: Any, others: list[Operand]) -> bool:
+        """Of two results on the host that share memory one would be lost."""
+        results = others[len(self._ins) :]
+        return any(other.on_host and np.may_share_memory(array, other.given) for other in results)
+
+    def _collides(self, target: Operand, operands: list[Operand], at: int, made: _Made) -> bool:
+        low, high = taken.extent(target, made.dtypes[at].itemsize)
+        for number, other in enumerate(operands):
+            if number == at or other.is_number or other.on_host or self._parameters[number].raw:
+                continue
+            same = other[1:5] == target[1:5]
+            if same or 0 in other.shape:
+                continue
+            first, end = taken.extent(other, made.dtypes[number].itemsize)
+            if first < high and low < end:
+                return True
+        return False
+
+    # what is compiled ---------------------------------------------------------------------------
+
+    def _kernels(self, call: _Call, operands: list[Operand]) -> _Made:
+        dtypes = tuple(one.dtype_in(call.types) for one in self._parameters)
+        numbers = tuple(operand.is_number for operand in operands)
+        key = (_core.capability(), numbers, *dtypes)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._compiled(dtypes, numbers, call.types)
+        return made
+
+    def _compiled(
+        self,
+        dtypes: tuple[np.dtype[Any], ...],
+        numbers: tuple[bool, ...],
+        types: dict[str, np.dtype[Any]],
+    ) -> _Made:
+        ins = len(self._ins)
+        operands = [
+            templates.Operand(parameter, dtype, number, at >= ins)
+            for at, (parameter, dtype, number) in enumerate(
+                zip(self._parameters, dtypes, numbers, strict=True)
+            )
+        ]
+        source = templates.elementwise(self.name, operands, types, self._operation, self._preamble)
+        module = compile(source, self._options, name=f"{self.name}.cu")
+        return _Made(
+            module[self.name],
+            module[f"{self.name}_strided"],
+            module[f"{self.name}_strided_far"],
+            dtypes,
+            templates.width_of(operands) * templates.VECTORS * templates.THREADS,
+        )
+
+
+def packed_layout(who: str, shape: tuple[int, ...], strides: list[list[int]]) -> bytes:
+    """gk::axes of templates.py."""
+    lengths, steps = taken.merged(who, shape, strides)
+    room = taken.MOST_AXES
+    fill = [0] * (room - len(lengths))
+    rows = [len(lengths), *lengths, *fill]
+    for row in steps or [[]]:
+        rows += [*row, *fill]
+    return struct.pack(f"<{len(rows)}q", *rows)
+
+
+def _is_assigned(name: str, operation: str) -> bool:
+    return any(
+        re.search(pattern.format(name=re.escape(name)), operation)
+        for pattern in (_ASSIGNED, _BEFORE)
+    )
+
+
+def _check_rest(name: str, preamble: str, options: Sequence[str]) -> None:
+    """What every function here takes."""
+    checked_identifier(name)
+    checked_text("preamble", preamble)
+    checked_texts("options", options)
+
+
+@called_as("elementwise")
+def elementwise(
+    parameters: str,
+    operation: str,
+    *,
+    name: str = "elementwise",
+    preamble: str = "",
+    options: Sequence[str] = (),
+) -> ElementwiseKernel:
+    """Make a kernel of what it does with one element of each array::
+
+        saxpy = gpukern.elementwise("float a, float x, float y, float z", "z = a * x + y")
+        z = saxpy(2.0, x, y)
+        saxpy(2.0, x, y, out=z)
+
+    ``parameters`` are elements as CUDA C++ declares them; those that ``operation`` assigns are
+    results. One letter in place of a type, as in ``"T x, T y"``, stands for any dtype. Otherwise as
+    ElementwiseKernel, with the results among the parameters, which has more to say.
+    """
+    with blamed_on("elementwise"):
+        given = declared("parameters", parameters)
+        checked_text("operation", operation)
+        _check_rest(name, preamble, options)
+        outs = [one for one in given if _is_assigned(one.name, operation)]
+        if not outs:
+            names = ", ".join(one.name for one in given) or "none"
+            raise ValueError(
+                f"operation has to assign a parameter, as in 'z = ...', which is the result, and "
+                f"{operation!r} assigns none of {names}"
+            )
+    ins = [one for one in given if one not in outs]
+    return ElementwiseKernel(
+        ", ".join(one.text for one in ins),
+        ", ".join(one.text for one in outs),
+        operation,
+        name,
+        preamble=preamble,
+        options=options,
+    )
+
+
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\s*(?:\(|::|\w))")
+_WORDS = {"true", "false", "sizeof", "i", "n", "INFINITY", "NAN", "M_PI", "M_E"} | {
+    word
+    for text in ("int", "unsigned", "float", "double", "bool", "char", "short", "long", "const")
+    for word in (text,)
+}
+
+
+@called_as("vectorize")
+def vectorize(
+    expression: str,
+    *,
+    result: str = "T",
+    name: str = "vectorized",
+    preamble: str = "",
+    options: Sequence[str] = (),
+) -> ElementwiseKernel:
+    """Make a kernel of an expression in CUDA C++; its names, in their order, are its arguments::
+
+        length = gpukern.vectorize("sqrt(x * x + y * y)")
+        length(x, y)
+
+    All arrays have one dtype, any; that of the result is ``result``, theirs (T) unless it says
+    otherwise, as ``"bool"`` for a comparison. Functions, ``M_PI`` and the like are no arguments,
+    ``i`` is the number of the element. It is called as an ElementwiseKernel is.
+    """
+    with blamed_on("vectorize"):
+        checked_text("expression", expression)
+        check_type("result", result)
+        _check_rest(name, preamble, options)
+        found = _NAME.findall(expression)
+        names = list(dict.fromkeys(one for one in found if one not in _WORDS))
+        if not names:
+            raise ValueError(
+                f"expression has to have an argument in it, and {expression!r} has none"
+            )
+        if re.search(r"(?<![=<>!])=(?!=)", expression):
+            raise ValueError(
+                f"expression has to be one that assigns nothing, not {expression!r}; "
+                "gpukern.elementwise takes statements"
+            )
+    return ElementwiseKernel(
+        ", ".join(f"T {one}" for one in names),
+        f"{result} gk_result",
+        f"gk_result = {expression}",
+        name,
+        preamble=preamble,
+        options=options,
+    )

@@ -1,0 +1,442 @@
+"""Reductions of an expression: ``gpukern.reduction``, and CuPy's way."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpukern import _core
+from gpukern.kernels import operands as taken
+from gpukern.kernels import reduction_template, templates
+from gpukern.kernels.compiling import compile
+from gpukern.kernels.declared import (
+    c_name,
+    check_names,
+    check_type,
+    checked_identifier,
+    declared,
+    named_dtype,
+)
+from gpukern.kernels.elementwise import packed_layout
+from gpukern.kernels.operands import Operand
+from gpukern.text.calls import blamed_on, called_as, checked_flag, checked_text, checked_texts
+
+_FEW = 1 << 31
+_MOST_BLOCKS = 1024  # of a launch that leaves one value each
+_STATE_BYTES = reduction_template.STATE_BYTES
+_SIDE_BY_SIDE = 32  # results of a block, where their elements are neighbours
+
+
+class _Made(NamedTuple):
+    """The kernels of one signature."""
+
+    flat: Callable[..., None]
+    strided: Callable[..., None]
+    far: Callable[..., None]
+    finish: Callable[..., None]
+    dtypes: tuple[np.dtype[Any], ...]
+    a_block: int
+
+
+class _Call(NamedTuple):
+    """``shape`` is that of the operands, ``kept`` and ``reduced`` are its axes."""
+
+    operands: list[Operand]
+    types: dict[str, np.dtype[Any]]
+    shape: tuple[int, ...]
+    kept: list[int]
+    reduced: list[int]
+    stream: Any
+
+    @property
+    def results(self) -> int:
+        return prod(self.shape[axis] for axis in self.kept)
+
+    @property
+    def length(self) -> int:
+        return prod(self.shape[axis] for axis in self.reduced)
+
+
+class ReductionKernel:
+    """A reduction made of what it does with elements::
+
+        norm = gpukern.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")
+        norm(x, axis=1)
+
+    As CuPy's class of that name: ``map_expr`` is made of each element, ``reduce_expr`` joins two
+    such values, ``a`` and ``b``, in an order that depends on shapes alone, ``post_map_expr``
+    assigns the result of what ``a`` came to, and ``identity`` stands for no element; where it is
+    None, a reduction of none is an error. ``reduce_type`` is the type of values, that of the first
+    result unless it says otherwise. Parameters are declared as an ElementwiseKernel's; so are
+    ``preamble`` and ``options``, and ``reduce_dims`` is of no effect.
+
+    Called with arrays, which are broadcast, and ``axis`` (None: all of them), ``keepdims``, ``out``
+    and ``stream``. The result is on the device where an argument is, else NumPy's, a scalar where
+    it has no axes. Raises TypeError for dtypes and counts, ValueError for shapes and axes,
+    CompileError for expressions that do not compile.
+    """
+
+    @called_as("ReductionKernel")
+    def __init__(  # noqa: PLR0913, PLR0917 (CuPy's arguments)
+        self,
+        in_params: str,
+        out_params: str,
+        map_expr: str,
+        reduce_expr: str,
+        post_map_expr: str,
+        identity: Any,
+        name: str = "reduce_kernel",
+        reduce_type: str | None = None,
+        reduce_dims: bool = True,
+        preamble: str = "",
+        options: Sequence[str] = (),
+    ) -> None:
+        with blamed_on("ReductionKernel"):
+            self.name = checked_identifier(name)
+            self._ins = declared("in_params", in_params)
+            self._outs = declared("out_params", out_params)
+            check_names("in_params with out_params", self._ins + self._outs)
+            for argument, declares in (("in_params", self._ins), ("out_params", self._outs)):
+                if not declares:
+                    raise ValueError(f"{argument} has to declare a parameter")
+            if any(one.raw for one in self._outs):
+                raise ValueError("out_params has to declare elements, of which none is raw")
+            self._texts = (
+                checked_text("map_expr", map_expr),
+                checked_text("reduce_expr", reduce_expr),
+                checked_text("post_map_expr", post_map_expr),
+                _checked_identity(identity),
+            )
+            if reduce_type is not None:
+                checked_text("reduce_type", reduce_type)
+            self._reduce_type = reduce_type
+            checked_flag("reduce_dims", reduce_dims)
+            self._preamble = checked_text("preamble", preamble)
+            self._options = checked_texts("options", options)
+        self._made: dict[tuple[Any, ...], _Made] = {}
+        self.__doc__ = f"{name}({self.signature})"
+
+    @property
+    def signature(self) -> str:
+        """What it takes, as declared, and what it gives."""
+        ins = ", ".join(one.text for one in self._ins)
+        return f"{ins} -> {', '.join(one.text for one in self._outs)}"
+
+    def __repr__(self) -> str:
+        return f"<reduction kernel {self.name}({self.signature})>"
+
+    def __call__(
+        self,
+        *arguments: Any,
+        out: Any = None,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        stream: Any = None,
+    ) -> Any:
+        """Run it: the results, as the class says."""
+        given = list(arguments)
+        count, results = len(self._ins), len(self._outs)
+        outs: list[Any] = given[count:]
+        if out is not None:
+            outs += out if isinstance(out, tuple) else (out,)
+        if len(given) < count or len(outs) not in (0, results):
+            raise TypeError(
+                f"{self.name}: takes {count} argument{'s' * (count != 1)}, ({self.signature}), and "
+                f"may be given {results} for results, and was given {len(given)}"
+            )
+        call = self._call(given[:count], outs, axis, stream)
+        shape = tuple(
+            1 if at in call.reduced else length
+            for at, length in enumerate(call.shape)
+            if keepdims or at in call.kept
+        )
+        on_host = all(operand.on_host for operand in call.operands)
+        if call.length == 0 and self._texts[3] is None and call.results:
+            raise ValueError(
+                f"{self.name}: there is no element to reduce, and no identity that stands for none"
+            )
+        made_here = not outs
+        outs = outs or self._new(call, shape, on_host)
+        self._run(call, self._targets(outs, call, shape), on_host)
+        if made_here and on_host and not shape:
+            outs = [one[()] for one in outs]
+        return outs[0] if len(outs) == 1 else tuple(outs)
+
+    # what is given ------------------------------------------------------------------------------
+
+    def _call(self, given: list[Any], outs: list[Any], axis: Any, stream: Any) -> _Call:
+        name = self.name
+        operands = [
+            taken.take(name, parameter, value)
+            for parameter, value in zip(self._ins, given, strict=True)
+        ]
+        for parameter, operand in zip(self._ins, operands, strict=True):
+            if parameter.raw and operand.is_number:
+                raise TypeError(f"{name}: {parameter.text} takes an array, and was given a number")
+        targets: list[Operand | None] = [None] * len(self._outs)
+        for at, (parameter, value) in enumerate(zip(self._outs, outs, strict=False)):
+            targets[at] = taken.take(name, parameter, value)
+        types = taken.bind(name, self._ins + self._outs, [*operands, *targets])
+        shape = taken.broadcast(
+            name,
+            [
+                operand.shape
+                for parameter, operand in zip(self._ins, operands, strict=True)
+                if not parameter.raw and not operand.is_number
+            ],
+        )
+        reduced = self._axes(axis, len(shape))
+        kept = [at for at in range(len(shape)) if at not in reduced]
+        return _Call(operands, types, shape, kept, reduced, stream)
+
+    def _axes(self, axis: Any, ndim: int) -> list[int]:
+        if axis is None:
+            return list(range(ndim))
+        try:
+            return sorted(np.lib.array_utils.normalize_axis_tuple(axis, ndim))
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{self.name}: axis {axis!r} is none of an array of {ndim} axes") from None
+
+    def _new(self, call: _Call, shape: tuple[int, ...], on_host: bool) -> list[Any]:
+        results: list[Any] = []
+        for parameter in self._outs:
+            if parameter.letter and parameter.letter not in call.types:
+                raise TypeError(
+                    f"{self.name}: no argument tells what {parameter.letter} is in "
+                    f"{parameter.text}; pass an array as out="
+                )
+            dtype = parameter.dtype_in(call.types)
+            results.append(
+                np.empty(shape, dtype) if on_host else _core.empty(shape, dtype, stream=call.stream)
+            )
+        return results
+
+    def _targets(self, outs: list[Any], call: _Call, shape: tuple[int, ...]) -> list[Any]:
+        """What the kernel writes: the results, or where one is not contiguous an array for it."""
+        for parameter, value in zip(self._outs, outs, strict=True):
+            operand = taken.take(self.name, parameter, value)
+            if operand.shape != shape or taken.is_number(value):
+                raise ValueError(
+                    f"{self.name}: {parameter.text} has shape {operand.shape}, and the result has "
+                    f"{shape}"
+                )
+            if operand.on_host and not value.flags.writeable:
+                raise ValueError(f"{self.name}: {parameter.text} is written, and is read-only")
+            is_plain = (
+                value.flags.c_contiguous and value.dtype.isnative
+                if operand.on_host
+                else operand.strides is None
+            )
+            if not is_plain:
+                raise ValueError(
+                    f"{self.name}: {parameter.text} is not contiguous, and a result has to be"
+                )
+        return [_core.Out(one) if isinstance(one, np.ndarray) else one for one in outs]
+
+    # what is run --------------------------------------------------------------------------------
+
+    def _run(self, call: _Call, targets: list[Any], on_host: bool) -> None:
+        if call.results == 0:
+            return
+        made = self._kernels(call)
+        segments, partials = 0, None
+        if call.length:
+            if self._is_plain(call):
+                segments, partials = self._run_flat(call, made)
+            else:
+                segments, partials = self._run_strided(call, made)
+        across = 1 if call.results < _SIDE_BY_SIDE else _SIDE_BY_SIDE
+        made.finish(
+            -(-call.results // across),
+            templates.THREADS,
+            partials,
+            *targets,
+            across,
+            call.results,
+            segments,
+            call.results * call.length,
+            stream=call.stream,
+        )
+
+    def _is_plain(self, call: _Call) -> bool:
+        return not call.kept and all(
+            operand.is_number
+            or parameter.raw
+            or (
+                operand.shape == call.shape
+                and operand.strides is None
+                and operand.address % 16 == 0
+            )
+            for parameter, operand in zip(self._ins, call.operands, strict=True)
+        )
+
+    def _arguments(self, call: _Call, made: _Made, strided: bool) -> list[Any]:
+        arguments: list[Any] = []
+        for parameter, operand, dtype in zip(self._ins, call.operands, made.dtypes, strict=False):
+            if operand.is_number:
+                arguments.append(taken.number_of(self.name, parameter, operand, dtype))
+            elif operand.on_host:
+                arguments.append(np.ascontiguousarray(operand.given, operand.dtype))
+            elif parameter.raw and operand.strides is not None:
+                arguments.append(_core.to_device(operand.given, stream=call.stream))
+            else:
+                arguments.append(taken.first_element(operand) if strided else operand.given)
+            if parameter.raw:
+                arguments.append(prod(operand.shape))
+        return arguments
+
+    def _run_flat(self, call: _Call, made: _Made) -> tuple[int, Any]:
+        blocks = min(-(-call.length // made.a_block), _MOST_BLOCKS)
+        partials = _core.empty(blocks * _STATE_BYTES, "uint8", stream=call.stream)
+        arguments = self._arguments(call, made, strided=False)
+        threads = templates.THREADS
+        made.flat(blocks, threads, *arguments, partials, call.length, stream=call.stream)
+        return blocks, partials
+
+    def _run_strided(self, call: _Call, made: _Made) -> tuple[int, Any]:
+        strides = [
+            taken.strides_in(operand, call.shape, dtype.itemsize)
+            for parameter, operand, dtype in zip(
+                self._ins, call.operands, made.dtypes, strict=False
+            )
+            if not parameter.raw and not operand.is_number
+        ]
+        strides.append(list(taken.contiguous_strides(call.shape, 1)))
+        kept, reduced = (
+            packed_layout(
+                self.name,
+                tuple(call.shape[axis] for axis in axes),
+                [[row[axis] for axis in axes] for row in strides],
+            )
+            for axes in (call.kept, call.reduced)
+        )
+        # Neighbours are results where the last axis is kept, and else what is reduced.
+        beside = bool(call.kept) and call.kept[-1] == len(call.shape) - 1
+        across = _SIDE_BY_SIDE if beside and call.results > 1 else 1
+        blocks = -(-call.results // across)
+        rows = templates.THREADS // across
+        most = max(1, min(_MOST_BLOCKS // blocks, -(-call.length // (rows * 4))))
+        segment = -(-call.length // most)
+        segments = -(-call.length // segment)
+        partials = _core.empty(segments * call.results * _STATE_BYTES, "uint8", stream=call.stream)
+        kernel = made.strided if call.results * call.length < _FEW else made.far
+        kernel(
+            (blocks, segments),
+            templates.THREADS,
+            *self._arguments(call, made, strided=True),
+            kept,
+            reduced,
+            across,
+            call.results,
+            call.length,
+            segment,
+            partials,
+            stream=call.stream,
+        )
+        return segments, partials
+
+    # what is compiled ---------------------------------------------------------------------------
+
+    def _kernels(self, call: _Call) -> _Made:
+        dtypes = tuple(one.dtype_in(call.types) for one in self._ins + self._outs)
+        numbers = tuple(operand.is_number for operand in call.operands)
+        key = (_core.capability(), numbers, *dtypes)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._compiled(dtypes, numbers, call.types)
+        return made
+
+    def _compiled(
+        self,
+        dtypes: tuple[np.dtype[Any], ...],
+        numbers: tuple[bool, ...],
+        types: dict[str, np.dtype[Any]],
+    ) -> _Made:
+        count = len(self._ins)
+        ins = [
+            templates.Operand(parameter, dtype, number, False)
+            for parameter, dtype, number in zip(self._ins, dtypes, numbers, strict=False)
+        ]
+        outs = [
+            templates.Operand(parameter, dtype, False, True)
+            for parameter, dtype in zip(self._outs, dtypes[count:], strict=True)
+        ]
+        named = named_dtype(self._reduce_type) if self._reduce_type else dtypes[count]
+        kind = c_name(named) if named is not None else str(self._reduce_type)
+        source = reduction_template.reduction(
+            self.name, ins, outs, types, self._texts, kind, self._preamble
+        )
+        module = compile(source, self._options, name=f"{self.name}.cu")
+        return _Made(
+            module[self.name],
+            module[f"{self.name}_strided"],
+            module[f"{self.name}_strided_far"],
+            module[f"{self.name}_finish"],
+            dtypes,
+            templates.width_of(ins) * reduction_template.LOADS * templates.THREADS,
+        )
+
+
+def _checked_identity(identity: Any) -> str | None:
+    """As the source has it."""
+    if identity is None or isinstance(identity, str):
+        return identity
+    if type(identity) is bool:
+        return str(identity).lower()
+    if type(identity) not in (int, float):
+        raise TypeError(f"identity has to be a number, a text or None, not {identity!r}")
+    return repr(identity)
+
+
+@called_as("reduction")
+def reduction(  # noqa: PLR0913 (what a reduction is made of)
+    parameters: str,
+    map: str,
+    reduce: str = "a + b",
+    identity: Any = "0",
+    *,
+    post: str = "a",
+    result: str | None = None,
+    name: str = "reduction",
+    preamble: str = "",
+    options: Sequence[str] = (),
+) -> ReductionKernel:
+    """Make a reduction of what it does with elements::
+
+        distance = gpukern.reduction("float x, float y", "(x - y) * (x - y)", post="sqrt(a)")
+        distance(x, y)
+        largest = gpukern.reduction("T x", "x", "max(a, b)", identity=None)
+        largest(x, axis=0)
+
+    ``map`` is made of each element, ``reduce`` joins two of those values, ``a`` and ``b``, in an
+    order that depends on shapes alone; ``identity`` stands for no element (None: a reduction of
+    none is an error), and ``post`` is made of what ``a`` came to. ``result`` is the type of values
+    and of the result; that of the first parameter, unless it says otherwise. It is called as a
+    ReductionKernel is.
+    """
+    with blamed_on("reduction"):
+        given = declared("parameters", parameters)
+        if not given:
+            raise ValueError("parameters has to declare one that is read")
+        checked_identifier(name)
+        for what, text in (("map", map), ("reduce", reduce), ("post", post)):
+            checked_text(what, text)
+        _checked_identity(identity)
+        if result is not None:
+            check_type("result", result)
+        checked_text("preamble", preamble)
+        checked_texts("options", options)
+    kind = result or given[0].letter or c_name(given[0].dtype)  # type: ignore[arg-type]
+    return ReductionKernel(
+        parameters,
+        f"{kind} gk_result",
+        map,
+        reduce,
+        f"gk_result = {post}",
+        identity,
+        name,
+        preamble=preamble,
+        options=options,
+    )

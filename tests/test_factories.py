@@ -1,0 +1,500 @@
+"""Kernels made of expressions, and CuPy's constructors: what they make, and what they refuse.
+
+What is computed is tested where kernels of users run. Everywhere else the sources are compiled and
+launched on the fake driver, on which these kernels do nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fakes import NEEDS_FAKE
+from gpukern.machine import libraries
+
+NVRTC = libraries.find_nvrtc(13000)
+
+HEAD = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np, ml_dtypes, gpukern as gk
+rng = np.random.default_rng(3)
+def some(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+def close(got, expected, tolerance=1e-5):
+    got = got.to_host() if isinstance(got, gk.DeviceArray) else np.asarray(got)
+    expected = np.asarray(expected, np.float64)
+    assert got.shape == expected.shape, (got.shape, expected.shape)
+    near = np.abs(got.astype(np.float64) - expected) <= tolerance * (1 + np.abs(expected))
+    assert near.all(), (got[~near][:4], expected[~near][:4])
+"""
+PROBE = """
+try:
+    gk.compile("__global__ void nothing() {}")
+except gk.CudaError as error:
+    print(error)
+    sys.exit(7)
+"""
+
+
+@pytest.fixture
+def computes(script: Any, tmp_path: Any) -> Callable[[str], None]:
+    """Run code that asserts where kernels of users run."""
+    tmp_path.chmod(0o700)
+
+    def run(code: str) -> None:
+        done = script(HEAD + PROBE + code, XDG_CACHE_HOME=str(tmp_path))
+        if done.returncode == 7:
+            pytest.skip(done.stdout.strip())
+        assert done.returncode == 0, done.stderr
+
+    return run
+
+
+@pytest.fixture
+def launches(right: Any, tmp_path: Any) -> Callable[..., None]:
+    """Run code that asserts, on the fake driver, where kernels do nothing."""
+    if NVRTC is None:
+        pytest.skip("NVRTC is not installed")
+    tmp_path.chmod(0o700)
+    return lambda code, **settings: right(
+        HEAD + code, **{"XDG_CACHE_HOME": tmp_path, "FAKE_KERNELS": 0, **settings}
+    )
+
+
+# what is computed ---------------------------------------------------------------------------------
+
+SAXPY = """
+saxpy = gk.elementwise("float a, float x, float y, float z", "z = a*x + y", name="saxpy")
+"""
+
+
+def test_elementwise_of_every_length(computes):
+    computes(
+        SAXPY
+        + """
+for n in 0, 1, 3, 4, 5, 255, 2047, 2048, 2049, 4097:
+    x, y = some(n), some(n)
+    expected = 2.5 * x.astype(float) + y
+    close(saxpy(2.5, gk.to_device(x), gk.to_device(y)), expected)
+    result = saxpy(2.5, x, y)
+    assert isinstance(result, np.ndarray)
+    close(result, expected)
+"""
+    )
+
+
+def test_elementwise_of_every_layout(computes):
+    computes(
+        SAXPY
+        + """
+x, y = some(12, 10, 8), some(10, 1)
+there = gk.to_device(x)
+views = [lambda a: a, lambda a: a[::2], lambda a: a[:, ::-1], lambda a: a.transpose(2, 0, 1),
+         lambda a: a[:, 3:9, 1:], lambda a: a[5], lambda a: a[5:6], lambda a: a[:, :, 3]]
+for view in views:
+    host, device = view(x), view(there)
+    close(saxpy(0.5, device, device), 1.5 * host.astype(float))
+    close(saxpy(0.5, host, device), 1.5 * host.astype(float))
+    number = gk.to_device(np.float32([0.5]))
+    close(saxpy(number, device, device), 1.5 * host.astype(float))
+close(saxpy(there, gk.to_device(y), 1.0), x * y.astype(float) + 1)
+close(saxpy(x, y, there), x * y.astype(float) + x)
+close(saxpy(there[0, 0], y, there), x[0, 0] * y.astype(float) + x)
+"""
+    )
+
+
+def test_elementwise_in_place_and_into_arrays_that_overlap(computes):
+    computes(
+        SAXPY
+        + """
+x = some(100, 8)
+there, out = gk.to_device(x), gk.empty((100, 8))
+assert saxpy(2.0, there, there, out=out) is out
+close(out, 3.0 * x.astype(float))
+saxpy(2.0, there, 1.0, out=there)
+close(there, 2.0 * x.astype(float) + 1)
+there = gk.to_device(x)
+saxpy(2.0, there[:-1], 0.0, out=there[1:])
+close(there, np.concatenate([x[:1], 2 * x[:-1]]))
+there = gk.to_device(x)
+saxpy(2.0, there[:, ::-1], 0.0, out=there)
+close(there, 2 * x[:, ::-1])
+host = x.copy()
+saxpy(2.0, host, 0.0, out=host)
+close(host, 2 * x)
+host = np.zeros((8, 100), np.float32)
+assert saxpy(2.0, x, 0.0, out=host.T).base is host
+close(host.T, 2 * x)
+wide = gk.to_device(np.full((100, 16), 9, np.float32))
+saxpy(2.0, x, 0.0, wide[:, ::2])
+close(wide[:, ::2], 2 * x)
+assert (wide.to_host()[:, 1::2] == 9).all()
+"""
+    )
+
+
+def test_what_an_operation_leaves_alone_stays(computes):
+    computes("""
+x = some(33, 5)
+some_of = gk.elementwise("float x, float z", "if (x > 0) z = x")
+for make in gk.to_device, np.array:
+    out = make(np.full_like(x, 7))
+    some_of(x, out=out)
+    close(out, np.where(x > 0, x, 7))
+more = gk.elementwise("float x, float z", "z += x")
+more(x, out=out)
+close(out, np.where(x > 0, x, 7) + x)
+""")
+
+
+def test_elementwise_of_every_dtype(computes):
+    computes("""
+linear = gk.elementwise("T a, T x, T y, T z", "z = a*x + y")
+for name in gk._core.DTYPES:
+    x = rng.integers(0, 2 if name == "bool" else 5, 703).astype(name)
+    result = linear(x.dtype.type(1), gk.to_device(x), x)
+    assert result.dtype == x.dtype
+    close(result, x if name == "bool" else 2 * x.astype(float))
+named = gk.elementwise("float j, float k, float first, float at, float z", "z = j + k*first + at")
+x = some(2500)
+close(named(1.0, 2.0, gk.to_device(x), 4.0), 5 + 2 * x.astype(float))
+mixed = gk.elementwise("float x, double y, int k, bool b, double z", "z = b ? x * y + k : -1")
+x, y = some(501), rng.standard_normal(501)
+k, b = rng.integers(-9, 9, 501).astype(np.int32), rng.random(501) < 0.5
+close(mixed(x, gk.to_device(y), k, gk.to_device(b)), np.where(b, x * y + k, -1), 1e-12)
+""")
+
+
+def test_vectorize_and_what_cupy_s_class_takes(computes):
+    computes("""
+x, y = some(77, 3), some(77, 3)
+close(gk.vectorize("sqrt(x*x + y*y)")(gk.to_device(x), y), np.hypot(x.astype(float), y))
+assert (gk.vectorize("x > y", result="bool")(x, y) == (x > y)).all()
+flat, other = x.ravel(), y.ravel()
+turned = gk.ElementwiseKernel("T x, raw T y", "T z", "z = x + y[_ind.size() - i - 1]", "turned")
+for make in gk.to_device, np.array:
+    close(turned(make(flat), make(other)), flat + other[::-1])
+fill = gk.ElementwiseKernel("", "raw int32 z", "z[i] = i * 2", "fill")
+for z in gk.empty(100, "int32"), np.zeros(100, np.int32):
+    fill(z, size=100)
+    assert z.tolist() == list(range(0, 200, 2))
+both = gk.ElementwiseKernel("T x", "T s, bool c", "s = x * x; c = x > 0", "both")
+s, c = both(gk.to_device(x))
+close(s, x.astype(float) ** 2)
+assert (c.to_host() == (x > 0)).all()
+""")
+
+
+def test_a_reduction_of_all(computes):
+    computes("""
+dot = gk.reduction("float x, float y", "x * y", name="dot")
+for n in 1, 31, 4095, 4096, 4097, 10003:
+    x = some(n)
+    close(dot(gk.to_device(x), x), np.dot(x.astype(float), x), 1e-4)
+assert dot(np.empty(0, np.float32), 1.0) == 0
+x = some(100, 30)
+there = gk.to_device(x)
+close(dot(there[:, ::2], there[:, 1::2]), (x[:, ::2].astype(float) * x[:, 1::2]).sum(), 1e-4)
+largest = gk.reduction("T x", "x", "max(a, b)", identity=None)
+for name in set(gk._core.DTYPES) - {"bool"}:
+    x = rng.integers(0, 100, 701).astype(name)
+    assert float(largest(gk.to_device(x))) == x.astype(float).max(), name
+""")
+
+
+def test_a_reduction_of_axes(computes):
+    computes("""
+squares = gk.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "squares")
+mean = gk.ReductionKernel("T x", "T y", "x", "a + b",
+                          "y = a / (_in_ind.size() / _out_ind.size())", "0", "mean")
+least = gk.reduction("T x", "x", "min(a, b)", identity=None)
+for shape in (7, 30, 5), (40, 3, 50), (1, 300, 1):
+    x = some(*shape)
+    there = gk.to_device(x)
+    for axis in 0, 1, 2, (0, 1), (0, 2), (1, 2), -1, None, ():
+        exact = x.astype(float)
+        close(squares(there, axis=axis), np.sqrt((exact * exact).sum(axis)), 1e-4)
+        close(squares(x.T, axis=axis), np.sqrt((exact.T * exact.T).sum(axis)), 1e-4)
+        close(mean(there[:, ::-1], axis=axis), exact[:, ::-1].mean(axis), 1e-4)
+        close(least(there, axis=axis, keepdims=True), x.min(axis, keepdims=True))
+out = gk.empty(50)
+assert mean(there[0, 0, 0] + np.ones((3, 50), np.float32), axis=0, out=out) is out
+place = gk.ReductionKernel(
+    "T x", "int64 y", "(P{(double)x, i})", "a.value >= b.value ? a : b", "y = a.place",
+    "P{-1e300, 0}", "place", "P", preamble="struct P { double value; long long place; };")
+x = some(30, 70)
+assert place(gk.to_device(x)) == x.argmax() and place(x.T) == x.T.argmax()
+""")
+
+
+def test_kernels_that_read_variables(computes):
+    computes("""
+module = gk.RawModule(code='''__constant__ float table[4][3]; __device__ int counter;
+template <class T> __global__ void f(T *out, T by) {
+    int i = threadIdx.x;
+    out[i] = table[i / 3][i % 3] * by;
+    atomicAdd(&counter, 1);
+}''', name_expressions=["f<float>", "f<double>"])
+values = some(4, 3)
+module.get_global("table")[...] = values
+out, host = gk.empty(12), np.empty(12)
+module.get_function("f<float>")((1,), (12,), (out, 2.0))
+module.get_function("f<double>")((1,), (12,), (host, 3.0))
+close(out, 2.0 * values.ravel())
+close(host, 3.0 * values.ravel())
+assert module.get_global("counter").item() == 24
+""")
+
+
+def test_a_kernel_in_the_comparison_is_right(computes):
+    computes("""
+module = gk.compile("__global__ void sum_of(const float *a, const float *b, float *out, int n) {"
+                    "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+                    "if (i < n) out[i] = a[i] + b[i]; }")
+gk.contender("add", kernel=module.sum_of, block=64)
+table = gk.compare("add", [1000], None, ["sum_of"], rounds=1, budget=None)
+assert [row.status for row in table.rows] == ["right"], table.rows
+""")
+
+
+# what is compiled, launched and refused -----------------------------------------------------------
+
+
+@NEEDS_FAKE
+def test_one_source_a_signature_and_all_of_them_kept(launches):
+    launches("""
+from gpukern.kernels import elementwise
+compiled, real = [], elementwise.compile
+def counting(*arguments, **named):
+    compiled.append(arguments[0])
+    return real(*arguments, **named)
+elementwise.compile = counting
+linear = gk.elementwise("T a, T x, T z", "z = a*x", name="linear")
+x = gk.to_device(some(10))
+for _ in range(3):
+    linear(2.0, x); linear(2, x[::2]); linear(np.float32(2), some(4, 1))
+assert len(compiled) == 1, "a number and an array of float32"
+linear(x, x)
+linear(1.0, np.ones(3))
+assert len(compiled) == 3
+for name in gk._core.DTYPES:
+    assert linear(1, np.ones(5, name)).dtype == np.dtype(name), name
+assert linear(1, 2).dtype == int and linear(1, 2.0).dtype == float
+assert linear(1.5, x).shape == (10,) and isinstance(linear(1.5, x), gk.DeviceArray)
+assert "linear(T a, T x -> T z)" in repr(linear)
+""")
+
+
+@NEEDS_FAKE
+def test_contiguous_arrays_go_by_16_bytes(launches):
+    launches("""
+names = []
+linear = gk.elementwise("float a, float x, float z", "z = a*x", name="linear")
+x = gk.to_device(some(64, 64))
+linear(1.0, x)
+[made] = linear._made.values()
+class Noting:
+    def __init__(self, kernel):
+        self.kernel = kernel
+    def __call__(self, grid, block, *arguments, **named):
+        names.append((self.kernel.name, grid, block))
+        self.kernel(grid, block, *arguments, **named)
+[key] = linear._made
+linear._made[key] = made._replace(wide=Noting(made.wide), strided=Noting(made.strided),
+                                  far=Noting(made.far))
+for array in x, x[1], x[1, :4], x[1:3], x.to_host()[:, ::2]:
+    linear(1.0, array)
+assert {name for name, *_ in names} == {"linear"}
+assert names[0] == ("linear", 2, 256) and names[1] == ("linear", 1, 256)
+names.clear()
+for array in x[1, 1:], x[:, ::2], x.T, x[:1, 0:1]:
+    linear(1.0, array)
+assert {name for name, *_ in names[:3]} == {"linear_strided"}
+""")
+
+
+@NEEDS_FAKE
+def test_results_on_the_host_are_copied_back_and_nothing_else(launches):
+    launches("""
+linear = gk.elementwise("float a, float x, float z", "z = a*x")
+x, z = some(5), np.full(5, 3, np.float32)
+linear(1.0, x)
+before = gk._core.live_bytes()
+linear(1.0, x, out=z)
+assert (z != 3).all(), "all of it is the kernel's, which does nothing here"
+z[:] = 3
+gk.elementwise("float x, float z", "if (x > 0) z = x")(x, out=z)
+assert (z == 3).all()
+gk.elementwise("float x, float z", "z += x")(x, out=z)
+assert (z == 3).all() and gk._core.live_bytes() == before
+failing = gk.elementwise("float x, float z", "z = x")
+failing(x)
+for number in range(1, 100):
+    z[:] = 3
+    gk._core.fail_call(number)
+    name, sentence = failure(failing, x, out=z)
+    if not gk._core.fail_call(0):
+        assert name == "none"
+        break
+    assert "planted" in sentence and (z == 3).all() and gk._core.live_bytes() == before
+assert number > 3
+""")
+
+
+@NEEDS_FAKE
+def test_wrong_calls_of_elementwise_kernels(launches):
+    launches("""
+def says(call, kind, *words):
+    name, sentence = failure(call)
+    assert name == kind and all(word in sentence for word in words), (name, sentence)
+saxpy = gk.elementwise("float a, float x, float y, float z", "z = a*x + y", name="saxpy")
+x, there = some(10), gk.to_device(some(10))
+says(lambda: saxpy(1.0, x), "TypeError", "saxpy: takes 3 arguments", "float a, float x, float y")
+says(lambda: saxpy(1.0, x, x, x, x), "TypeError", "was given 5")
+says(lambda: saxpy(1.0, x, x[:3]), "ValueError", "saxpy: operands could not be broadcast",
+     "(10,) (3,)")
+says(lambda: saxpy(1.0, x.astype(float), x), "TypeError",
+     "saxpy: float x takes an array of float32", "float64", "'T x'")
+says(lambda: saxpy(1j, x, x), "TypeError", "float a takes an array", "complex")
+says(lambda: saxpy([1.0], x, x), "TypeError", "list")
+says(lambda: saxpy(np.complex64(1), x, x), "TypeError", "complex64", "not supported")
+says(lambda: saxpy(np.ma.array(x), x, x), "TypeError", "masked")
+says(lambda: saxpy(1.0, x, x, out=np.empty(4, np.float32)), "ValueError",
+     "float z has shape (4,)", "(10,)")
+says(lambda: saxpy(1.0, x, x, out=np.empty(10)), "TypeError", "float z takes an array of float32")
+says(lambda: saxpy(1.0, x, x, out=3.0), "TypeError", "float z takes an array", "number")
+fixed = np.empty(10, np.float32)
+fixed.flags.writeable = False
+says(lambda: saxpy(1.0, x, x, out=fixed), "ValueError", "float z is written", "read-only")
+says(lambda: saxpy(1.0, x, x, size=3), "ValueError", "size is for")
+says(lambda: saxpy("text", x, x), "TypeError", "float a")
+says(lambda: saxpy(1e300, x, x), "TypeError", "cannot hold 1e+300")
+any_of = gk.elementwise("T x, T y, U z", "z = x + y", name="any_of")
+says(lambda: any_of(x, x.astype(float)), "TypeError", "T is float32 in T x, and float64 in T y")
+says(lambda: any_of(x, x), "TypeError", "no argument tells what U is in U z")
+says(lambda: gk.vectorize("k + x")(np.int64(3), x), "TypeError", "T is int64 in T k")
+counted = gk.elementwise("int n_of, float z", "z = n_of", name="counted")
+says(lambda: counted(2.5, out=there), "TypeError", "n_of", "float")
+adding = gk.elementwise("float x, float z", "z += x")
+says(lambda: adding(x), "TypeError", "z is made of what it was")
+raw = gk.ElementwiseKernel("raw T x", "T z", "z = x[i]", "raw_one")
+says(lambda: raw(x), "ValueError", "size=")
+says(lambda: raw(1.0), "TypeError", "raw T x takes an array")
+writing = gk.ElementwiseKernel("T x", "raw T z", "z[i] = x", "writing")
+says(lambda: writing(x), "TypeError", "raw T z is raw")
+says(lambda: raw(x, size=-1), "ValueError", "size")
+broken = gk.elementwise("float x, float z", "z = x + missing", name="broken")
+says(lambda: broken(x), "CompileError", "broken.cu", "missing")
+says(lambda: gk.elementwise("float x, float z", 3), "TypeError", "operation")
+says(lambda: gk.elementwise("float x"), "TypeError", "elementwise: missing")
+""")
+
+
+@NEEDS_FAKE
+def test_wrong_calls_of_reductions(launches):
+    launches("""
+def says(call, kind, *words):
+    name, sentence = failure(call)
+    assert name == kind and all(word in sentence for word in words), (name, sentence)
+total = gk.reduction("float x, float y", "x * y", name="total")
+x, there = some(4, 5), gk.to_device(some(4, 5))
+assert isinstance(total(x, x), np.float32) and total(there, there).shape == ()
+assert total(x, there, axis=1).shape == (4,) and total(x, 2.0, axis=0).shape == (5,)
+assert total(x, x, axis=(0, 1), keepdims=True).shape == (1, 1)
+assert total(x[:, :0], 1.0, axis=1).shape == (4,)
+says(lambda: total(x), "TypeError", "total: takes 2 arguments", "was given 1")
+says(lambda: total(x, x, axis=2), "ValueError", "total: axis 2", "2 axes")
+says(lambda: total(x, x, axis="x"), "TypeError", "axis 'x'")
+says(lambda: total(x, x[:, :3]), "ValueError", "could not be broadcast")
+says(lambda: total(x, x.astype(float)), "TypeError", "float y", "float64")
+says(lambda: total(x, x, out=np.empty(4, np.float32)), "ValueError", "has shape (4,)", "()")
+says(lambda: total(x, x, axis=1, out=there[:, 0]), "ValueError", "not contiguous")
+least = gk.reduction("T x", "x", "min(a, b)", identity=None, name="least")
+says(lambda: least(x[:0]), "ValueError", "least: there is no element to reduce")
+assert least(x[:, :0], axis=0).shape == (0,)
+says(lambda: gk.reduction("", "x"), "ValueError", "reduction: parameters has to declare")
+says(lambda: gk.ReductionKernel("T x", "raw T y", "x", "a+b", "y=a", "0"), "ValueError", "raw")
+says(lambda: gk.ReductionKernel("T x", "T y", 1, "a+b", "y=a", "0"), "TypeError", "map_expr")
+""")
+
+
+WRONG = [
+    ("float *x", "pointer"),
+    ("foo x", "'foo', which is no type"),
+    ("float", "is no parameter"),
+    ("float x, float x", "two parameters"),
+    ("float i", "a parameter i, which is the number of an element"),
+    ("float n", "a parameter n, which is the number of elements"),
+    ("float x,, float y", "is no parameter"),
+    ("float 3", "is no parameter"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "words"), WRONG)
+def test_wrong_declarations(script, parameters, words):
+    code = f"import gpukern as gk\ngk.ElementwiseKernel({parameters!r}, 'T z', 'z = 1')"
+    done = script(code, GPUKERN_DEVICE="sim")
+    last = done.stderr.strip().splitlines()[-1]
+    assert "ElementwiseKernel: " in last and words in last, last
+
+
+def test_what_is_assigned_is_a_result(script):
+    code = """
+import json, gpukern as gk
+told = [gk.elementwise("float x, float y", text).signature for text in (
+    "y = x", "y += x", "y  =x", "++y; if (x == y) y = x", "y <<= 1",
+    "if (x == 1) { y = x <= 2; }", "x = y == 2")]
+told += [gk.vectorize(text).signature for text in (
+    "sqrt(x * x + y)", "x > 1e5f ? fmaxf(x, 2) : s.field", "max(b, a) + 0x1F + M_PI")]
+print(json.dumps(told))
+"""
+    told = json.loads(script(code, GPUKERN_DEVICE="sim").stdout)
+    assert told[:6] == ["float x -> float y"] * 6
+    assert told[6] == "float y -> float x"
+    assert told[7:] == [
+        "T x, T y -> T gk_result",
+        "T x, T s -> T gk_result",
+        "T b, T a -> T gk_result",
+    ]
+
+
+@NEEDS_FAKE
+def test_raw_kernels_by_cupy_s_names(launches):
+    launches("""
+code = '''
+extern "C" __global__ void one(const float *x, float *y, int n) { if (n) y[0] = x[0]; }
+template <class T> __global__ void scale(T *x, T by) { x[0] *= by; }
+'''
+one = gk.RawKernel(code, "one", ("-DN=3",), backend="nvcc")
+x = gk.to_device(some(8))
+one((1,), (8,), (x, x, 8), shared_mem=64)
+one((1, 1, 1), (8, 1), [x, x, np.int32(8)])
+assert one.attributes["num_regs"] == one.num_regs == 40 and one.max_threads_per_block == 1024
+assert (one.shared_size_bytes, one.local_size_bytes, one.const_size_bytes) == (1024, 16, 64)
+assert one.kernel.signature == "one(const float *x, float *y, int n)" and one.name == "one"
+gk.RawKernel(code, "scale<double>")((1,), (1,), (gk.empty(3, "float64"), 2.0))
+module = gk.RawModule(code=code, options=("-DM",), name_expressions=("scale<float>",))
+assert module.get_function("scale<float>") is module.get_function("scale<float>")
+assert module.get_function("one").kernel.name == "one"
+import io
+log = io.StringIO()
+module.compile(log_stream=log)
+def says(call, kind, *words):
+    name, sentence = failure(call)
+    assert name == kind and all(word in sentence for word in words), (name, sentence)
+says(lambda: one((1,), (1,), x), "TypeError", "args has to be a tuple")
+says(lambda: one((1,), (1,), (x, x)), "TypeError", "takes 3 arguments")
+says(lambda: one((1,), (1,), (x, x, 1.5)), "TypeError", "int n")
+says(lambda: gk.RawKernel(code, "absent")((1,), (1,), ()), "ValueError", "has no kernel 'absent'")
+says(lambda: gk.RawKernel(code, "one", jitify=True), "ValueError", "jitify is not supported")
+says(lambda: gk.RawKernel(code, "one", backend="other"), "ValueError", "backend")
+says(lambda: gk.RawModule(), "TypeError", "either code=")
+says(lambda: gk.RawModule(code=code, path="x"), "TypeError", "either code=")
+says(lambda: module.get_function("absent"), "ValueError", "no kernel 'absent'")
+says(lambda: gk.RawModule(code=code, name_expressions=["nothing<int>"]).compile(), "CompileError")
+""")

@@ -305,6 +305,7 @@ class Noting:
         names.append((self.kernel.name, grid, block))
         self.kernel(grid, block, *arguments, **named)
 [key] = linear._made
+linear._plans.clear()
 linear._made[key] = made._replace(wide=Noting(made.wide), strided=Noting(made.strided),
                                   far=Noting(made.far))
 for array in x, x[1], x[1, :4], x[1:3], x.to_host()[:, ::2]:
@@ -315,6 +316,14 @@ names.clear()
 for array in x[1, 1:], x[:, ::2], x.T, x[:1, 0:1]:
     linear(1.0, array)
 assert {name for name, *_ in names[:3]} == {"linear_strided"}
+names.clear()
+y = gk.empty((64, 64))
+for _ in range(3):
+    linear(1.0, x, out=y), linear(1.0, x, out=x), linear(2, x)
+assert [name for name, *_ in names] == ["linear"] * 9
+plans = len(linear._plans)
+assert linear(1.0, x[:32], out=x[1:33]).shape == (32, 64)
+assert len(names) == 10 and len(linear._plans) == plans, "by way of a copy"
 """)
 
 

@@ -45,6 +45,16 @@ class _Made(NamedTuple):
     a_block: int
 
 
+class _Plan(NamedTuple):
+    """How a call goes whose arrays are contiguous, aligned, on the device and of one shape."""
+
+    wide: Callable[..., None]
+    blocks: int
+    elements: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
 class _Call(NamedTuple):
     given: list[Any]
     operands: list[Operand | None]
@@ -109,6 +119,8 @@ class ElementwiseKernel:
             self._no_return = checked_flag("no_return", no_return)
             self._return_tuple = checked_flag("return_tuple", return_tuple)
         self._made: dict[tuple[Any, ...], _Made] = {}
+        self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._is_simple = len(self._outs) == 1 and not any(one.raw for one in self._parameters)
         self._keeps = templates.is_kept(self._operation) or any(
             self._updates(one) for one in self._outs
         )
@@ -136,15 +148,59 @@ class ElementwiseKernel:
     ) -> Any:
         """Run it: the results, as the class says. ``block_size`` is taken for CuPy's sake."""
         del block_size
+        plain = self._plain(arguments, out) if size is None else None
+        if plain is not None and plain in self._plans:
+            return self._given([self._again(self._plans[plain], arguments, out, stream)])
         call = self._taken(arguments, out, stream)
         shape = self._shape(call, size)
         results = self._results(call, shape)
         count = prod(shape)
         if count:
-            self._run(call, shape, count)
+            made = self._run(call, shape, count)
+            if plain is not None:
+                blocks = -(-count // made.a_block)
+                self._plans[plain] = _Plan(made.wide, blocks, count, shape, made.dtypes[-1])
+        return self._given(results)
+
+    def _given(self, results: list[Any]) -> Any:
         if self._no_return:
             return None
         return results[0] if len(results) == 1 and not self._return_tuple else tuple(results)
+
+    # the same again -----------------------------------------------------------------------------
+
+    def _plain(self, arguments: tuple[Any, ...], out: Any) -> tuple[Any, ...] | None:
+        """What a call has to have in common with one before to go as that did; None where it is
+        not of the simplest kind: numbers, and arrays on the device that a plan can be made for."""
+        if not self._is_simple or len(arguments) != len(self._ins):
+            return None
+        key: list[Any] = [_core.capability()]
+        shape: tuple[int, ...] | None = None
+        places: list[tuple[int, int]] = []
+        for value in (*arguments, out):
+            if type(value) is _core.DeviceArray:
+                interface = value.__cuda_array_interface__
+                address = interface["data"][0]
+                if interface["strides"] is not None or address % 16:
+                    return None
+                if shape is not None and shape != interface["shape"]:
+                    return None
+                shape = interface["shape"]
+                dtype = value.dtype
+                places.append((address, dtype.itemsize))
+                key.append(dtype)
+            elif value is None or taken.is_number(value):
+                key.append(type(value))
+            else:
+                return None
+        if shape is None or (out is not None and _meet(places, prod(shape))):
+            return None
+        return (*key, shape)
+
+    def _again(self, plan: _Plan, arguments: tuple[Any, ...], out: Any, stream: Any) -> Any:
+        result = _core.empty(plan.shape, plan.dtype, stream=stream) if out is None else out
+        plan.wide(plan.blocks, templates.THREADS, *arguments, result, plan.elements, stream=stream)
+        return result
 
     # what is given ------------------------------------------------------------------------------
 
@@ -247,7 +303,7 @@ class ElementwiseKernel:
 
     # what is run --------------------------------------------------------------------------------
 
-    def _run(self, call: _Call, shape: tuple[int, ...], count: int) -> None:
+    def _run(self, call: _Call, shape: tuple[int, ...], count: int) -> _Made:
         operands: list[Operand] = call.operands  # type: ignore[assignment]
         made = self._kernels(call, operands)
         ins = len(self._ins)
@@ -275,6 +331,7 @@ class ElementwiseKernel:
             self._run_strided(call, operands, made, shape, count)
         for target, temporary in temporaries:
             target[...] = temporary
+        return made
 
     def _directed(self, operand: Operand, is_out: bool) -> Any:
         """A result on the host need not go to the device where all of it is written."""
@@ -406,6 +463,17 @@ def packed_layout(who: str, shape: tuple[int, ...], strides: list[list[int]]) ->
     for row in steps or [[]]:
         rows += [*row, *fill]
     return struct.pack(f"<{len(rows)}q", *rows)
+
+
+def _meet(places: list[tuple[int, int]], elements: int) -> bool:
+    """Whether the last array shares memory with another one, not element for element; of each its
+    address and the bytes of an element."""
+    *others, (target, size) = places
+    return any(
+        address < target + elements * size and target < address + elements * its_size
+        for address, its_size in others
+        if (address, its_size) != (target, size)
+    )
 
 
 def _is_assigned(name: str, operation: str) -> bool:

@@ -287,11 +287,9 @@ def _build_for_simulator(
         source.name,
         source.text,
         options,
-        headers.IN_MEMORY,
         source.folders,
         names,
         variables_in,
-        headers.PRELUDE,
     )
     if not made.image:
         raise explain(source.name, source.text, made.log)

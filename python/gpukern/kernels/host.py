@@ -6,13 +6,13 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from gpukern import _core
-from gpukern.kernels import assembly, signature
+from gpukern.kernels import assembly, headers, signature
 from gpukern.machine.libraries import find_headers
 
 _USUAL = ("g++", "c++")
@@ -145,22 +145,20 @@ def compile_for_simulator(
     name: str,
     text: str,
     options: Sequence[str],
-    held: Mapping[str, str],
     folders: Sequence[Path],
     kernels: Sequence[str],
     variables: Sequence[str],
-    prelude: str,
 ) -> Made:
-    """Compile a source to a module with its kernels and variables; ``held`` are headers in memory."""
+    """Compile a source to a module with its kernels and variables."""
     with tempfile.TemporaryDirectory(prefix="gpukern-") as work:
         folder = Path(work)
-        for header, body in held.items():
+        for header, body in headers.IN_MEMORY.items():
             (folder / header).write_text(body)
         shown = name.replace("\\", "\\\\").replace('"', '\\"')
         source, made, module = folder / "gk.cpp", folder / "gk.s", folder / "gk.so"
         source.write_text(f'#line 1 "{shown}"\n{text}\n{signature.host_table(kernels, variables)}')
         beside = [word for path in folders for word in ("-isystem", str(path))]
-        given = ["-include", str(folder / prelude), "-include", str(_HEADERS / "user.h")]
+        given = ["-include", str(folder / headers.PRELUDE), "-include", str(_HEADERS / "user.h")]
         ours = [f"-I{folder}", f"-I{_HEADERS / 'include'}", f"-I{_HEADERS}", *given]
         good, log = _run(
             [

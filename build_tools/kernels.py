@@ -19,7 +19,7 @@ from build_tools.targets import Targets, architecture_order, dotted, in_order, r
 from build_tools.toolkit import Toolkit
 
 PACK_FLAGS = ["-64", "--compress-mode=size"]
-# Drivers before r555 read no other compression; a driver that takes machine code is newer.
+# Old drivers read no zstd; those that take machine code of this compiler do.
 PTX_PACK_FLAGS = ["-64", "--compress-mode=speed"]
 
 

@@ -21,6 +21,7 @@ import gpukern as gk
 from gpukern import _core
 from gpukern.kernels import assembly, compiling, host
 from gpukern.machine import libraries
+from waiting import join_all
 
 pytestmark = [
     pytest.mark.skipif(_core.backend() != "sim", reason="this process has a GPU"),
@@ -726,7 +727,7 @@ def test_control_c_ends_an_endless_loop(blocks):
         with pytest.raises(KeyboardInterrupt):
             kernel(blocks, 64, np.zeros(1, np.int32))
         assert time.monotonic() - began < 20
-        stop.join()
+        join_all(stop)
 
 
 @pytest.mark.parametrize("waits", ["y[1] == 0", "atomicAdd((int *)&y[1], 0) == 0"])
@@ -892,8 +893,7 @@ def test_modules_come_and_go_and_threads_share_them():
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join_all(*threads)
     assert results == [9] * 80
 
 

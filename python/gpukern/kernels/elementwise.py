@@ -19,6 +19,7 @@ from gpukern.kernels.declared import (
     checked_identifier,
     declared,
 )
+from gpukern.kernels.expression import ExpressionKernel
 from gpukern.kernels.operands import Operand
 from gpukern.text.calls import (
     blamed_on,
@@ -62,7 +63,7 @@ class _Call(NamedTuple):
     stream: Any
 
 
-class ElementwiseKernel:
+class ElementwiseKernel(ExpressionKernel[_Made]):
     """A kernel that is run for every element of arrays, made of what it does with one::
 
         saxpy = gpukern.ElementwiseKernel("T a, T x, T y", "T z", "z = a * x + y", "saxpy")
@@ -125,12 +126,6 @@ class ElementwiseKernel:
             self._updates(one) for one in self._outs
         )
         self.__doc__ = f"{name}({self.signature})"
-
-    @property
-    def signature(self) -> str:
-        """What it takes, as declared, and what it gives."""
-        ins = ", ".join(one.text for one in self._ins)
-        return f"{ins} -> {', '.join(one.text for one in self._outs)}"
 
     def __repr__(self) -> str:
         return f"<elementwise kernel {self.name}({self.signature})>"
@@ -288,15 +283,7 @@ class ElementwiseKernel:
             if operand is not None:
                 results.append(call.given[at])
                 continue
-            if parameter.letter and parameter.letter not in call.types:
-                raise TypeError(
-                    f"{self.name}: no argument tells what {parameter.letter} is in "
-                    f"{parameter.text}; pass an array as out="
-                )
-            dtype = parameter.dtype_in(call.types)
-            made: Any = (
-                np.empty(shape, dtype) if on_host else _core.empty(shape, dtype, stream=call.stream)
-            )
+            made = self._new(parameter, call.types, shape, on_host, call.stream)
             call.operands[at] = taken.take(self.name, parameter, made)._replace(is_number=False)
             results.append(made)
         return results
@@ -305,7 +292,7 @@ class ElementwiseKernel:
 
     def _run(self, call: _Call, shape: tuple[int, ...], count: int) -> _Made:
         operands: list[Operand] = call.operands  # type: ignore[assignment]
-        made = self._kernels(call, operands)
+        made = self._kernels(call.types, operands)
         ins = len(self._ins)
         temporaries = self._apart(call, operands, made)
         arguments: list[Any] = []
@@ -420,15 +407,6 @@ class ElementwiseKernel:
         return False
 
     # what is compiled ---------------------------------------------------------------------------
-
-    def _kernels(self, call: _Call, operands: list[Operand]) -> _Made:
-        dtypes = tuple(one.dtype_in(call.types) for one in self._parameters)
-        numbers = tuple(operand.is_number for operand in operands)
-        key = (_core.capability(), numbers, *dtypes)
-        made = self._made.get(key)
-        if made is None:
-            made = self._made[key] = self._compiled(dtypes, numbers, call.types)
-        return made
 
     def _compiled(
         self,

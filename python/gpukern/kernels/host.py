@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from gpukern import _core
-from gpukern.kernels import assembly, headers, signature
+from gpukern.kernels import assembly, cache, headers, signature
 from gpukern.machine.libraries import find_headers
 
 _USUAL = ("g++", "c++")
@@ -62,8 +62,6 @@ class Made:
 
 @lru_cache(maxsize=1)
 def _headers_key() -> str:
-    from gpukern.kernels import cache
-
     """Of what is given to the compiler, and of what is done with what it makes."""
     files = sorted(_HEADERS.rglob("*.h"))
     files += [Path(__file__), Path(assembly.__file__)]

@@ -19,6 +19,7 @@ from gpukern.kernels.declared import (
     named_dtype,
 )
 from gpukern.kernels.elementwise import packed_layout
+from gpukern.kernels.expression import ExpressionKernel
 from gpukern.kernels.operands import Operand
 from gpukern.text.calls import blamed_on, called_as, checked_flag, checked_text, checked_texts
 
@@ -58,7 +59,7 @@ class _Call(NamedTuple):
         return prod(self.shape[axis] for axis in self.reduced)
 
 
-class ReductionKernel:
+class ReductionKernel(ExpressionKernel[_Made]):
     """A reduction made of what it does with elements::
 
         norm = gpukern.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")
@@ -117,12 +118,6 @@ class ReductionKernel:
         self._made: dict[tuple[Any, ...], _Made] = {}
         self.__doc__ = f"{name}({self.signature})"
 
-    @property
-    def signature(self) -> str:
-        """What it takes, as declared, and what it gives."""
-        ins = ", ".join(one.text for one in self._ins)
-        return f"{ins} -> {', '.join(one.text for one in self._outs)}"
-
     def __repr__(self) -> str:
         return f"<reduction kernel {self.name}({self.signature})>"
 
@@ -157,7 +152,9 @@ class ReductionKernel:
                 f"{self.name}: there is no element to reduce, and no identity that stands for none"
             )
         made_here = not outs
-        outs = outs or self._new(call, shape, on_host)
+        outs = outs or [
+            self._new(parameter, call.types, shape, on_host, stream) for parameter in self._outs
+        ]
         self._run(call, self._targets(outs, call, shape), on_host)
         if made_here and on_host and not shape:
             outs = [one[()] for one in outs]
@@ -199,20 +196,6 @@ class ReductionKernel:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"{self.name}: axis {axis!r} is none of an array of {ndim} axes") from None
 
-    def _new(self, call: _Call, shape: tuple[int, ...], on_host: bool) -> list[Any]:
-        results: list[Any] = []
-        for parameter in self._outs:
-            if parameter.letter and parameter.letter not in call.types:
-                raise TypeError(
-                    f"{self.name}: no argument tells what {parameter.letter} is in "
-                    f"{parameter.text}; pass an array as out="
-                )
-            dtype = parameter.dtype_in(call.types)
-            results.append(
-                np.empty(shape, dtype) if on_host else _core.empty(shape, dtype, stream=call.stream)
-            )
-        return results
-
     def _targets(self, outs: list[Any], call: _Call, shape: tuple[int, ...]) -> list[Any]:
         """What the kernel writes: the results, or where one is not contiguous an array for it."""
         for parameter, value in zip(self._outs, outs, strict=True):
@@ -240,7 +223,7 @@ class ReductionKernel:
     def _run(self, call: _Call, targets: list[Any], on_host: bool) -> None:
         if call.results == 0:
             return
-        made = self._kernels(call)
+        made = self._kernels(call.types, call.operands)
         segments, partials = 0, None
         if call.length:
             if self._is_plain(call):
@@ -338,15 +321,6 @@ class ReductionKernel:
         return segments, partials
 
     # what is compiled ---------------------------------------------------------------------------
-
-    def _kernels(self, call: _Call) -> _Made:
-        dtypes = tuple(one.dtype_in(call.types) for one in self._ins + self._outs)
-        numbers = tuple(operand.is_number for operand in call.operands)
-        key = (_core.capability(), numbers, *dtypes)
-        made = self._made.get(key)
-        if made is None:
-            made = self._made[key] = self._compiled(dtypes, numbers, call.types)
-        return made
 
     def _compiled(
         self,

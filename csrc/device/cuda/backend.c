@@ -248,7 +248,7 @@ static gk_status cuda_make_current(gk_backend *base, gk_error *error) {
 static gk_status cuda_holds(gk_backend *base, const gk_row *row, gk_error *error) {
     if (!row->symbol)
         return need_cublas((gk_cuda *)base, error);
-    bool is_old = ((gk_cuda *)base)->driver.version < GK_DRIVER_IS_NEW;
+    bool is_old = !gk_driver_takes_machine_code(((gk_cuda *)base)->driver.version);
     int compiled_for = gk_compiled_for(row->family, base->capability, is_old);
     if (is_old && row->exact)
         return gk_fail(error, GK_VALUE_ERROR,

@@ -2,12 +2,13 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "device/cuda/driver.h"
 
 /* cublas_v2.h comes in a package of hundreds of megabytes that a build has no other use for, so the
    few declarations that are used stand here; their values are part of cuBLAS's binary interface. */
@@ -85,7 +86,7 @@ static gk_status load(gk_cublas *cublas, int driver, gk_locator locate, void *co
     if (!cublas->library)
         return gk_fail(error, GK_CUDA_ERROR,
                        "cuBLAS was not found (%s); `pip install \"gpukern[%s]\"` brings it", reason,
-                       driver < 13000 ? "cublas12" : "cublas");
+                       gk_driver_takes_machine_code(driver) ? "cublas" : "cublas12");
     *(void **)&cublas->status_text = dlsym(cublas->library, "cublasGetStatusString");
     bool complete = cublas->status_text != NULL;
 #define GK_RESOLVE(member, symbol, parameters)                                                     \

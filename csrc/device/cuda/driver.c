@@ -80,11 +80,11 @@ static gk_status resolve(gk_driver *driver, gk_error *error) {
     if (!driver->name)                                                                             \
         return missing(GK_SYMBOL(name), driver, error);
     GK_DRIVER_FUNCTIONS(GK_RESOLVE)
-    if (driver->version >= GK_DRIVER_IS_NEW) {
-        GK_NEWER_DRIVER_FUNCTIONS(GK_RESOLVE)
-    }
+    if (!gk_driver_takes_machine_code(driver->version))
+        return resolve_older(driver, error);
+    GK_NEWER_DRIVER_FUNCTIONS(GK_RESOLVE)
 #undef GK_RESOLVE
-    return driver->version >= GK_DRIVER_IS_NEW ? GK_OK : resolve_older(driver, error);
+    return GK_OK;
 }
 
 static gk_status initialize(gk_driver *driver, gk_error *error) {
@@ -119,6 +119,10 @@ gk_status gk_driver_open(gk_driver *driver, gk_error *error) {
     if (status == GK_OK)
         status = initialize(driver, error);
     return status;
+}
+
+bool gk_driver_takes_machine_code(int version) {
+    return version >= CUDA_VERSION / 1000 * 1000;
 }
 
 CUresult gk_driver_load_function(const gk_driver *driver, CUfunction function) {

@@ -8,10 +8,7 @@
 #include "device/backend.h"
 #include "device/cuda/driver_functions.h"
 
-enum {
-    GK_DRIVER_NEEDED = 12000, /* r525 reads the PTX of this build, and has the functions */
-    GK_DRIVER_IS_NEW = CUDA_VERSION / 1000 * 1000, /* takes machine code of this build's compiler */
-};
+enum { GK_DRIVER_NEEDED = 12000 }; /* r525 reads the PTX of this build, and has the functions */
 
 typedef struct gk_driver {
     void *library;
@@ -35,6 +32,10 @@ gk_status gk_driver_open(gk_driver *driver, gk_error *error);
 /* A visible device, if there is one of that number and it can run the kernels. */
 gk_status gk_driver_device(const gk_driver *driver, int ordinal, CUdevice *device, int *capability,
                            gk_error *error);
+
+/* Whether a driver of that version takes what a compiler as new as this build's has made, cubins
+   and libraries: one of the same major version of CUDA, or of a later one. */
+bool gk_driver_takes_machine_code(int version);
 
 /* Have the kernel's code on the device now, and not when it is first launched. */
 CUresult gk_driver_load_function(const gk_driver *driver, CUfunction function);

@@ -63,7 +63,7 @@ static int family_of(const gk_row *row) {
 static CUresult from_machine_code(gk_cuda *cuda, const gk_row *row, CUfunction *function) {
     file_module *file = &cuda->modules->files[family_of(row)];
     const void *image = gk_machine_code(row->family);
-    if (!image || file->is_of_no_use || cuda->driver.version < GK_DRIVER_IS_NEW)
+    if (!image || file->is_of_no_use || !gk_driver_takes_machine_code(cuda->driver.version))
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     CUresult result = CUDA_SUCCESS;
     if (!file->module)
@@ -133,7 +133,8 @@ gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *functio
         atomic_store_explicit(slot, *function, memory_order_release);
     pthread_mutex_unlock(&cuda->lock);
     gk_restrict(&cuda->driver, mode);
-    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && cuda->driver.version < GK_DRIVER_IS_NEW)
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU &&
+        !gk_driver_takes_machine_code(cuda->driver.version))
         return gk_fail(error, GK_CUDA_ERROR,
                        "a driver older than r580 takes PTX alone, and this build of gpukern has "
                        "none for compute capability %d.%d; install driver r580 or newer",

@@ -14,6 +14,8 @@ from fakes import NEEDS_FAKE, PREAMBLE, answers, compiled
 from gpukern import _core
 
 pytestmark = NEEDS_FAKE
+BUILD = _core.build_report()
+NEEDS_PTX = pytest.mark.skipif(not BUILD["ptx"], reason="this build has no PTX")
 
 
 # What is wrong, as the environment of the fake, and words of the sentence that follows.
@@ -125,6 +127,7 @@ assert end.seconds_since(begin) == 0.0
 """
 
 
+@NEEDS_PTX
 @pytest.mark.parametrize("version", [12000, 12040, 12090])
 def test_a_driver_from_r525_on_does_all_work(version, on_fake, tmp_path):
     count = {12000: 4, 12040: 1, 12090: 0}[version]
@@ -270,9 +273,6 @@ assert _core.live_bytes() == live, (_core.live_bytes(), live)
             assert word in sentence
 
 
-BUILD = _core.build_report()
-
-
 @pytest.mark.parametrize(
     ("status", "words"),
     [
@@ -301,7 +301,7 @@ def loaded():
 """
 
 
-@pytest.mark.skipif(not BUILD["ptx"], reason="this build has no PTX")
+@NEEDS_PTX
 def test_a_kernels_own_ptx_is_loaded_where_no_machine_code_serves(on_fake):
     code = """
 device = gk.to_device(a)

@@ -226,7 +226,7 @@ class TestBounds:
         for serial in (False, True):
             positive = bounds.Terms(0.8 * count, 0.8 * count, count, count)
             assert float(bounds.sum_bound(positive, "float32", serial)) < positive.exact
-        assert float(bounds.sum_bound(positive, "float32")) < 1e-5 * positive.exact
+        assert float(bounds.sum_bound(positive, "float32")) < 3e-4 * positive.exact
 
     def test_they_are_the_worst_case_for_a_few_and_the_likely_one_for_many(self):
         """In unit roundoffs of a sum of terms of 1."""
@@ -251,6 +251,19 @@ class TestBounds:
             for got in (np.sum(a), np.sum(np.sort(a)), np.add.accumulate(a)[-1]):
                 found = check(np.asarray(got), trial.expected)
                 assert found.right and 0 <= found.share < 0.5
+
+    @pytest.mark.parametrize("each", [256, 2**15])
+    def test_sums_of_blocks_added_one_by_one_are_honest(self, each):
+        """What atomicAdd of each block's sum does, a kernel of many tutorials, in any order."""
+        for trial in make_trials(make_case("sum", 2**22 + 77), SEED)[1:3]:
+            (a,) = trial.inputs
+            sums, random = (
+                np.add.reduceat(a, np.arange(0, a.size, each)),
+                np.random.default_rng(SEED),
+            )
+            for _ in range(5):
+                random.shuffle(sums)
+                assert check(np.add.accumulate(sums)[-1], trial.expected).share < 0.5
 
     @pytest.mark.parametrize(("op", "size"), [*SUMS, ("add", 8)])
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

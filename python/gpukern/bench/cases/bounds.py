@@ -30,6 +30,8 @@ _SMALLEST = {
     "float64": 2.0**-1074,
 }
 _CERTAINTY = 8
+# The fewest elements in a block whose sum is added to one total, block by block: a thread has one.
+_BLOCK = 256
 # Where so many additions are this times 1 / u, a term may be lost beside the sum of the others.
 _STAGNATION = 1 / 8
 
@@ -92,27 +94,33 @@ class Terms:
 
 
 def _in_blocks(terms: Terms, u: float) -> Any:
-    """Threads add chains, a tree joins them: in any order, sorted ones too.
+    """Threads add chains, a tree joins them to blocks, and blocks are added one after another.
 
-    A partial sum of k terms is about k times a term at most. The squares of the tree's are
-    n**2 (1 + 1/2 + 1/4 ...), those of n / L chains n L**2 / 3, times a term's square.
+    A partial sum of k terms is about k times a term at most, in any order, sorted ones too. The
+    squares of the tree's are n**2 (1 + 1/2 + 1/4 ...), those of n / L chains n L**2 / 3, times a
+    term's square. Sums of blocks arrive in an order that has nothing to do with their values.
     """
     count, length = terms.count, chain(terms.count)
     if length * u > _STAGNATION:
         return np.full(np.shape(terms.absolute), np.inf)
-    spread = math.sqrt(2 + length**2 / (3 * max(count, 1)))
-    return _CERTAINTY * u * spread * terms.absolute
+    joined = np.square(terms.absolute) * (2 + length**2 / (3 * max(count, 1)))
+    return _CERTAINTY * u * np.sqrt(joined + _wandering(terms, -(-count // _BLOCK)))
+
+
+def _wandering(terms: Terms, parts: int) -> Any:
+    """The squares of the partial sums where so many parts are added one by one in random order.
+
+    They grow evenly, and wander: that of k parts is (k / m)**2 of the sum's, and k / m of the sum
+    of squares.
+    """
+    return terms.squares * parts / 2 + np.square(terms.exact) * parts / 3
 
 
 def _one_by_one(terms: Terms, u: float) -> Any:
-    """One addition after another in random order: partial sums grow evenly, and wander.
-
-    The square of that of k terms is (k / n)**2 of the sum's, and k / n of the sum of squares.
-    """
+    """One addition after another in random order."""
     if terms.count * u > _STAGNATION:
         return np.full(np.shape(terms.absolute), np.inf)
-    squares = terms.squares * terms.count / 2 + np.square(terms.exact) * terms.count / 3
-    return _CERTAINTY * u * np.sqrt(squares)
+    return _CERTAINTY * u * np.sqrt(_wandering(terms, terms.count))
 
 
 def sum_bound(

@@ -1,8 +1,8 @@
 """The cases one by one, from contenders by name to the rows of a comparison."""
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -162,8 +162,9 @@ def _fill(
             progress(doing, 0, 1)
 
     begin = time.monotonic()
-    most = bench.load(cases, loading)
-    limits = bench.limits(loading)
+    with _spent(results, "loading"):
+        most = bench.load(cases, loading)
+        limits = bench.limits(loading)
     results.machine["limits"] = limits.to_dict()
     blocks = settings.processes
     counter = _Counter(progress, cases, most, blocks)
@@ -176,9 +177,11 @@ def _fill(
             for block in range(blocks):
                 watch.look()
                 counter.begin(index, block)
-                bench.prepare(block, case, index, settings, counter.tell)
+                with _spent(results, "checking"):
+                    bench.prepare(block, case, index, settings, counter.tell)
                 effort = budget.effort(settings.effort, block)
-                found.append(bench.measure(block, effort, counter.tell))
+                with _spent(results, "timing"):
+                    found.append(bench.measure(block, effort, counter.tell))
             if settings.first_calls:
                 seed, patience = results.seed, settings.patience
                 first_calls(entrants, case, found[0], seed, patience, counter.tell)
@@ -192,6 +195,17 @@ def _fill(
         if on_table and last[case.op, case.dtype] == index:
             on_table(results.only(case.op, case.dtype))
     counter.finish()
+
+
+@contextmanager
+def _spent(results: Results, what: str) -> Iterator[None]:
+    """Record the seconds that this part of the work takes."""
+    begin = time.monotonic()
+    try:
+        yield
+    finally:
+        seconds = results.machine.setdefault("seconds", {})
+        seconds[what] = seconds.get(what, 0.0) + time.monotonic() - begin
 
 
 def _left(bench: Bench) -> list[list[Finding]]:

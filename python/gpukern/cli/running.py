@@ -84,16 +84,17 @@ def run(
             )
         _fill(result, steps, outputs)
         slower = _finish(result, outputs, earlier)
-    _tell_time(time.monotonic() - begin, effort["budget"])
+    _tell_time(time.monotonic() - begin, effort["budget"], result.machine.get("seconds", {}))
     if result.interrupted:
         context.exit(_INTERRUPTED)
     context.exit(1 if result.wrong or result.broken or slower else 0)
 
 
-def _tell_time(spent: float, budget: float | None) -> None:
-    """What it took, where that is much or more than it should."""
+def _tell_time(spent: float, budget: float | None, parts: dict[str, float]) -> None:
+    """What it took, where that is much or more than it should, and for what."""
     if budget and spent > budget / 2:
-        click.echo(f"took {spent:.0f} s of a budget of {budget:g} s", err=True)
+        told = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in parts.items())
+        click.echo(f"took {spent:.0f} s of a budget of {budget:g} s: {told}", err=True)
 
 
 def _keep_compiled() -> None:

@@ -13,7 +13,7 @@ import gpukern
 from clocks import MadeUpClock
 from gpukern.bench.blocks import Measurer
 from gpukern.bench.contenders.registry import Peer
-from gpukern.bench.filling import Budget
+from gpukern.bench.filling import SPREAD, Budget
 from gpukern.bench.model import changes, intervals
 from gpukern.bench.model.case import make_case
 from gpukern.bench.model.contender import Contender
@@ -270,7 +270,7 @@ class TestAgainst:
 class TestBudget:
     def test_what_is_left_is_spread_by_need(self):
         now = [0.0]
-        budget = Budget(100.0, [100, 300, 100], 2, 0.0, lambda: now[0])
+        budget = Budget(100.0 / SPREAD, [100, 300, 100], 2, 0.0, lambda: now[0])
         given = []
         for index in range(3):
             budget.begin(index)

@@ -23,6 +23,9 @@ from gpukern.machine.conditions import Watch
 
 # Seconds of timing of one contender on one case beyond which its interval hardly shrinks.
 _ENOUGH_EACH = 0.2
+# The share of a budget that is spread: contenders that tune themselves, and the rounds that are under
+# way when a case's time is over, take some more than their share, and so do pictures.
+SPREAD = 0.9
 Progress = Callable[[str, int, int], None]
 OnTable = Callable[[Results], None]
 
@@ -88,7 +91,7 @@ class Budget:
     def begin(self, index: int) -> None:
         """The next case begins, the ``index``-th."""
         if self.seconds is not None:
-            left = self.started + self.seconds - self.now()
+            left = self.started + SPREAD * self.seconds - self.now()
             weight = self.weights[index] / max(sum(self.weights[index:]), 1e-9)
             self._end = self.now() + left * weight
             self._enough = _ENOUGH_EACH * self.weights[index] / self.blocks

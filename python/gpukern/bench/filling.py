@@ -23,8 +23,8 @@ from gpukern.machine.conditions import Watch
 
 # Seconds of timing of one contender on one case beyond which its interval hardly shrinks.
 _ENOUGH_EACH = 0.2
-# The share of a budget that is spread: contenders that tune themselves, and the rounds that are under
-# way when a case's time is over, take some more than their share, and so do pictures.
+# The share of a budget that is spread: contenders that tune themselves, and the rounds under way
+# when a case's time is over, take some more than their share, and so do pictures.
 SPREAD = 0.9
 Progress = Callable[[str, int, int], None]
 OnTable = Callable[[Results], None]

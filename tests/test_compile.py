@@ -104,14 +104,18 @@ def test_headers_that_nvrtc_lacks_and_what_they_define(compiles):
     names = [*headers.IN_MEMORY, "cuda_fp16.h"]
     source_of_all = "".join(f"#include <{name}>\n" for name in names if name != headers.PRELUDE)
     body = (
-        "__global__ void f(int64_t *a, uint b, uint8_t c, __half *h) { assert(b < INT_MAX); a[0] = "
-        "INT64_MAX; double d = M_PI + DBL_MAX + FLT_MAX; float e = INFINITY + NAN; a[1] = d > e; "
-        'h[0] = __float2half(1.0f); printf("%d", (int)sizeof(size_t)); }'
+        "__global__ void f(int64_t *a, uint b, uint8_t c, __half *h, const __half2 *v) { "
+        "assert(b < INT_MAX); a[0] = INT64_MAX; double d = M_PI + DBL_MAX + FLT_MAX; "
+        "float e = INFINITY + NAN; a[1] = d > e; "
+        "h[0] = __float2half(CUDART_PI_F + CUDART_MIN_DENORM_F - CUDART_INF_F + CUDART_2_OVER_PI); "
+        'd = CUDART_NAN; printf("%d %g", (int)sizeof(size_t), d); }'
     )
     compiles(f"""
 try:
     module = gk.compile({source_of_all + body!r})
-    assert [p.scalar_bytes for p in module.f.parameters] == [8, 0, 0, 2]
+    assert [p.scalar_bytes for p in module.f.parameters] == [8, 0, 0, 2, 2]
+    assert [p.pointee_bytes for p in module.f.parameters[3:]] == [2, 4]
+    assert module.f.parameters[4].points_to == module.f.parameters[3].points_to
 except gk.CompileError as error:
     assert "pip install nvidia-cuda-runtime" in str(error), error  # cuda_fp16.h is not here
 gk.compile("__global__ void g(uint32_t *a) {{ a[0] = UINT32_MAX; float x = INFINITY * M_PI; }}").g

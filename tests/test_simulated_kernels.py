@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 import gpukern as gk
 from gpukern import _core
@@ -174,6 +175,39 @@ def test_plain_kernels_and_templates(right):
         right["scale"]
     with pytest.raises(ValueError, match="has no kernel 'absent'; it has saxpy"):
         right["absent"]
+
+
+def test_pairs_of_halves_and_the_constants_of_math(kept):
+    module = gk.compile("""
+    #include <cuda_bf16.h>
+    #include <cuda_fp16.h>
+    #include <math_constants.h>
+    __global__ void twice(const __half2 *x, half2 *y) {
+        y[threadIdx.x] = __hadd2(x[threadIdx.x], x[threadIdx.x]);
+    }
+    __global__ void same(const __nv_bfloat162 *x, __nv_bfloat162 *y) {
+        y[threadIdx.x] = x[threadIdx.x];
+    }
+    __global__ void constants(float *f, double *d) {
+        f[0] = CUDART_PI_F, f[1] = CUDART_INF_F, f[2] = CUDART_NAN_F, f[3] = CUDART_MAX_NORMAL_F;
+        d[0] = CUDART_PI, d[1] = CUDART_INF, d[2] = CUDART_NAN, d[3] = CUDART_L2E;
+    }
+    """)
+    x = np.arange(64, dtype=np.float16)
+    y = np.zeros_like(x)
+    module.twice(1, 32, x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+    with pytest.raises(TypeError, match="takes an array of float16"):
+        module.twice(1, 32, x.astype(np.float32), y)
+    with pytest.raises(ValueError, match="multiple of 4"):
+        module.twice(1, 31, gk.to_device(x)[1:-1], y)
+    b, c = np.arange(64).astype(bfloat16), np.zeros(64, bfloat16)
+    module.same(1, 32, b, c)
+    assert b.tobytes() == c.tobytes()
+    f, d = np.zeros(4, np.float32), np.zeros(4)
+    module.constants(1, 1, f, d)
+    np.testing.assert_array_equal(f, np.float32([np.pi, np.inf, np.nan, np.finfo("f4").max]))
+    np.testing.assert_array_equal(d, [np.pi, np.inf, np.nan, 1 / np.log(2)])
 
 
 def test_arrays_on_the_device_and_views(right):

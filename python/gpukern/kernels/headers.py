@@ -5,6 +5,7 @@ runtime, and sources are written for that.
 """
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -119,11 +120,46 @@ extern "C" __device__ void __assertfail(const char *, const char *, unsigned, co
 #endif
 """
 _CONSTANTS = _PRELUDE + _MATH
+# CUDA's names for what has a value in words, CUDART_PI and CUDART_PI_F for example.
+_NAMED = {
+    "ZERO": 0.0,
+    "ONE": 1.0,
+    "PI": math.pi,
+    "PIO2": math.pi / 2,
+    "PIO4": math.pi / 4,
+    "3PIO4": 3 * math.pi / 4,
+    "2_OVER_PI": 2 / math.pi,
+    "SQRT_TWO": math.sqrt(2),
+    "SQRT_HALF": math.sqrt(0.5),
+    "THIRD": 1 / 3,
+    "LN2": math.log(2),
+    "LNT": math.log(10),
+    "L2E": 1 / math.log(2),
+    "L2T": math.log2(10),
+    "LGE": 1 / math.log(10),
+    "LG2": math.log10(2),
+    "MIN_DENORM": 5e-324,
+}
+_NAMED_F = {"MIN_DENORM": 2.0**-149, "MAX_NORMAL": 3.4028234663852886e38}
+_MATH_CONSTANTS = "\n".join(
+    [
+        "#pragma once",
+        *(f"#define CUDART_{name} {value!r}" for name, value in _NAMED.items()),
+        *(f"#define CUDART_{name}_F {value!r}f" for name, value in (_NAMED | _NAMED_F).items()),
+        "#define CUDART_NEG_ZERO (-0.0)",
+        "#define CUDART_NEG_ZERO_F (-0.0f)",
+        "#define CUDART_INF_F __int_as_float(0x7f800000)",
+        "#define CUDART_NAN_F __int_as_float(0x7fffffff)",
+        "#define CUDART_INF __longlong_as_double(0x7ff0000000000000ll)",
+        "#define CUDART_NAN __longlong_as_double(0xfff8000000000000ull)",
+        "",
+    ]
+)
 
 # What is NVRTC's own already, or of the host alone.
 _EMPTY = """stdio.h stdlib.h string.h stddef.h stdarg.h stdbool.h time.h ctype.h cstdio cstdlib
     cstring cstddef ctime iostream device_launch_parameters.h device_functions.h
-    math_functions.h math_constants.h cuda.h cuda_runtime.h cuda_runtime_api.h"""
+    math_functions.h cuda.h cuda_runtime.h cuda_runtime_api.h"""
 
 IN_MEMORY: dict[str, str] = {
     PRELUDE: _CONSTANTS,
@@ -131,6 +167,7 @@ IN_MEMORY: dict[str, str] = {
     "cstdint": "",
     "inttypes.h": "",
     "math.h": "",
+    "math_constants.h": _MATH_CONSTANTS,
     "cmath": "",
     "limits.h": _LIMITS,
     "climits": _LIMITS,

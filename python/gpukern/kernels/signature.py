@@ -60,6 +60,10 @@ def _specializations() -> str:
         for lanes in (1, 2, 3, 4)
         if not (lanes == 4 and vector in ("long", "ulong", "longlong", "ulonglong", "double"))
     ]
+    lines += [
+        "template <> struct scalar<::__half2> : scalar<__half> {};",
+        "template <> struct scalar<::__nv_bfloat162> : scalar<__nv_bfloat16> {};",
+    ]
     return "\n".join(lines)
 
 
@@ -68,7 +72,9 @@ def _specializations() -> str:
 TABLE = f"""
 #line 1 "what gpukern adds"
 struct __half;
+struct __half2;
 struct __nv_bfloat16;
+struct __nv_bfloat162;
 namespace gk_signature {{
 using number = unsigned long long;
 template <class gk_T> struct bare {{ using type = gk_T; }};

@@ -1,0 +1,1 @@
+#error "cub cannot be simulated, and needs a GPU"

@@ -230,6 +230,20 @@ def other_calls(run: Run) -> Iterator[tuple[str, Callable[[], object]]]:
 
         lent = [cuda.to_device(np.ones(COUNT, np.float32)) for _ in range(2)]
         yield "Numba", partial(cuda.jit(in_python)[4, 256], np.float32(2), *lent, np.int32(COUNT))
+    if run.has("pycuda"):
+        import pycuda.autoprimaryctx
+        import pycuda.gpuarray
+        from pycuda.compiler import SourceModule
+
+        assert pycuda.autoprimaryctx.context
+        held = [pycuda.gpuarray.zeros(COUNT, np.float32) for _ in range(2)]
+        called = SourceModule(SOURCE, no_extern_c=True).get_function("saxpy")
+        sizes = {"grid": (4, 1), "block": (256, 1, 1)}
+        yield "PyCUDA", partial(called, np.float32(2), *held, np.int32(COUNT), **sizes)
+        called.prepare("fPPi")
+        data = [array.gpudata for array in held]
+        given = ((4, 1), (256, 1, 1), np.float32(2), *data, np.int32(COUNT))
+        yield "PyCUDA, prepared", partial(called.prepared_call, *given)
 
 
 def factories(run: Run) -> Iterator[Line]:

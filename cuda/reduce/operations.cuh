@@ -34,6 +34,14 @@ template <typename A> __device__ static inline gk_found<A> gk_from_lane_above(gk
     return {gk_from_lane_above(x.value, step, width), gk_from_lane_above(x.index, step, width)};
 }
 
+template <typename A> __device__ static inline A gk_from_lane_across(A x, int step) { return __shfl_xor_sync(GK_ALL_LANES, x, step); }
+template <typename A> __device__ static inline gk_pair<A> gk_from_lane_across(gk_pair<A> x, int step) {
+    return {gk_from_lane_across(x.high, step), gk_from_lane_across(x.low, step)};
+}
+template <typename A> __device__ static inline gk_found<A> gk_from_lane_across(gk_found<A> x, int step) {
+    return {gk_from_lane_across(x.value, step), gk_from_lane_across(x.index, step)};
+}
+
 // numbers ----------------------------------------------------------------------------------------
 
 // The reverse order of the same values.

@@ -166,30 +166,59 @@ __device__ static inline void gk_take_short(const Op &op, typename Op::State (&s
     }
 }
 
+// A group of `lanes` lanes that hold a part of each of ROWS rows: at every step half of a lane's rows go
+// to the lane across, which sends its parts of the others, so that a row costs one addition of a lane
+// where lanes that all do the same would make log2(lanes). The order of a row's additions is that of
+// gk_join_lanes. What is left in the lane: `held` rows from number `row` on.
+struct gk_held {
+    unsigned row, held;
+    bool whole; // false: another lane of the group has these rows
+};
+template <class Op, int ROWS>
+__device__ static inline gk_held gk_join_rows(const Op &op, typename Op::State (&state)[ROWS], unsigned lane, unsigned lanes) {
+    gk_held mine = {0, ROWS, true};
+    unsigned step = lanes / 2;
+#pragma unroll
+    for (unsigned half = ROWS / 2; half > 0; half /= 2)
+        if (step > 0) {
+            bool upper = lane & step;
+#pragma unroll
+            for (unsigned r = 0; r < half; r++) {
+                typename Op::State kept = upper ? state[r + half] : state[r];
+                typename Op::State came = gk_from_lane_across(upper ? state[r] : state[r + half], step);
+                state[r] = upper ? came : kept;
+                op.join(state[r], upper ? kept : came);
+            }
+            mine.row += upper ? half : 0;
+            mine.held = half;
+            step /= 2;
+        }
+    mine.whole = (lane & (2 * step - 1)) == 0 || step == 0;
+    gk_join_lanes(op, state[0], 2 * step);
+    return mine;
+}
+
 template <class Op> __device__ static inline void gk_reduce_short(const gk_reduction &how, const typename Op::Element *a) {
     enum { ROWS = GK_REDUCE_SHORT_ROWS, WIDTH = gk_vector<typename Op::Element>::WIDTH };
     Op op = {how.flip};
     unsigned lane = threadIdx.x % how.lanes, groups = GK_REDUCE_THREADS / how.lanes;
-    size_t first = (size_t)blockIdx.x * groups * ROWS + threadIdx.x / how.lanes;
+    size_t first = ((size_t)blockIdx.x * groups + threadIdx.x / how.lanes) * ROWS;
     typename Op::State state[ROWS];
     const typename Op::Element *row[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        size_t number = first + (size_t)r * groups; // beyond the end: the last one again, for nobody
-        row[r] = a + (number < how.outer ? number : how.outer - 1) * how.length;
+    for (int r = 0; r < ROWS; r++) { // beyond the end: the last row again, for nobody
+        row[r] = a + (first + r < how.outer ? first + r : how.outer - 1) * how.length;
         state[r] = op.start();
     }
     if (gk_is_aligned(a) && how.length % WIDTH == 0)
         gk_take_short<true>(op, state, row, lane * WIDTH, how.length, how.lanes * WIDTH);
     else
         gk_take_short<false>(op, state, row, lane * WIDTH, how.length, how.lanes * WIDTH);
+    gk_held mine = gk_join_rows(op, state, lane, how.lanes);
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        gk_join_lanes(op, state[r], how.lanes);
-        size_t number = first + (size_t)r * groups;
-        if (lane == 0 && number < how.outer)
-            op.store(how, number, state[r]);
-    }
+    for (unsigned r = 0; r < ROWS; r++)
+        if (mine.whole && r < mine.held && first + mine.row + r < how.outer)
+            op.store(how, first + mine.row + r, state[r]);
 }
 
 // Where a thread of a block of columns stands: `lanes` vectors side by side, the other threads below.

@@ -168,7 +168,7 @@ __device__ static inline void gk_take_short(const Op &op, typename Op::State (&s
 
 // A group of `lanes` lanes that hold a part of each of ROWS rows: at every step half of a lane's rows go
 // to the lane across, which sends its parts of the others, so that a row costs one addition of a lane
-// where lanes that all do the same would make log2(lanes). The order of a row's additions is that of
+// where lanes that all do the same would make log2(lanes). A row's additions are those of
 // gk_join_lanes. What is left in the lane: `held` rows from number `row` on.
 struct gk_held {
     unsigned row, held;
@@ -184,10 +184,9 @@ __device__ static inline gk_held gk_join_rows(const Op &op, typename Op::State (
             bool upper = lane & step;
 #pragma unroll
             for (unsigned r = 0; r < half; r++) {
-                typename Op::State kept = upper ? state[r + half] : state[r];
-                typename Op::State came = gk_from_lane_across(upper ? state[r] : state[r + half], step);
-                state[r] = upper ? came : kept;
-                op.join(state[r], upper ? kept : came);
+                typename Op::State sent = upper ? state[r] : state[r + half];
+                state[r] = upper ? state[r + half] : state[r];
+                op.join(state[r], gk_from_lane_across(sent, step)); // the same, whichever comes first
             }
             mine.row += upper ? half : 0;
             mine.held = half;

@@ -25,16 +25,30 @@ template <typename T> __device__ static inline bool gk_is_aligned(const T *at) {
     return (uintptr_t)at % GK_REDUCE_VECTOR_BYTES == 0;
 }
 
-// Elements [i, i + WIDTH) of a run of n; what is beyond its end is padding. The elements are the same
-// ones where the run is not aligned: only the loads are narrower.
-template <class Op, typename T>
-__device__ static inline gk_vector<T> gk_load(const Op &op, const T *run, size_t i, size_t n, bool aligned) {
-    enum { WIDTH = gk_vector<T>::WIDTH };
-    if (aligned && i + WIDTH <= n)
-        return gk_load_once(run + i);
-    T elements[WIDTH];
+// The vector at `run`, all of whose elements are there, by loads as wide as its address allows.
+template <bool ALIGNED, typename T> __device__ static inline gk_vector<T> gk_load_whole(const T *run) {
+    if (ALIGNED)
+        return gk_load_once(run);
+    T elements[gk_vector<T>::WIDTH];
 #pragma unroll
-    for (int e = 0; e < WIDTH; e++)
+    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+        elements[e] = gk_read<T>(run + e);
+    gk_vector<T> loaded;
+    loaded.pack(elements);
+    return loaded;
+}
+
+// How many vectors a thread loads before it takes the first: of those that come element by element so
+// many that registers suffice.
+template <bool ALIGNED, typename T, int MOST> struct gk_loads {
+    enum { FEW = GK_REDUCE_RAGGED_LOADS / gk_vector<T>::WIDTH, AT_ONCE = ALIGNED || FEW > MOST ? MOST : FEW > 1 ? FEW : 1 };
+};
+
+// Elements [i, i + WIDTH) of a run of n, the last of which may be beyond its end: those are padding.
+template <class Op, typename T> __device__ static inline gk_vector<T> gk_load_padded(const Op &op, const T *run, size_t i, size_t n) {
+    T elements[gk_vector<T>::WIDTH];
+#pragma unroll
+    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
         elements[e] = i + e < n ? gk_read<T>(run + i + e) : op.padding(gk_read<T>(run));
     gk_vector<T> loaded;
     loaded.pack(elements);
@@ -72,14 +86,14 @@ __device__ static inline void gk_take_vector(const Op &op, typename Op::State &s
 
 // Up to LOADS vectors of a run, STEP elements apart: all are loaded before the first is taken. ALL:
 // `count` is LOADS.
-template <bool ALL, int LOADS, int STEP, class Op, typename T>
+template <bool ALIGNED, bool ALL, int LOADS, int STEP, class Op, typename T>
 __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &state, const T *a, const T *b, int count, size_t index) {
     gk_vector<T> x[LOADS], y[LOADS];
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count) {
-            x[j] = gk_load_once(a + j * STEP);
-            y[j] = Op::OPERANDS == 2 ? gk_load_once(b + j * STEP) : x[j];
+            x[j] = gk_load_whole<ALIGNED>(a + j * STEP);
+            y[j] = Op::OPERANDS == 2 ? gk_load_whole<ALIGNED>(b + j * STEP) : x[j];
         }
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
@@ -87,21 +101,29 @@ __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &
             gk_take_vector(op, state, x[j], y[j], index + j * STEP);
 }
 
+// The vectors of a thread's part of a run of n elements that are whole, from element i on, several loads
+// at a time; where the next one is.
+template <bool ALIGNED, class Op, typename T>
+__device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &state, const T *a, const T *b, size_t i, size_t n, size_t index) {
+    enum { WIDTH = gk_vector<T>::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH, LOADS = gk_loads<ALIGNED, T, GK_REDUCE_LOADS / Op::OPERANDS>::AT_ONCE };
+    for (size_t whole = n / (STEP * LOADS); whole > 0; whole--, i += STEP * LOADS)
+        gk_take_vectors<ALIGNED, true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
+    int left = i + WIDTH <= n ? (int)((n - i - WIDTH) / STEP) + 1 : 0;
+    gk_take_vectors<ALIGNED, false, LOADS, STEP>(op, state, a + i, b + i, left, index + i);
+    return i + left * STEP;
+}
+
 // A thread's part of a run of n elements, the first of which has the number `index`: every 256th
-// vector, several loads at a time as long as they are whole.
+// vector.
 template <class Op, typename T>
 __device__ static inline void gk_take_run(const Op &op, typename Op::State &state, const T *a, const T *b, size_t n, size_t index) {
-    enum { WIDTH = gk_vector<T>::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH, LOADS = GK_REDUCE_LOADS / Op::OPERANDS };
+    enum { WIDTH = gk_vector<T>::WIDTH };
     bool aligned = gk_is_aligned(a) && gk_is_aligned(b);
     size_t i = threadIdx.x * WIDTH;
-    for (size_t whole = aligned ? n / (STEP * LOADS) : 0; whole > 0; whole--, i += STEP * LOADS)
-        gk_take_vectors<true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
-    int left = aligned && i + WIDTH <= n ? (int)((n - i - WIDTH) / STEP) + 1 : 0;
-    gk_take_vectors<false, LOADS, STEP>(op, state, a + i, b + i, left, index + i);
-#pragma unroll 1
-    for (i += left * STEP; i < n; i += STEP) {
-        gk_vector<T> x = gk_load(op, a, i, n, aligned);
-        gk_take_vector(op, state, x, Op::OPERANDS == 2 ? gk_load(op, b, i, n, aligned) : x, index + i);
+    i = aligned ? gk_take_whole<true>(op, state, a, b, i, n, index) : gk_take_whole<false>(op, state, a, b, i, n, index);
+    if (i < n) {
+        gk_vector<T> x = gk_load_padded(op, a, i, n);
+        gk_take_vector(op, state, x, Op::OPERANDS == 2 ? gk_load_padded(op, b, i, n) : x, index + i);
     }
 }
 
@@ -159,7 +181,7 @@ __device__ static inline void gk_take_short(const Op &op, typename Op::State (&s
         gk_vector<T> x[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            x[r] = WHOLE ? gk_load_once(row[r] + i) : gk_load(op, row[r], i, length, false);
+            x[r] = WHOLE ? gk_load_once(row[r] + i) : gk_load_padded(op, row[r], i, length);
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             gk_take_vector(op, state[r], x[r], x[r], i);
@@ -272,24 +294,23 @@ __device__ static inline void gk_take_columns(const Op &op, typename Op::State (
         op.take(state[e], x[e], x[e], index);
 }
 
-// A thread's part of the rows [row, end): every `height`-th one, eight loads at a time.
-template <class Op, typename T, int WIDTH>
-__device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, const T *a, size_t row, size_t end,
-                                           typename Op::State (&state)[WIDTH]) {
-    enum { LOADS = GK_REDUCE_COLUMN_LOADS };
-    bool aligned = gk_is_aligned(a) && how.inner % WIDTH == 0;
-    for (; aligned && row + (LOADS - 1) * at.height < end; row += LOADS * at.height) {
+// A thread's part of the rows [row, end): every `height`-th one, LOADS at a time; what is left of them is
+// for the next call. WHOLE: every vector of every row is whole and aligned.
+template <bool WHOLE, int LOADS, class Op, typename T, int WIDTH>
+__device__ static inline size_t gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, const T *a, size_t row, size_t end,
+                                             typename Op::State (&state)[WIDTH]) {
+    for (; row + (LOADS - 1) * at.height < end; row += LOADS * at.height) {
         gk_vector<T> x[LOADS];
 #pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            x[j] = gk_load_once(a + (row + j * at.height) * how.inner + at.column);
+        for (int j = 0; j < LOADS; j++) {
+            const T *run = a + (row + j * at.height) * how.inner;
+            x[j] = WHOLE ? gk_load_once(run + at.column) : gk_load_padded(op, run, at.column, how.inner);
+        }
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
             gk_take_columns(op, state, x[j], row + j * at.height);
     }
-#pragma unroll 1
-    for (; row < end; row += at.height)
-        gk_take_columns(op, state, gk_load(op, a + row * how.inner, at.column, how.inner, aligned), row);
+    return row;
 }
 
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
@@ -303,8 +324,15 @@ template <class Op> __device__ static inline void gk_reduce_columns(const gk_red
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         state[e] = op.start();
-    if (at.column < how.inner)
-        gk_take_rows(op, how, at, a + at.outer * how.length * how.inner, begin + at.y, end, state);
+    const typename Op::Element *top = a + at.outer * how.length * how.inner;
+    size_t row = begin + at.y;
+    if (at.column < how.inner && gk_is_aligned(top) && how.inner % WIDTH == 0) {
+        row = gk_take_rows<true, GK_REDUCE_COLUMN_LOADS>(op, how, at, top, row, end, state);
+        gk_take_rows<true, 1>(op, how, at, top, row, end, state);
+    } else if (at.column < how.inner) {
+        row = gk_take_rows<false, gk_loads<false, typename Op::Element, GK_REDUCE_COLUMN_LOADS>::AT_ONCE>(op, how, at, top, row, end, state);
+        gk_take_rows<false, 1>(op, how, at, top, row, end, state);
+    }
     gk_join_columns(op, state, how.lanes);
     if (how.segments > 1) {
 #pragma unroll

@@ -7,12 +7,15 @@ launched on the fake driver, on which these kernels do nothing.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fakes import NEEDS_FAKE
+from gpukern.kernels import layout
 from gpukern.machine import libraries
 
 NVRTC = libraries.find_nvrtc(13000)
@@ -106,6 +109,67 @@ close(saxpy(x, y, there), x * y.astype(float) + x)
 close(saxpy(there[0, 0], y, there), x[0, 0] * y.astype(float) + x)
 """
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_rows_are_walked_by_vectors_and_what_is_left(computes, dtype):
+    computes(
+        f"dtype = np.dtype({dtype!r})"
+        + """
+numbered = gk.elementwise("T x, T y, T z", "z = x + y * T(i % 7)", name="numbered")
+plain = gk.elementwise("T x, T y, T z", "z = x + 3 * y", name="plain")
+x = (np.arange(6 * 5 * 83) % 29).astype(dtype).reshape(6, 5, 83)
+views = [lambda a: a[..., :64], lambda a: a[..., 16:], lambda a: a[..., 1:18], lambda a: a[..., :3],
+         lambda a: a[..., ::-2], lambda a: a.transpose(1, 2, 0), lambda a: a.T, lambda a: a[:, 2:3]]
+for view in views:
+    there, host = view(gk.to_device(x)), view(x)
+    for part in (), (slice(1),), (0, 0), (Ellipsis, slice(1)):
+        y = host[part]
+        places = (np.arange(host.size) % 7).astype(dtype).reshape(host.shape)
+        for kernel, times in (numbered, places), (plain, dtype.type(3)):
+            expected = host + y * times
+            assert (kernel(there, there[part]).to_host() == expected).all()
+            out, kept = gk.to_device(np.full_like(x, 99)), np.full_like(x, 99)
+            view(kept)[...] = expected
+            kernel(there, there[part], out=view(out))
+            assert (out.to_host() == kept).all(), "and nothing beside"
+"""
+    )
+
+
+def test_the_way_of_each_array():
+    run = layout.merged("k", (6, 5, 8), [[160, 32, 4], [160, 32, 4]])
+    assert run == layout.Axes([240], [[4], [4]])
+    assert layout.is_run(run, [4, 4], [0, 512]) and not layout.is_run(run, [4, 4], [0, 8])
+    assert not layout.is_run(layout.Axes([240], [[4], [0]]), [4, 4], [0, 0])
+    # A transposed array in the order of the first one's steps is a run again.
+    shape, steps = layout.in_order_of([4, 32], (8, 5), [[4, 32], [4, 32]])
+    assert layout.merged("k", shape, steps).lengths == [40]
+    vector, same, single = layout.Way.VECTOR, layout.Way.SAME, layout.Way.ONE_BY_ONE
+    for steps, address, way in [
+        ([64, 4], 0, vector),
+        ([64, 4], 4, single),
+        ([60, 4], 0, single),
+        ([64, 8], 0, single),
+        ([64, -4], 0, single),
+        ([4, 0], 4, same),
+    ]:
+        axes = layout.Axes([3, 13], [steps, [13, 1]])
+        rows = layout.rows(axes, [4], [address], 4)
+        assert rows.ways == [way, single] and rows.vectors == 3 * 4
+    assert layout.rows(layout.Axes([], [[]]), [4], [4], 4).vectors == 1
+    with pytest.raises(ValueError, match="k: the arrays lie in memory in 9 axes"):
+        layout.merged("k", [2] * 9, [[3**axis for axis in range(9)]])
+
+
+def test_lengths_are_divided_by_as_kernels_do_it():
+    rng = np.random.default_rng(0)
+    most = (1 << 31) - 1
+    for length in 1, 2, 3, 7, 255, 1 << 16, 12345, most, *rng.integers(1, most, 50).tolist():
+        packed = layout.Axes([length], []).packed()
+        multiplier, shift = struct.unpack_from("<I28xI", packed, 72)
+        for number in 0, 1, length - 1, length, most, *rng.integers(0, most, 9).tolist():
+            assert ((number * multiplier >> 32) + number) >> shift == number // length
 
 
 def test_elementwise_in_place_and_into_arrays_that_overlap(computes):

@@ -1,7 +1,6 @@
 """Elementwise kernels of an expression: ``gpukern.elementwise``, ``vectorize``, and CuPy's way."""
 
 import re
-import struct
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -9,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpukern import _core
+from gpukern.kernels import layout, templates
 from gpukern.kernels import operands as taken
-from gpukern.kernels import templates
 from gpukern.kernels.compiling import compile
 from gpukern.kernels.declared import (
     Declared,
@@ -43,7 +42,12 @@ class _Made(NamedTuple):
     strided: Callable[..., None]
     far: Callable[..., None]
     dtypes: tuple[np.dtype[Any], ...]
-    a_block: int
+    width: int
+
+    @property
+    def a_block(self) -> int:
+        """Elements of a block of ``wide``."""
+        return self.width * templates.VECTORS * templates.THREADS
 
 
 class _Plan(NamedTuple):
@@ -125,6 +129,7 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         self._keeps = templates.is_kept(self._operation) or any(
             self._updates(one) for one in self._outs
         )
+        self._is_numbered = templates.is_numbered(self._operation, self._preamble)
         self.__doc__ = f"{name}({self.signature})"
 
     def __repr__(self) -> str:
@@ -345,7 +350,10 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
     ) -> None:
         ins = len(self._ins)
         arguments: list[Any] = []
-        strides = []
+        strides: list[list[int]] = []
+        sizes: list[int] = []
+        addresses: list[int] = []
+        result = 0
         for at, (parameter, operand) in enumerate(zip(self._parameters, operands, strict=True)):
             size = made.dtypes[at].itemsize
             if operand.is_number:
@@ -358,10 +366,24 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
                     self._directed(operand, at >= ins) if on_host else taken.first_element(operand)
                 )
                 strides.append(taken.strides_in(operand, shape, size))
-        layout = packed_layout(self.name, shape, strides)
-        kernel = made.strided if count < _FEW else made.far
-        blocks = -(-count // templates.THREADS)
-        kernel(blocks, templates.THREADS, *arguments, layout, count, stream=call.stream)
+                sizes.append(size)
+                addresses.append(operand.address)
+                result = len(sizes) - 1 if at == ins else result
+        lengths: Sequence[int] = shape
+        if self._is_numbered:
+            strides.append(list(taken.contiguous_strides(shape, 1)))
+        else:
+            lengths, strides = layout.in_order_of(strides[result], shape, strides)
+        axes = layout.merged(self.name, lengths, strides)
+        if not self._is_numbered and layout.is_run(axes, sizes, addresses):
+            blocks = -(-count // made.a_block)
+            made.wide(blocks, templates.THREADS, *arguments, count, stream=call.stream)
+            return
+        kernel, width = (made.strided, made.width) if count < _FEW else (made.far, 1)
+        rows = layout.rows(axes, sizes, addresses, width)
+        blocks = -(-rows.vectors // (templates.THREADS * templates.VECTORS))
+        packed, vectors = rows.packed(), rows.vectors
+        kernel(blocks, templates.THREADS, *arguments, packed, vectors, count, stream=call.stream)
 
     def _apart(self, call: _Call, operands: list[Operand], made: _Made) -> list[tuple[Any, Any]]:
         """Results that lie otherwise than an operand whose memory they share, and those on the host
@@ -428,19 +450,8 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             module[f"{self.name}_strided"],
             module[f"{self.name}_strided_far"],
             dtypes,
-            templates.width_of(operands) * templates.VECTORS * templates.THREADS,
+            templates.width_of(operands),
         )
-
-
-def packed_layout(who: str, shape: tuple[int, ...], strides: list[list[int]]) -> bytes:
-    """gk::axes of templates.py."""
-    lengths, steps = taken.merged(who, shape, strides)
-    room = taken.MOST_AXES
-    fill = [0] * (room - len(lengths))
-    rows = [len(lengths), *lengths, *fill]
-    for row in steps or [[]]:
-        rows += [*row, *fill]
-    return struct.pack(f"<{len(rows)}q", *rows)
 
 
 def _meet(places: list[tuple[int, int]], elements: int) -> bool:

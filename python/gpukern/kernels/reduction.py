@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpukern import _core
+from gpukern.kernels import layout, reduction_template, templates
 from gpukern.kernels import operands as taken
-from gpukern.kernels import reduction_template, templates
 from gpukern.kernels.compiling import compile
 from gpukern.kernels.declared import (
     c_name,
@@ -18,7 +18,6 @@ from gpukern.kernels.declared import (
     declared,
     named_dtype,
 )
-from gpukern.kernels.elementwise import packed_layout
 from gpukern.kernels.expression import ExpressionKernel
 from gpukern.kernels.operands import Operand
 from gpukern.text.calls import blamed_on, called_as, checked_flag, checked_text, checked_texts
@@ -288,11 +287,11 @@ class ReductionKernel(ExpressionKernel[_Made]):
         ]
         strides.append(list(taken.contiguous_strides(call.shape, 1)))
         kept, reduced = (
-            packed_layout(
+            layout.merged(
                 self.name,
-                tuple(call.shape[axis] for axis in axes),
+                [call.shape[axis] for axis in axes],
                 [[row[axis] for axis in axes] for row in strides],
-            )
+            ).packed()
             for axes in (call.kept, call.reduced)
         )
         # Neighbours are results where the last axis is kept, and else what is reduced.

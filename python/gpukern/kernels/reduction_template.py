@@ -142,7 +142,7 @@ def _strided(name: str, operands: Sequence[Operand], index: str) -> str:
     count = len(walked) + 1
     actuals = templates.actuals(operands, "{name}_gk")
     elements = "".join(
-        f"            const {o.type} &{o.name}_gk = {templates.element_at(o, number)};\n"
+        f"            const {o.type} &{o.name}_gk = gk::element({o.name}, gk_at[{number}]);\n"
         for number, o in enumerate(walked)
     )
     return f"""
@@ -155,14 +155,14 @@ extern "C" __global__ void __launch_bounds__({THREADS})
     gk_state gk_own = gk_none();
     if (gk_result < gk_results) {{
         long long gk_base[{count}], gk_at[{count}];
-        gk::offsets<{index}, {count}>(gk_kept, gk_result, gk_base);
+        gk::offsets(gk_kept, gk_result, gk_base);
         const {index} gk_start = ({index})blockIdx.y * gk_segment;
         const {index} gk_left = gk_length - gk_start;
         const {index} gk_end = gk_left < gk_segment ? gk_length : gk_start + gk_segment;
         const {index} gk_step = {THREADS} / gk_across;
 #pragma unroll 4
         for ({index} gk_r = gk_start + threadIdx.x / gk_across; gk_r < gk_end; gk_r += gk_step) {{
-            gk::offsets<{index}, {count}>(gk_reduced, gk_r, gk_at);
+            gk::offsets(gk_reduced, gk_r, gk_at);
 #pragma unroll
             for (int gk_k = 0; gk_k < {count}; gk_k++)
                 gk_at[gk_k] += gk_base[gk_k];

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fakes import NEEDS_FAKE
-from gpukern.kernels import layout
+from gpukern.kernels import layout, reduction
 from gpukern.machine import libraries
 
 NVRTC = libraries.find_nvrtc(13000)
@@ -296,6 +296,60 @@ assert place(gk.to_device(x)) == x.argmax() and place(x.T) == x.T.argmax()
 """)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int8"])
+def test_rows_and_columns_of_every_length(computes, dtype):
+    computes(
+        f"dtype = np.dtype({dtype!r})"
+        + """
+total = gk.reduction("T x", "x", result="long long", name="total")
+where = gk.reduction("T x", "x > 0 ? i : -1", "max(a, b)", "-1", result="long long", name="where")
+dot = gk.reduction("T x, T y", "x * y", identity=None, result="long long", name="dot")
+shapes = [(7,), (70, 3), (33, 32), (70, 17), (3, 700), (2, 9000), (700, 3), (9000, 2), (5, 64, 33),
+          (4, 3, 2, 77), (64, 1, 5), (1, 1), (3, 2, 1100)]
+for shape in shapes:
+    x = rng.integers(-9, 9, shape).astype(dtype)
+    numbers = np.arange(x.size).reshape(shape)
+    there, long = gk.to_device(x), x.astype(np.int64)
+    for bits in range(1, 1 << len(shape)):
+        axis = tuple(at for at in range(len(shape)) if bits >> at & 1)
+        assert (total(there, axis=axis).to_host() == long.sum(axis)).all(), (shape, axis)
+        places = np.where(x > 0, numbers, -1).max(axis)
+        assert (where(there, axis=axis).to_host() == places).all(), (shape, axis)
+        assert (dot(x, x[..., :1], axis=axis) == (long * long[..., :1]).sum(axis)).all()
+    for view in lambda a: a.T, lambda a: a[..., 1:], lambda a: a[::2, ..., ::-1]:
+        if x.ndim > 1 and view(x).size:
+            for axis in 0, -1, None:
+                assert (total(view(there), axis=axis).to_host() == view(long).sum(axis)).all()
+                places = np.arange(view(x).size).reshape(view(x).shape)
+                places = np.where(view(x) > 0, places, -1).max(axis)
+                assert (where(view(there), axis=axis).to_host() == places).all()
+"""
+    )
+
+
+def test_how_rows_and_columns_share_blocks():
+    def rows(length: int) -> layout.Rows:
+        return layout.rows(layout.Axes([length], [[4]]), [4], [0], 4)
+
+    def of_rows(length: int, results: int) -> tuple[int, int, int]:
+        way = reduction._rows(rows(length), results)
+        assert way.segment * way.segments >= rows(length).vectors > 0
+        return way.beside, way.blocks, way.segments
+
+    assert of_rows(3, 1000) == (1, 4, 1) and of_rows(32, 1 << 20) == (4, 1 << 14, 1)
+    assert of_rows(256, 1000) == (32, 125, 1) and of_rows(1024, 8) == (32, 1, 1)
+    assert of_rows(1025, 5000) == (256, 5000, 1) and of_rows(1 << 21, 16) == (256, 16, 64)
+
+    def of_columns(columns: int, length: int) -> tuple[int, int, int]:
+        way = reduction._columns(rows(columns), length)
+        assert way.segment * way.segments >= length
+        return way.beside, way.blocks, way.segments
+
+    assert of_columns(1 << 20, 32) == (32, 1 << 13, 1) and of_columns(1 << 22, 8) == (128, 8192, 1)
+    assert of_columns(8192, 4096) == (32, 64, 16) and of_columns(8, 1 << 20) == (2, 1, 1024)
+    assert of_columns(5, 2) == (2, 1, 1)
+
+
 def test_kernels_that_read_variables(computes):
     computes("""
 module = gk.RawModule(code='''__constant__ float table[4][3]; __device__ int counter;
@@ -388,6 +442,24 @@ assert [name for name, *_ in names] == ["linear"] * 9
 plans = len(linear._plans)
 assert linear(1.0, x[:32], out=x[1:33]).shape == (32, 64)
 assert len(names) == 10 and len(linear._plans) == plans, "by way of a copy"
+# On the host too, and what lies otherwise goes the longer way.
+names.clear()
+host, z = some(64, 64), np.full((64, 64), 3, np.float32)
+for _ in range(3):
+    assert isinstance(linear(1.0, host), np.ndarray)
+    assert linear(1.0, host, out=z) is z
+assert len(linear._plans) == plans + 2
+z.flags.writeable = False
+assert "read-only" in failure(linear, 1.0, host, out=z)[1]
+assert failure(linear, 1.0, host.astype(">f4"))[0] == "none"
+assert failure(linear, 1.0, host[:, ::2])[0] == "none"
+assert failure(linear, 1.0, x, out=host)[0] == "none"
+assert failure(linear, 1.0, host[:32], out=host)[0] == "ValueError"
+assert failure(linear, 1.0, host.astype("f8"))[0] == "TypeError"
+assert linear(1.0, np.ones((64, 64), "f4"), out=np.empty((64, 64), "f4")).shape == (64, 64)
+assert len(linear._plans) == plans + 2
+log = steps(lambda: linear(1.0, host))
+assert log == ["i0", "l0", "o0", "f0"], log
 """)
 
 

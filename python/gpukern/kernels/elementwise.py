@@ -51,13 +51,14 @@ class _Made(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How a call goes whose arrays are contiguous, aligned, on the device and of one shape."""
+    """How a call goes whose arrays are contiguous, aligned, of one shape and in one place."""
 
     wide: Callable[..., None]
     blocks: int
     elements: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    on_host: bool
 
 
 class _Call(NamedTuple):
@@ -159,7 +160,9 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             made = self._run(call, shape, count)
             if plain is not None:
                 blocks = -(-count // made.a_block)
-                self._plans[plain] = _Plan(made.wide, blocks, count, shape, made.dtypes[-1])
+                on_host = isinstance(results[0], np.ndarray)
+                dtype = made.dtypes[-1]
+                self._plans[plain] = _Plan(made.wide, blocks, count, shape, dtype, on_host)
         return self._given(results)
 
     def _given(self, results: list[Any]) -> Any:
@@ -171,35 +174,38 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
 
     def _plain(self, arguments: tuple[Any, ...], out: Any) -> tuple[Any, ...] | None:
         """What a call has to have in common with one before to go as that did; None where it is
-        not of the simplest kind: numbers, and arrays on the device that a plan can be made for."""
+        not of the simplest kind: numbers, and arrays in one place that a plan can be made for."""
         if not self._is_simple or len(arguments) != len(self._ins):
             return None
         key: list[Any] = [_core.capability()]
         shape: tuple[int, ...] | None = None
+        kind: type | None = None
         places: list[tuple[int, int]] = []
         for value in (*arguments, out):
-            if type(value) is _core.DeviceArray:
-                interface = value.__cuda_array_interface__
-                address = interface["data"][0]
-                if interface["strides"] is not None or address % 16:
-                    return None
-                if shape is not None and shape != interface["shape"]:
-                    return None
-                shape = interface["shape"]
-                dtype = value.dtype
-                places.append((address, dtype.itemsize))
-                key.append(dtype)
-            elif value is None or taken.is_number(value):
+            if value is None or taken.is_number(value):
                 key.append(type(value))
-            else:
+                continue
+            found = _on_device if type(value) is _core.DeviceArray else _on_host
+            dtype, own, address = found(value, is_out=value is out) or (None, None, 0)
+            if dtype is None or kind not in (None, type(value)) or shape not in (None, own):
                 return None
-        if shape is None or (out is not None and _meet(places, prod(shape))):
+            shape, kind = own, type(value)
+            places.append((address, dtype.itemsize))
+            key.append(dtype)
+        if shape is None or (out is not None and kind is not np.ndarray and _meet(places, shape)):
             return None
-        return (*key, shape)
+        return (*key, kind, shape)
 
     def _again(self, plan: _Plan, arguments: tuple[Any, ...], out: Any, stream: Any) -> Any:
-        result = _core.empty(plan.shape, plan.dtype, stream=stream) if out is None else out
-        plan.wide(plan.blocks, templates.THREADS, *arguments, result, plan.elements, stream=stream)
+        result = out
+        if out is None:
+            result = (
+                np.empty(plan.shape, plan.dtype)
+                if plan.on_host
+                else _core.empty(plan.shape, plan.dtype, stream=stream)
+            )
+        target = self._written(result) if plan.on_host else result
+        plan.wide(plan.blocks, templates.THREADS, *arguments, target, plan.elements, stream=stream)
         return result
 
     # what is given ------------------------------------------------------------------------------
@@ -330,9 +336,10 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         if not operand.on_host:
             return operand.given
         array = operand.given
-        if is_out:
-            return _core.InOut(array) if self._keeps else _core.Out(array)
-        return np.ascontiguousarray(array, operand.dtype)
+        return self._written(array) if is_out else np.ascontiguousarray(array, operand.dtype)
+
+    def _written(self, array: Any) -> Any:
+        return _core.InOut(array) if self._keeps else _core.Out(array)
 
     def _raw(self, operand: Operand, is_out: bool, stream: Any) -> Any:
         if operand.on_host:
@@ -454,10 +461,31 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         )
 
 
-def _meet(places: list[tuple[int, int]], elements: int) -> bool:
+def _on_device(array: Any, is_out: bool) -> tuple[np.dtype[Any], tuple[int, ...], int] | None:
+    """Dtype, shape and address of an array that a plan may be made for."""
+    del is_out
+    interface = array.__cuda_array_interface__
+    address = interface["data"][0]
+    if interface["strides"] is not None or address % 16:
+        return None
+    return array.dtype, interface["shape"], address
+
+
+def _on_host(array: Any, is_out: bool) -> tuple[np.dtype[Any], tuple[int, ...], int] | None:
+    """The same of NumPy's."""
+    if type(array) is not np.ndarray or array.ndim == 0:
+        return None
+    flags, dtype = array.flags, array.dtype
+    if not flags.c_contiguous or not dtype.isnative or (is_out and not flags.writeable):
+        return None
+    return dtype, array.shape, 0
+
+
+def _meet(places: list[tuple[int, int]], shape: tuple[int, ...]) -> bool:
     """Whether the last array shares memory with another one, not element for element; of each its
     address and the bytes of an element."""
     *others, (target, size) = places
+    elements = prod(shape)
     return any(
         address < target + elements * size and target < address + elements * its_size
         for address, its_size in others

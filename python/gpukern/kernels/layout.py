@@ -31,6 +31,9 @@ class Axes(NamedTuple):
         )
 
 
+NONE = Axes([], [])
+
+
 class Way(IntEnum):
     """How a thread takes the neighbours that are an array's part of a vector."""
 
@@ -108,19 +111,22 @@ def in_order_of(
     return [shape[axis] for axis in order], [[row[axis] for axis in order] for row in steps]
 
 
-def rows(axes: Axes, sizes: Sequence[int], addresses: Sequence[int], width: int) -> Rows:
-    """By which way each array goes that has elements of so many bytes from that address on; what
-    has steps beyond those is no array, and goes none."""
+def rows(
+    axes: Axes, sizes: Sequence[int], addresses: Sequence[int], width: int, others: Axes = NONE
+) -> Rows:
+    """By which way each array goes that has elements of so many bytes from that address on, where
+    vectors begin at the steps of other axes as well; what has steps beyond those arrays is none."""
     lengths, steps = axes
     if not lengths:
         lengths, steps = [1], [[0] for _ in steps]
     ways = []
-    for row, size, address in zip(steps, sizes, addresses, strict=False):
+    beside = others.steps or [[] for _ in steps]
+    for row, other, size, address in zip(steps, beside, sizes, addresses, strict=False):
         *outer, inner = row
         vector = width * size
         if inner == 0 or lengths[-1] == 1:
             ways.append(Way.SAME)
-        elif inner == size and all(place % vector == 0 for place in (address, *outer)):
+        elif inner == size and all(at % vector == 0 for at in (address, *outer, *other)):
             ways.append(Way.VECTOR)
         else:
             ways.append(Way.ONE_BY_ONE)

@@ -271,37 +271,84 @@ extern "C" __global__ void __launch_bounds__({THREADS})
 """
 
 
-def _strided(name: str, operands: Sequence[Operand], index: str, width: int, named: bool) -> str:
+class Walk(NamedTuple):
+    """What a kernel with a ``gk_layout`` of ``gk::rows`` does with each vector: its texts speak of
+    vector ``gk_j``, which begins ``gk_at`` bytes behind the first elements, and its element
+    ``gk_k``. ``named``: the last array of the layout is none, but the elements' own numbers."""
+
+    operands: Sequence[Operand]
+    width: int
+    named: bool
+
+    @property
+    def walked(self) -> list[Operand]:
+        """The arrays of the layout."""
+        return [operand for operand in self.operands if operand.is_walked]
+
+    @property
+    def arrays(self) -> int:
+        """How many the layout has."""
+        return max(len(self.walked) + self.named, 1)
+
+    @property
+    def number(self) -> str:
+        """That of the element."""
+        last = self.arrays - 1
+        return f"gk_at[gk_j][{last}] + gk_k * gk_layout.step[{last}]" if self.named else "0"
+
+    @property
+    def of_vectors(self) -> str:
+        """The elements in what was loaded."""
+        return actuals(self.operands, "{name}_gk[gk_j].at[gk_k]")
+
+    @property
+    def of_elements(self) -> str:
+        """Those in memory, by their references."""
+        return actuals(self.operands, "{name}_gk_single")
+
+    def packs(self, count: int) -> str:
+        """Room for so many vectors of each array."""
+        return "".join(
+            f"    gk::pack<{o.type}, {self.width}> {o.name}_gk[{count}];\n" for o in self.walked
+        )
+
+    def loads(self, written: bool = False) -> str:
+        """The vectors of what is read, or those of what is written, which have an old value."""
+        return "".join(
+            f"            gk::take({o.name}_gk[gk_j], {o.name}, gk_at[gk_j][{k}], "
+            f"gk_layout, {k});\n"
+            for k, o in enumerate(self.walked)
+            if o.is_out == written
+        )
+
+    def stores(self) -> str:
+        """The vectors of what is written."""
+        return "".join(
+            f"            gk::put({o.name}, gk_at[gk_j][{k}], {o.name}_gk[gk_j], gk_layout, {k});\n"
+            for k, o in enumerate(self.walked)
+            if o.is_out
+        )
+
+    def references(self) -> str:
+        """To the elements, where they lie."""
+        return "".join(
+            f"            {'' if o.is_out else 'const '}{o.type} &{o.name}_gk_single = gk::element("
+            f"{o.name}, gk_at[gk_j][{k}] + gk_k * gk_layout.step[{k}]);\n"
+            for k, o in enumerate(self.walked)
+        )
+
+
+def _strided(name: str, walk: Walk, index: str) -> str:
     """By vectors along the last axis, each array in the way that it allows. What is written is
-    loaded where it is written, so that the compiler sees whether what it was is used at all.
-    ``named``: the last array of the layout is none, but the elements' own numbers."""
-    walked = [operand for operand in operands if operand.is_walked]
-    count = max(len(walked) + named, 1)
-    packs, loads, old, stores, elements = "", "", "", "", {}
-    for k, o in enumerate(walked):
-        vector = f"gk::pack<{o.type}, {width}>"
-        take = f"gk::take({o.name}_gk[gk_j], {o.name}, gk_at[gk_j][{k}], gk_layout, {k});\n"
-        packs += f"    {vector} {o.name}_gk[{VECTORS}];\n"
-        loads += "" if o.is_out else f"            {take}"
-        old += f"            {take}" if o.is_out else ""
-        if o.is_out:
-            stores += f"            gk::put({o.name}, gk_at[gk_j][{k}], {o.name}_gk[gk_j], "
-            stores += f"gk_layout, {k});\n"
-        elements[o.name] = f"gk::element({o.name}, gk_at[gk_j][{k}] + gk_k * gk_layout.step[{k}])"
-    number = f"gk_at[gk_j][{count - 1}] + gk_k * gk_layout.step[{count - 1}]" if named else "0"
-    vectors = actuals(operands, "{name}_gk[gk_j].at[gk_k]")
-    single = actuals(operands, "{name}_gk_single")
-    references = "".join(
-        f"            {'' if o.is_out else 'const '}{o.type} &{o.name}_gk_single = "
-        f"{elements[o.name]};\n"
-        for o in walked
-    )
+    loaded where it is written, so that the compiler sees whether what it was is used at all."""
+    width, count = walk.width, walk.arrays
     return f"""
 extern "C" __global__ void __launch_bounds__({THREADS})
-{name}({declarations(operands)}, gk::rows<{count}> gk_layout, {index} gk_vectors, long long n) {{
+{name}({declarations(walk.operands)}, gk::rows<{count}> gk_layout, {index} gk_vectors,
+       long long n) {{
     const {index} gk_first = ({index})blockIdx.x * {VECTORS * THREADS} + threadIdx.x;
     long long gk_at[{VECTORS}][{count}], gk_left[{VECTORS}];
-{packs}#pragma unroll
+{walk.packs(VECTORS)}#pragma unroll
     for (int gk_j = 0; gk_j < {VECTORS}; gk_j++) {{
         const {index} gk_vector = gk_first + gk_j * {THREADS};
         gk_left[gk_j] = 0;
@@ -310,19 +357,19 @@ extern "C" __global__ void __launch_bounds__({THREADS})
         gk_left[gk_j] = gk_layout.inner -
             (long long)gk::offsets(gk_layout.vectors, gk_vector, gk_at[gk_j]) * {width};
         if (gk_left[gk_j] >= {width}) {{
-{loads}        }}
+{walk.loads()}        }}
     }}
 #pragma unroll
     for (int gk_j = 0; gk_j < {VECTORS}; gk_j++) {{
         if (gk_left[gk_j] >= {width}) {{
-{old}#pragma unroll
+{walk.loads(written=True)}#pragma unroll
             for (int gk_k = 0; gk_k < {width}; gk_k++)
-                gk_one({number}, n, {vectors});
-{stores}            continue;
+                gk_one({walk.number}, n, {walk.of_vectors});
+{walk.stores()}            continue;
         }}
 #pragma unroll 1
         for (int gk_k = 0; gk_k < gk_left[gk_j]; gk_k++) {{
-{references}            gk_one({number}, n, {single});
+{walk.references()}            gk_one({walk.number}, n, {walk.of_elements});
         }}
     }}
 }}
@@ -343,6 +390,6 @@ def elementwise(
         head(operands, types, preamble)
         + _one_element(operands, operation)
         + _wide(name, operands, width_of(operands))
-        + _strided(f"{name}_strided", operands, "unsigned", width_of(operands), named)
-        + _strided(f"{name}_strided_far", operands, "unsigned long long", 1, named)
+        + _strided(f"{name}_strided", Walk(operands, width_of(operands), named), "unsigned")
+        + _strided(f"{name}_strided_far", Walk(operands, 1, named), "unsigned long long")
     )

@@ -7,12 +7,15 @@ launched on the fake driver, on which these kernels do nothing.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fakes import NEEDS_FAKE
+from gpukern.kernels import layout, reduction
 from gpukern.machine import libraries
 
 NVRTC = libraries.find_nvrtc(13000)
@@ -106,6 +109,67 @@ close(saxpy(x, y, there), x * y.astype(float) + x)
 close(saxpy(there[0, 0], y, there), x[0, 0] * y.astype(float) + x)
 """
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_rows_are_walked_by_vectors_and_what_is_left(computes, dtype):
+    computes(
+        f"dtype = np.dtype({dtype!r})"
+        + """
+numbered = gk.elementwise("T x, T y, T z", "z = x + y * T(i % 7)", name="numbered")
+plain = gk.elementwise("T x, T y, T z", "z = x + 3 * y", name="plain")
+x = (np.arange(6 * 5 * 83) % 29).astype(dtype).reshape(6, 5, 83)
+views = [lambda a: a[..., :64], lambda a: a[..., 16:], lambda a: a[..., 1:18], lambda a: a[..., :3],
+         lambda a: a[..., ::-2], lambda a: a.transpose(1, 2, 0), lambda a: a.T, lambda a: a[:, 2:3]]
+for view in views:
+    there, host = view(gk.to_device(x)), view(x)
+    for part in (), (slice(1),), (0, 0), (Ellipsis, slice(1)):
+        y = host[part]
+        places = (np.arange(host.size) % 7).astype(dtype).reshape(host.shape)
+        for kernel, times in (numbered, places), (plain, dtype.type(3)):
+            expected = host + y * times
+            assert (kernel(there, there[part]).to_host() == expected).all()
+            out, kept = gk.to_device(np.full_like(x, 99)), np.full_like(x, 99)
+            view(kept)[...] = expected
+            kernel(there, there[part], out=view(out))
+            assert (out.to_host() == kept).all(), "and nothing beside"
+"""
+    )
+
+
+def test_the_way_of_each_array():
+    run = layout.merged("k", (6, 5, 8), [[160, 32, 4], [160, 32, 4]])
+    assert run == layout.Axes([240], [[4], [4]])
+    assert layout.is_run(run, [4, 4], [0, 512]) and not layout.is_run(run, [4, 4], [0, 8])
+    assert not layout.is_run(layout.Axes([240], [[4], [0]]), [4, 4], [0, 0])
+    # A transposed array in the order of the first one's steps is a run again.
+    shape, steps = layout.in_order_of([4, 32], (8, 5), [[4, 32], [4, 32]])
+    assert layout.merged("k", shape, steps).lengths == [40]
+    vector, same, single = layout.Way.VECTOR, layout.Way.SAME, layout.Way.ONE_BY_ONE
+    for steps, address, way in [
+        ([64, 4], 0, vector),
+        ([64, 4], 4, single),
+        ([60, 4], 0, single),
+        ([64, 8], 0, single),
+        ([64, -4], 0, single),
+        ([4, 0], 4, same),
+    ]:
+        axes = layout.Axes([3, 13], [steps, [13, 1]])
+        rows = layout.rows(axes, [4], [address], 4)
+        assert rows.ways == [way, single] and rows.vectors == 3 * 4
+    assert layout.rows(layout.Axes([], [[]]), [4], [4], 4).vectors == 1
+    with pytest.raises(ValueError, match="k: the arrays lie in memory in 9 axes"):
+        layout.merged("k", [2] * 9, [[3**axis for axis in range(9)]])
+
+
+def test_lengths_are_divided_by_as_kernels_do_it():
+    rng = np.random.default_rng(0)
+    most = (1 << 31) - 1
+    for length in 1, 2, 3, 7, 255, 1 << 16, 12345, most, *rng.integers(1, most, 50).tolist():
+        packed = layout.Axes([length], []).packed()
+        multiplier, shift = struct.unpack_from("<I28xI", packed, 72)
+        for number in 0, 1, length - 1, length, most, *rng.integers(0, most, 9).tolist():
+            assert ((number * multiplier >> 32) + number) >> shift == number // length
 
 
 def test_elementwise_in_place_and_into_arrays_that_overlap(computes):
@@ -232,6 +296,60 @@ assert place(gk.to_device(x)) == x.argmax() and place(x.T) == x.T.argmax()
 """)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int8"])
+def test_rows_and_columns_of_every_length(computes, dtype):
+    computes(
+        f"dtype = np.dtype({dtype!r})"
+        + """
+total = gk.reduction("T x", "x", result="long long", name="total")
+where = gk.reduction("T x", "x > 0 ? i : -1", "max(a, b)", "-1", result="long long", name="where")
+dot = gk.reduction("T x, T y", "x * y", identity=None, result="long long", name="dot")
+shapes = [(7,), (70, 3), (33, 32), (70, 17), (3, 700), (2, 9000), (700, 3), (9000, 2), (5, 64, 33),
+          (4, 3, 2, 77), (64, 1, 5), (1, 1), (3, 2, 1100)]
+for shape in shapes:
+    x = rng.integers(-9, 9, shape).astype(dtype)
+    numbers = np.arange(x.size).reshape(shape)
+    there, long = gk.to_device(x), x.astype(np.int64)
+    for bits in range(1, 1 << len(shape)):
+        axis = tuple(at for at in range(len(shape)) if bits >> at & 1)
+        assert (total(there, axis=axis).to_host() == long.sum(axis)).all(), (shape, axis)
+        places = np.where(x > 0, numbers, -1).max(axis)
+        assert (where(there, axis=axis).to_host() == places).all(), (shape, axis)
+        assert (dot(x, x[..., :1], axis=axis) == (long * long[..., :1]).sum(axis)).all()
+    for view in lambda a: a.T, lambda a: a[..., 1:], lambda a: a[::2, ..., ::-1]:
+        if x.ndim > 1 and view(x).size:
+            for axis in 0, -1, None:
+                assert (total(view(there), axis=axis).to_host() == view(long).sum(axis)).all()
+                places = np.arange(view(x).size).reshape(view(x).shape)
+                places = np.where(view(x) > 0, places, -1).max(axis)
+                assert (where(view(there), axis=axis).to_host() == places).all()
+"""
+    )
+
+
+def test_how_rows_and_columns_share_blocks():
+    def rows(length: int) -> layout.Rows:
+        return layout.rows(layout.Axes([length], [[4]]), [4], [0], 4)
+
+    def of_rows(length: int, results: int) -> tuple[int, int, int]:
+        way = reduction._rows(rows(length), results)
+        assert way.segment * way.segments >= rows(length).vectors > 0
+        return way.beside, way.blocks, way.segments
+
+    assert of_rows(3, 1000) == (1, 4, 1) and of_rows(32, 1 << 20) == (4, 1 << 14, 1)
+    assert of_rows(256, 1000) == (32, 125, 1) and of_rows(1024, 8) == (32, 1, 1)
+    assert of_rows(1025, 5000) == (256, 5000, 1) and of_rows(1 << 21, 16) == (256, 16, 64)
+
+    def of_columns(columns: int, length: int) -> tuple[int, int, int]:
+        way = reduction._columns(rows(columns), length)
+        assert way.segment * way.segments >= length
+        return way.beside, way.blocks, way.segments
+
+    assert of_columns(1 << 20, 32) == (32, 1 << 13, 1) and of_columns(1 << 22, 8) == (128, 8192, 1)
+    assert of_columns(8192, 4096) == (32, 64, 16) and of_columns(8, 1 << 20) == (2, 1, 1024)
+    assert of_columns(5, 2) == (2, 1, 1)
+
+
 def test_kernels_that_read_variables(computes):
     computes("""
 module = gk.RawModule(code='''__constant__ float table[4][3]; __device__ int counter;
@@ -324,6 +442,24 @@ assert [name for name, *_ in names] == ["linear"] * 9
 plans = len(linear._plans)
 assert linear(1.0, x[:32], out=x[1:33]).shape == (32, 64)
 assert len(names) == 10 and len(linear._plans) == plans, "by way of a copy"
+# On the host too, and what lies otherwise goes the longer way.
+names.clear()
+host, z = some(64, 64), np.full((64, 64), 3, np.float32)
+for _ in range(3):
+    assert isinstance(linear(1.0, host), np.ndarray)
+    assert linear(1.0, host, out=z) is z
+assert len(linear._plans) == plans + 2
+z.flags.writeable = False
+assert "read-only" in failure(linear, 1.0, host, out=z)[1]
+assert failure(linear, 1.0, host.astype(">f4"))[0] == "none"
+assert failure(linear, 1.0, host[:, ::2])[0] == "none"
+assert failure(linear, 1.0, x, out=host)[0] == "none"
+assert failure(linear, 1.0, host[:32], out=host)[0] == "ValueError"
+assert failure(linear, 1.0, host.astype("f8"))[0] == "TypeError"
+assert linear(1.0, np.ones((64, 64), "f4"), out=np.empty((64, 64), "f4")).shape == (64, 64)
+assert len(linear._plans) == plans + 2
+log = steps(lambda: linear(1.0, host))
+assert log == ["i0", "l0", "o0", "f0"], log
 """)
 
 

@@ -155,6 +155,17 @@ gk_status gk_call_copy_in(gk_call *call, void *device, const void *host, size_t 
     return phase_end(call, status, start, GK_PHASE(call, host_to_device));
 }
 
+gk_status gk_call_start_copy_in(gk_call *call, void *device, const void *pinned, size_t bytes) {
+    if (bytes == 0)
+        return GK_OK;
+    double start = phase_start(call);
+    gk_status status = call->backend->start_copy_in(call->backend, device, pinned, bytes,
+                                                    call->stream, &call->error);
+    if (call->phases)
+        call->phases->bytes_in += bytes;
+    return phase_end(call, status, start, GK_PHASE(call, host_to_device));
+}
+
 gk_status gk_call_copy_out(gk_call *call, void *host, const void *device, size_t bytes) {
     if (bytes == 0)
         return GK_OK;

@@ -73,6 +73,8 @@ gk_status gk_call_allocate(gk_call *call, size_t bytes, void **device);
 /* The error of a captured call that would copy to or from the host. */
 gk_status gk_call_refuse_host(gk_call *call);
 gk_status gk_call_copy_in(gk_call *call, void *device, const void *host, size_t bytes);
+/* From pinned memory, which has to stay as it is until the stream has passed the copy. */
+gk_status gk_call_start_copy_in(gk_call *call, void *device, const void *pinned, size_t bytes);
 gk_status gk_call_copy_out(gk_call *call, void *host, const void *device, size_t bytes);
 gk_status gk_call_copy_within(gk_call *call, void *to, const void *from, size_t bytes);
 gk_status gk_call_zero(gk_call *call, void *device, size_t bytes);

@@ -2,6 +2,7 @@
 
 #include "engine/pipeline.h"
 #include "engine/transfer.h"
+#include "ops/bundle.h"
 
 enum { MOST_PARAMETERS = 4096 }; /* of one byte: what a launch takes */
 
@@ -94,13 +95,18 @@ static gk_status take_back(gk_call *call, const gk_kernel_argument *arguments, i
 
 static gk_status bring_and_launch(gk_call *call, gk_launch *launch, gk_kernel_argument *arguments,
                                   int count) {
-    gk_status status = GK_OK;
+    gk_bundle bundle;
+    gk_status status = gk_bundle_begin(&bundle, call, arguments, count);
     for (int i = 0; i < count && status == GK_OK; i++)
-        if (arguments[i].is_array)
+        if (arguments[i].is_array && !(bundle.device && gk_is_bundled(&arguments[i])))
             status = bring(call, &arguments[i]);
     if (status == GK_OK)
         status = launch_with(call, launch, arguments, count);
-    return status == GK_OK ? take_back(call, arguments, count) : status;
+    if (status == GK_OK)
+        status = bundle.device ? gk_bundle_deliver(&bundle, call, arguments, count)
+                               : take_back(call, arguments, count);
+    gk_bundle_end(&bundle, call);
+    return status;
 }
 
 /* The homes of the arrays wait for what was submitted, also where the run failed after a part. */

@@ -3,6 +3,7 @@
 #define GK_USER_KERNEL_H
 
 #include "engine/call.h"
+#include "ops/kernel_argument.h"
 
 /* What an argument, or what a pointer points to, is made of. */
 typedef enum gk_made_of {
@@ -28,15 +29,6 @@ typedef struct gk_parameter {
     gk_made_of points_to;                          /* the scalar, also of a vector */
     size_t scalar_bytes, pointee_bytes, alignment; /* pointee_bytes 0: not known */
 } gk_parameter;
-
-/* An argument as the launch takes it. */
-typedef struct gk_kernel_argument {
-    const void *value; /* the bytes of the parameter */
-    uint64_t number;   /* where they are few; of an array the address on the device */
-    bool is_array, is_in, is_out;
-    void *staged; /* device memory of the run in place of a host array; NULL: none */
-    gk_array array;
-} gk_kernel_argument;
 
 /* Whether an array of that dtype is what the parameter points to. */
 bool gk_points_to(const gk_parameter *parameter, gk_dtype dtype);

@@ -552,6 +552,7 @@ static const gk_backend functions = {
     .name = "sim",
     .model = GK_SIM_MODEL,
     .capability = GK_SIM_CAPABILITY,
+    .watches_arrays = true,
     .allocate = gk_simulated_allocate,
     .allocate_lasting = gk_simulated_allocate_lasting,
     .release = gk_simulated_release,

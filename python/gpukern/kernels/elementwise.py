@@ -1,7 +1,6 @@
 """Elementwise kernels of an expression: ``gpukern.elementwise``, ``vectorize``, and CuPy's way."""
 
 import re
-import struct
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -9,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpukern import _core
+from gpukern.kernels import layout, templates
 from gpukern.kernels import operands as taken
-from gpukern.kernels import templates
 from gpukern.kernels.compiling import compile
 from gpukern.kernels.declared import (
     Declared,
@@ -43,17 +42,23 @@ class _Made(NamedTuple):
     strided: Callable[..., None]
     far: Callable[..., None]
     dtypes: tuple[np.dtype[Any], ...]
-    a_block: int
+    width: int
+
+    @property
+    def a_block(self) -> int:
+        """Elements of a block of ``wide``."""
+        return self.width * templates.VECTORS * templates.THREADS
 
 
 class _Plan(NamedTuple):
-    """How a call goes whose arrays are contiguous, aligned, on the device and of one shape."""
+    """How a call goes whose arrays are contiguous, aligned, of one shape and in one place."""
 
     wide: Callable[..., None]
     blocks: int
     elements: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    on_host: bool
 
 
 class _Call(NamedTuple):
@@ -125,6 +130,7 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         self._keeps = templates.is_kept(self._operation) or any(
             self._updates(one) for one in self._outs
         )
+        self._is_numbered = templates.is_numbered(self._operation, self._preamble)
         self.__doc__ = f"{name}({self.signature})"
 
     def __repr__(self) -> str:
@@ -154,7 +160,9 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             made = self._run(call, shape, count)
             if plain is not None:
                 blocks = -(-count // made.a_block)
-                self._plans[plain] = _Plan(made.wide, blocks, count, shape, made.dtypes[-1])
+                on_host = isinstance(results[0], np.ndarray)
+                dtype = made.dtypes[-1]
+                self._plans[plain] = _Plan(made.wide, blocks, count, shape, dtype, on_host)
         return self._given(results)
 
     def _given(self, results: list[Any]) -> Any:
@@ -166,35 +174,38 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
 
     def _plain(self, arguments: tuple[Any, ...], out: Any) -> tuple[Any, ...] | None:
         """What a call has to have in common with one before to go as that did; None where it is
-        not of the simplest kind: numbers, and arrays on the device that a plan can be made for."""
+        not of the simplest kind: numbers, and arrays in one place that a plan can be made for."""
         if not self._is_simple or len(arguments) != len(self._ins):
             return None
         key: list[Any] = [_core.capability()]
         shape: tuple[int, ...] | None = None
+        kind: type | None = None
         places: list[tuple[int, int]] = []
         for value in (*arguments, out):
-            if type(value) is _core.DeviceArray:
-                interface = value.__cuda_array_interface__
-                address = interface["data"][0]
-                if interface["strides"] is not None or address % 16:
-                    return None
-                if shape is not None and shape != interface["shape"]:
-                    return None
-                shape = interface["shape"]
-                dtype = value.dtype
-                places.append((address, dtype.itemsize))
-                key.append(dtype)
-            elif value is None or taken.is_number(value):
+            if value is None or taken.is_number(value):
                 key.append(type(value))
-            else:
+                continue
+            found = _on_device if type(value) is _core.DeviceArray else _on_host
+            dtype, own, address = found(value, is_out=value is out) or (None, None, 0)
+            if dtype is None or kind not in (None, type(value)) or shape not in (None, own):
                 return None
-        if shape is None or (out is not None and _meet(places, prod(shape))):
+            shape, kind = own, type(value)
+            places.append((address, dtype.itemsize))
+            key.append(dtype)
+        if shape is None or (out is not None and kind is not np.ndarray and _meet(places, shape)):
             return None
-        return (*key, shape)
+        return (*key, kind, shape)
 
     def _again(self, plan: _Plan, arguments: tuple[Any, ...], out: Any, stream: Any) -> Any:
-        result = _core.empty(plan.shape, plan.dtype, stream=stream) if out is None else out
-        plan.wide(plan.blocks, templates.THREADS, *arguments, result, plan.elements, stream=stream)
+        result = out
+        if out is None:
+            result = (
+                np.empty(plan.shape, plan.dtype)
+                if plan.on_host
+                else _core.empty(plan.shape, plan.dtype, stream=stream)
+            )
+        target = self._written(result) if plan.on_host else result
+        plan.wide(plan.blocks, templates.THREADS, *arguments, target, plan.elements, stream=stream)
         return result
 
     # what is given ------------------------------------------------------------------------------
@@ -325,9 +336,10 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         if not operand.on_host:
             return operand.given
         array = operand.given
-        if is_out:
-            return _core.InOut(array) if self._keeps else _core.Out(array)
-        return np.ascontiguousarray(array, operand.dtype)
+        return self._written(array) if is_out else np.ascontiguousarray(array, operand.dtype)
+
+    def _written(self, array: Any) -> Any:
+        return _core.InOut(array) if self._keeps else _core.Out(array)
 
     def _raw(self, operand: Operand, is_out: bool, stream: Any) -> Any:
         if operand.on_host:
@@ -345,7 +357,10 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
     ) -> None:
         ins = len(self._ins)
         arguments: list[Any] = []
-        strides = []
+        strides: list[list[int]] = []
+        sizes: list[int] = []
+        addresses: list[int] = []
+        result = 0
         for at, (parameter, operand) in enumerate(zip(self._parameters, operands, strict=True)):
             size = made.dtypes[at].itemsize
             if operand.is_number:
@@ -358,10 +373,24 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
                     self._directed(operand, at >= ins) if on_host else taken.first_element(operand)
                 )
                 strides.append(taken.strides_in(operand, shape, size))
-        layout = packed_layout(self.name, shape, strides)
-        kernel = made.strided if count < _FEW else made.far
-        blocks = -(-count // templates.THREADS)
-        kernel(blocks, templates.THREADS, *arguments, layout, count, stream=call.stream)
+                sizes.append(size)
+                addresses.append(operand.address)
+                result = len(sizes) - 1 if at == ins else result
+        lengths: Sequence[int] = shape
+        if self._is_numbered:
+            strides.append(list(taken.contiguous_strides(shape, 1)))
+        else:
+            lengths, strides = layout.in_order_of(strides[result], shape, strides)
+        axes = layout.merged(self.name, lengths, strides)
+        if not self._is_numbered and layout.is_run(axes, sizes, addresses):
+            blocks = -(-count // made.a_block)
+            made.wide(blocks, templates.THREADS, *arguments, count, stream=call.stream)
+            return
+        kernel, width = (made.strided, made.width) if count < _FEW else (made.far, 1)
+        rows = layout.rows(axes, sizes, addresses, width)
+        blocks = -(-rows.vectors // (templates.THREADS * templates.VECTORS))
+        packed, vectors = rows.packed(), rows.vectors
+        kernel(blocks, templates.THREADS, *arguments, packed, vectors, count, stream=call.stream)
 
     def _apart(self, call: _Call, operands: list[Operand], made: _Made) -> list[tuple[Any, Any]]:
         """Results that lie otherwise than an operand whose memory they share, and those on the host
@@ -428,25 +457,35 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             module[f"{self.name}_strided"],
             module[f"{self.name}_strided_far"],
             dtypes,
-            templates.width_of(operands) * templates.VECTORS * templates.THREADS,
+            templates.width_of(operands),
         )
 
 
-def packed_layout(who: str, shape: tuple[int, ...], strides: list[list[int]]) -> bytes:
-    """gk::axes of templates.py."""
-    lengths, steps = taken.merged(who, shape, strides)
-    room = taken.MOST_AXES
-    fill = [0] * (room - len(lengths))
-    rows = [len(lengths), *lengths, *fill]
-    for row in steps or [[]]:
-        rows += [*row, *fill]
-    return struct.pack(f"<{len(rows)}q", *rows)
+def _on_device(array: Any, is_out: bool) -> tuple[np.dtype[Any], tuple[int, ...], int] | None:
+    """Dtype, shape and address of an array that a plan may be made for."""
+    del is_out
+    interface = array.__cuda_array_interface__
+    address = interface["data"][0]
+    if interface["strides"] is not None or address % 16:
+        return None
+    return array.dtype, interface["shape"], address
 
 
-def _meet(places: list[tuple[int, int]], elements: int) -> bool:
+def _on_host(array: Any, is_out: bool) -> tuple[np.dtype[Any], tuple[int, ...], int] | None:
+    """The same of NumPy's."""
+    if type(array) is not np.ndarray or array.ndim == 0:
+        return None
+    flags, dtype = array.flags, array.dtype
+    if not flags.c_contiguous or not dtype.isnative or (is_out and not flags.writeable):
+        return None
+    return dtype, array.shape, 0
+
+
+def _meet(places: list[tuple[int, int]], shape: tuple[int, ...]) -> bool:
     """Whether the last array shares memory with another one, not element for element; of each its
     address and the bytes of an element."""
     *others, (target, size) = places
+    elements = prod(shape)
     return any(
         address < target + elements * size and target < address + elements * its_size
         for address, its_size in others

@@ -9,7 +9,6 @@ import numpy as np
 from gpukern import _core
 from gpukern.kernels.declared import Declared
 
-MOST_AXES = 8  # of gk_axes, in templates.py
 *_FIRST, _LAST = _core.DTYPES
 _SUPPORTED = f"{', '.join(_FIRST)} and {_LAST}"
 
@@ -178,32 +177,6 @@ def strides_in(operand: Operand, shape: tuple[int, ...], size: int) -> list[int]
         own = contiguous_strides(operand.shape, size)
     steps = [0 if length == 1 else step for length, step in zip(operand.shape, own, strict=True)]
     return [0] * (len(shape) - len(steps)) + steps
-
-
-def merged(
-    who: str, shape: tuple[int, ...], strides: list[list[int]]
-) -> tuple[list[int], list[list[int]]]:
-    """The axes without those of length 1, and neighbours that every array walks as one made one."""
-    lengths: list[int] = []
-    steps: list[list[int]] = []
-    for axis, length in enumerate(shape):
-        if length == 1:
-            continue
-        here = [of_one[axis] for of_one in strides]
-        if lengths and all(
-            outer == length * inner for outer, inner in zip(steps[-1], here, strict=True)
-        ):
-            lengths[-1] *= length
-            steps[-1] = here
-        else:
-            lengths.append(length)
-            steps.append(here)
-    if len(lengths) > MOST_AXES:
-        raise ValueError(
-            f"{who}: the arrays lie in memory in {len(lengths)} axes that cannot be made fewer, "
-            f"and {MOST_AXES} are the most; pass copies of those that are not contiguous"
-        )
-    return lengths, [[step[k] for step in steps] for k in range(len(strides))]
 
 
 def extent(operand: Operand, size: int) -> tuple[int, int]:

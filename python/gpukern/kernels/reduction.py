@@ -1,14 +1,14 @@
 """Reductions of an expression: ``gpukern.reduction``, and CuPy's way."""
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpukern import _core
+from gpukern.kernels import layout, reduction_template, templates
 from gpukern.kernels import operands as taken
-from gpukern.kernels import reduction_template, templates
 from gpukern.kernels.compiling import compile
 from gpukern.kernels.declared import (
     c_name,
@@ -18,7 +18,6 @@ from gpukern.kernels.declared import (
     declared,
     named_dtype,
 )
-from gpukern.kernels.elementwise import packed_layout
 from gpukern.kernels.expression import ExpressionKernel
 from gpukern.kernels.operands import Operand
 from gpukern.text.calls import blamed_on, called_as, checked_flag, checked_text, checked_texts
@@ -26,18 +25,36 @@ from gpukern.text.calls import blamed_on, called_as, checked_flag, checked_text,
 _FEW = 1 << 31
 _MOST_BLOCKS = 1024  # of a launch that leaves one value each
 _STATE_BYTES = reduction_template.STATE_BYTES
-_SIDE_BY_SIDE = 32  # results of a block, where their elements are neighbours
+_SIDE_BY_SIDE = 32  # results of a block, or vectors of them, where their elements are neighbours
+_WARP_VECTORS = 8  # of each lane, that a warp takes of a row at most
 
 
 class _Made(NamedTuple):
     """The kernels of one signature."""
 
     flat: Callable[..., None]
-    strided: Callable[..., None]
+    rows: Callable[..., None]
     far: Callable[..., None]
+    columns: Callable[..., None]
     finish: Callable[..., None]
     dtypes: tuple[np.dtype[Any], ...]
-    a_block: int
+    width: int
+    columns_width: int
+
+    @property
+    def a_block(self) -> int:
+        """Elements that a block of ``flat`` has under way."""
+        return self.width * reduction_template.LOADS * templates.THREADS
+
+
+class _Way(NamedTuple):
+    """How a launch goes: lanes of a row, or columns of a block, stand ``beside`` each other."""
+
+    rows: layout.Rows
+    beside: int
+    blocks: int
+    segments: int
+    segment: int
 
 
 class _Call(NamedTuple):
@@ -66,11 +83,11 @@ class ReductionKernel(ExpressionKernel[_Made]):
         norm(x, axis=1)
 
     As CuPy's class of that name: ``map_expr`` is made of each element, ``reduce_expr`` joins two
-    such values, ``a`` and ``b``, in an order that depends on shapes alone, ``post_map_expr``
-    assigns the result of what ``a`` came to, and ``identity`` stands for no element; where it is
-    None, a reduction of none is an error. ``reduce_type`` is the type of values, that of the first
-    result unless it says otherwise. Parameters are declared as an ElementwiseKernel's; so are
-    ``preamble`` and ``options``, and ``reduce_dims`` is of no effect.
+    such values, ``a`` and ``b``, in an order that depends on shapes and strides alone,
+    ``post_map_expr`` assigns the result of what ``a`` came to, and ``identity`` stands for no
+    element; where it is None, a reduction of none is an error. ``reduce_type`` is the type of
+    values, that of the first result unless it says otherwise. Parameters are declared as an
+    ElementwiseKernel's; so are ``preamble`` and ``options``, and ``reduce_dims`` is of no effect.
 
     Called with arrays, which are broadcast, and ``axis`` (None: all of them), ``keepdims``, ``out``
     and ``stream``. The result is on the device where an argument is, else NumPy's, a scalar where
@@ -116,6 +133,7 @@ class ReductionKernel(ExpressionKernel[_Made]):
             self._preamble = checked_text("preamble", preamble)
             self._options = checked_texts("options", options)
         self._made: dict[tuple[Any, ...], _Made] = {}
+        self._is_numbered = templates.is_numbered(self._texts[0], self._preamble)
         self.__doc__ = f"{name}({self.signature})"
 
     def __repr__(self) -> str:
@@ -226,10 +244,10 @@ class ReductionKernel(ExpressionKernel[_Made]):
         made = self._kernels(call.types, call.operands)
         segments, partials = 0, None
         if call.length:
-            if self._is_plain(call):
-                segments, partials = self._run_flat(call, made)
-            else:
-                segments, partials = self._run_strided(call, made)
+            run = self._run_flat if self._is_plain(call) else self._run_strided
+            segments, partials = run(call, made, targets)
+            if partials is None:
+                return
         across = 1 if call.results < _SIDE_BY_SIDE else _SIDE_BY_SIDE
         made.finish(
             -(-call.results // across),
@@ -270,55 +288,65 @@ class ReductionKernel(ExpressionKernel[_Made]):
                 arguments.append(prod(operand.shape))
         return arguments
 
-    def _run_flat(self, call: _Call, made: _Made) -> tuple[int, Any]:
+    def _parts(self, call: _Call, segments: int, targets: list[Any]) -> tuple[list[Any], Any]:
+        """What a kernel of so many segments writes: the results, or a value for each segment."""
+        if segments == 1:
+            return targets, None
+        nbytes = segments * call.results * _STATE_BYTES
+        return [None] * len(targets), _core.empty(nbytes, "uint8", stream=call.stream)
+
+    def _run_flat(self, call: _Call, made: _Made, targets: list[Any]) -> tuple[int, Any]:
         blocks = min(-(-call.length // made.a_block), _MOST_BLOCKS)
-        partials = _core.empty(blocks * _STATE_BYTES, "uint8", stream=call.stream)
         arguments = self._arguments(call, made, strided=False)
+        outs, partials = self._parts(call, blocks, targets)
         threads = templates.THREADS
-        made.flat(blocks, threads, *arguments, partials, call.length, stream=call.stream)
+        made.flat(blocks, threads, *arguments, *outs, partials, call.length, stream=call.stream)
         return blocks, partials
 
-    def _run_strided(self, call: _Call, made: _Made) -> tuple[int, Any]:
-        strides = [
-            taken.strides_in(operand, call.shape, dtype.itemsize)
-            for parameter, operand, dtype in zip(
-                self._ins, call.operands, made.dtypes, strict=False
-            )
-            if not parameter.raw and not operand.is_number
-        ]
-        strides.append(list(taken.contiguous_strides(call.shape, 1)))
-        kept, reduced = (
-            packed_layout(
-                self.name,
-                tuple(call.shape[axis] for axis in axes),
-                [[row[axis] for axis in axes] for row in strides],
-            )
-            for axes in (call.kept, call.reduced)
-        )
-        # Neighbours are results where the last axis is kept, and else what is reduced.
-        beside = bool(call.kept) and call.kept[-1] == len(call.shape) - 1
-        across = _SIDE_BY_SIDE if beside and call.results > 1 else 1
-        blocks = -(-call.results // across)
-        rows = templates.THREADS // across
-        most = max(1, min(_MOST_BLOCKS // blocks, -(-call.length // (rows * 4))))
-        segment = -(-call.length // most)
-        segments = -(-call.length // segment)
-        partials = _core.empty(segments * call.results * _STATE_BYTES, "uint8", stream=call.stream)
-        kernel = made.strided if call.results * call.length < _FEW else made.far
-        kernel(
-            (blocks, segments),
-            templates.THREADS,
-            *self._arguments(call, made, strided=True),
-            kept,
-            reduced,
-            across,
-            call.results,
-            call.length,
-            segment,
-            partials,
-            stream=call.stream,
-        )
-        return segments, partials
+    def _run_strided(self, call: _Call, made: _Made, targets: list[Any]) -> tuple[int, Any]:
+        sizes: list[int] = []
+        addresses: list[int] = []
+        strides: list[list[int]] = []
+        for parameter, operand, dtype in zip(self._ins, call.operands, made.dtypes, strict=False):
+            if not parameter.raw and not operand.is_number:
+                sizes.append(dtype.itemsize)
+                addresses.append(operand.address)
+                strides.append(taken.strides_in(operand, call.shape, dtype.itemsize))
+        if self._is_numbered or not strides:
+            strides.append(list(taken.contiguous_strides(call.shape, 1)))
+        kept = self._axes_of(call, call.kept, strides, is_ordered=True)
+        reduced = self._axes_of(call, call.reduced, strides, is_ordered=self._is_numbered)
+        if max(call.results, call.length) >= _FEW:
+            way = _rows(layout.rows(reduced, sizes, addresses, 1, kept), call.results)
+            kernel, layouts = made.far, (kept.packed(), way.rows.packed())
+        elif _innermost(kept) < _innermost(reduced):
+            rows = layout.rows(kept, sizes, addresses, made.columns_width, reduced)
+            way = _columns(rows, call.length)
+            kernel, layouts = made.columns, (rows.packed(), reduced.packed())
+        else:
+            way = _rows(layout.rows(reduced, sizes, addresses, made.width, kept), call.results)
+            kernel, layouts = made.rows, (kept.packed(), way.rows.packed())
+        outs, partials = self._parts(call, way.segments, targets)
+        arguments = [*self._arguments(call, made, strided=True), *outs, *layouts]
+        n = call.results * call.length
+        if kernel is made.columns:
+            arguments += [way.beside, way.rows.vectors, call.length, way.segment, call.results]
+        else:
+            arguments += [way.beside, call.results, way.rows.vectors, way.segment]
+        grid = (way.blocks, way.segments)
+        kernel(grid, templates.THREADS, *arguments, partials, n, stream=call.stream)
+        return way.segments, partials
+
+    def _axes_of(
+        self, call: _Call, axes: list[int], strides: list[list[int]], is_ordered: bool
+    ) -> layout.Axes:
+        """Those axes of the arrays, in the order of the first one's steps where that is of no
+        account."""
+        shape = [call.shape[axis] for axis in axes]
+        steps = [[row[axis] for axis in axes] for row in strides]
+        if not is_ordered:
+            shape, steps = layout.in_order_of(steps[0], shape, steps)
+        return layout.merged(self.name, shape, steps)
 
     # what is compiled ---------------------------------------------------------------------------
 
@@ -345,12 +373,51 @@ class ReductionKernel(ExpressionKernel[_Made]):
         module = compile(source, self._options, name=f"{self.name}.cu")
         return _Made(
             module[self.name],
-            module[f"{self.name}_strided"],
-            module[f"{self.name}_strided_far"],
+            module[f"{self.name}_rows"],
+            module[f"{self.name}_far"],
+            module[f"{self.name}_columns"],
             module[f"{self.name}_finish"],
             dtypes,
-            templates.width_of(ins) * reduction_template.LOADS * templates.THREADS,
+            templates.width_of(ins),
+            reduction_template.width_of(ins),
         )
+
+
+def _rows(rows: layout.Rows, results: int) -> _Way:
+    """A group of lanes a row with a vector or two for each, a warp where they have some more, and a
+    block, or several, where they have many."""
+    vectors, warp = rows.vectors, reduction_template.WARP
+    if vectors <= _WARP_VECTORS * warp:
+        lanes = min(_power_from(-(-vectors // 2)), warp)
+        return _Way(rows, lanes, -(-results * lanes // templates.THREADS), 1, vectors)
+    a_block = templates.THREADS * reduction_template.LOADS
+    most = max(1, min(_MOST_BLOCKS // results, -(-vectors // a_block)))
+    segment = -(-vectors // most)
+    return _Way(rows, templates.THREADS, results, -(-vectors // segment), segment)
+
+
+def _columns(rows: layout.Rows, length: int) -> _Way:
+    """As many columns a block as leave a thread the rows that it loads at once."""
+    across, loads = templates.THREADS, reduction_template.LOADS
+    while across > _SIDE_BY_SIDE and templates.THREADS // across * loads < length:
+        across //= 2
+    across = min(across, _power_from(rows.vectors))
+    blocks = -(-rows.vectors // across)
+    below = templates.THREADS // across
+    most = max(1, min(_MOST_BLOCKS // blocks, -(-length // (below * 2 * loads))))
+    segment = -(-length // most)
+    return _Way(rows, across, blocks, -(-length // segment), segment)
+
+
+def _power_from(count: int) -> int:
+    """The least power of two that is no less."""
+    return 1 << (count - 1).bit_length()
+
+
+def _innermost(axes: layout.Axes) -> float:
+    """The step of the first array along the last axis, where there is one."""
+    step = abs(axes.steps[0][-1]) if axes.lengths else 0
+    return step or inf
 
 
 def _checked_identity(identity: Any) -> str | None:
@@ -385,10 +452,10 @@ def reduction(  # noqa: PLR0913 (what a reduction is made of)
         largest(x, axis=0)
 
     ``map`` is made of each element, ``reduce`` joins two of those values, ``a`` and ``b``, in an
-    order that depends on shapes alone; ``identity`` stands for no element (None: a reduction of
-    none is an error), and ``post`` is made of what ``a`` came to. ``result`` is the type of values
-    and of the result; that of the first parameter, unless it says otherwise. It is called as a
-    ReductionKernel is.
+    order that depends on shapes and strides alone; ``identity`` stands for no element (None: a
+    reduction of none is an error), and ``post`` is made of what ``a`` came to. ``result`` is the
+    type of values and of the result; that of the first parameter, unless it says otherwise. It is
+    called as a ReductionKernel is.
     """
     with blamed_on("reduction"):
         given = declared("parameters", parameters)

@@ -65,22 +65,73 @@ struct indices {
     __device__ __forceinline__ long long size() const { return count; }
 };
 template <int gk_ARRAYS> struct axes {
-    long long ndim, length[8], stride[gk_ARRAYS][8];
+    long long ndim, length[8];
+    unsigned multiplier[8], shift[8];
+    long long stride[gk_ARRAYS][8];
 };
+template <int gk_ARRAYS>
+__device__ __forceinline__ unsigned divide(const axes<gk_ARRAYS> &in, unsigned i, int axis) {
+    return (__umulhi(i, in.multiplier[axis]) + i) >> in.shift[axis];
+}
+template <int gk_ARRAYS>
+__device__ __forceinline__ unsigned long long
+divide(const axes<gk_ARRAYS> &in, unsigned long long i, int axis) {
+    return i / (unsigned long long)in.length[axis];
+}
 template <class gk_I, int gk_ARRAYS>
-__device__ __forceinline__ void
+__device__ __forceinline__ gk_I
 offsets(const axes<gk_ARRAYS> &in, gk_I i, long long (&at)[gk_ARRAYS]) {
+    gk_I innermost = 0;
 #pragma unroll
     for (int k = 0; k < gk_ARRAYS; k++)
         at[k] = 0;
 #pragma unroll 1
     for (int axis = (int)in.ndim - 1; axis >= 0; axis--) {
-        gk_I length = (gk_I)in.length[axis], rest = axis > 0 ? i / length : 0;
-        gk_I index = i - rest * length;
+        gk_I rest = axis > 0 ? divide(in, i, axis) : 0;
+        gk_I index = i - rest * (gk_I)in.length[axis];
+        if (axis == (int)in.ndim - 1)
+            innermost = index;
         i = rest;
 #pragma unroll
         for (int k = 0; k < gk_ARRAYS; k++)
             at[k] += (long long)index * in.stride[k][axis];
+    }
+    return innermost;
+}
+template <int gk_ARRAYS> struct rows {
+    axes<gk_ARRAYS> vectors;
+    long long inner, step[gk_ARRAYS], way[gk_ARRAYS];
+};
+enum { ONE_BY_ONE, VECTOR, SAME };
+template <class gk_T>
+__device__ __forceinline__ gk_T &element(gk_T *first, long long at) {
+    return *reinterpret_cast<gk_T *>(reinterpret_cast<unsigned long long>(first) + at);
+}
+template <class gk_T, int gk_N, int gk_ARRAYS>
+__device__ __forceinline__ void take(pack<gk_T, gk_N> &to, const gk_T *first, long long at,
+                                     const rows<gk_ARRAYS> &in, int array) {
+    if (in.way[array] == VECTOR) {
+        to = reinterpret_cast<const pack<gk_T, gk_N> &>(element(first, at));
+    } else if (in.way[array] == SAME) {
+        const gk_T same = element(first, at);
+#pragma unroll
+        for (int k = 0; k < gk_N; k++)
+            to.at[k] = same;
+    } else {
+#pragma unroll
+        for (int k = 0; k < gk_N; k++)
+            to.at[k] = element(first, at + k * in.step[array]);
+    }
+}
+template <class gk_T, int gk_N, int gk_ARRAYS>
+__device__ __forceinline__ void put(gk_T *first, long long at, const pack<gk_T, gk_N> &from,
+                                    const rows<gk_ARRAYS> &in, int array) {
+    if (in.way[array] == VECTOR) {
+        store(&element(first, at), from);
+    } else {
+#pragma unroll
+        for (int k = 0; k < gk_N; k++)
+            element(first, at + k * in.step[array]) = from.at[k];
     }
 }
 }
@@ -119,6 +170,11 @@ def is_kept(operation: str) -> bool:
     """Whether an operation may leave an element as it is, or make it of what it was."""
     branches = r"\b(?:if|for|while|do|switch|return|goto)\b|&&|\|\|"
     return re.search(branches, operation) is not None
+
+
+def is_numbered(operation: str, preamble: str) -> bool:
+    """Whether an operation may use the number of its element."""
+    return re.search(r"\bi\b", f"{operation}\n{preamble}") is not None
 
 
 def declarations(operands: Sequence[Operand]) -> str:
@@ -215,32 +271,107 @@ extern "C" __global__ void __launch_bounds__({THREADS})
 """
 
 
-def element_at(operand: Operand, number: int) -> str:
-    """An element of an array, ``at[number]`` bytes behind its first."""
-    constant, plain = ("", "char") if operand.is_out else ("const ", "const char")
-    return (
-        f"*reinterpret_cast<{constant}{operand.type} *>"
-        f"(reinterpret_cast<{plain} *>({operand.name}) + gk_at[{number}])"
-    )
+class Walk(NamedTuple):
+    """What a kernel with a ``gk_layout`` of ``gk::rows`` does with each vector: its texts speak of
+    vector ``gk_j``, which begins ``gk_at`` bytes behind the first elements, and its element
+    ``gk_k``. ``named``: the last array of the layout is none, but the elements' own numbers."""
+
+    operands: Sequence[Operand]
+    width: int
+    named: bool
+
+    @property
+    def walked(self) -> list[Operand]:
+        """The arrays of the layout."""
+        return [operand for operand in self.operands if operand.is_walked]
+
+    @property
+    def arrays(self) -> int:
+        """How many the layout has."""
+        return max(len(self.walked) + self.named, 1)
+
+    @property
+    def number(self) -> str:
+        """That of the element."""
+        last = self.arrays - 1
+        return f"gk_at[gk_j][{last}] + gk_k * gk_layout.step[{last}]" if self.named else "0"
+
+    @property
+    def of_vectors(self) -> str:
+        """The elements in what was loaded."""
+        return actuals(self.operands, "{name}_gk[gk_j].at[gk_k]")
+
+    @property
+    def of_elements(self) -> str:
+        """Those in memory, by their references."""
+        return actuals(self.operands, "{name}_gk_single")
+
+    def packs(self, count: int) -> str:
+        """Room for so many vectors of each array."""
+        return "".join(
+            f"    gk::pack<{o.type}, {self.width}> {o.name}_gk[{count}];\n" for o in self.walked
+        )
+
+    def loads(self, written: bool = False) -> str:
+        """The vectors of what is read, or those of what is written, which have an old value."""
+        return "".join(
+            f"            gk::take({o.name}_gk[gk_j], {o.name}, gk_at[gk_j][{k}], "
+            f"gk_layout, {k});\n"
+            for k, o in enumerate(self.walked)
+            if o.is_out == written
+        )
+
+    def stores(self) -> str:
+        """The vectors of what is written."""
+        return "".join(
+            f"            gk::put({o.name}, gk_at[gk_j][{k}], {o.name}_gk[gk_j], gk_layout, {k});\n"
+            for k, o in enumerate(self.walked)
+            if o.is_out
+        )
+
+    def references(self) -> str:
+        """To the elements, where they lie."""
+        return "".join(
+            f"            {'' if o.is_out else 'const '}{o.type} &{o.name}_gk_single = gk::element("
+            f"{o.name}, gk_at[gk_j][{k}] + gk_k * gk_layout.step[{k}]);\n"
+            for k, o in enumerate(self.walked)
+        )
 
 
-def _strided(name: str, operands: Sequence[Operand], index: str) -> str:
-    walked = [operand for operand in operands if operand.is_walked]
-    elements = "".join(
-        f"    {'' if operand.is_out else 'const '}{operand.type} &{operand.name}_gk = "
-        f"{element_at(operand, number)};\n"
-        for number, operand in enumerate(walked)
-    )
-    count = max(len(walked), 1)
+def _strided(name: str, walk: Walk, index: str) -> str:
+    """By vectors along the last axis, each array in the way that it allows. What is written is
+    loaded where it is written, so that the compiler sees whether what it was is used at all."""
+    width, count = walk.width, walk.arrays
     return f"""
 extern "C" __global__ void __launch_bounds__({THREADS})
-{name}({declarations(operands)}, gk::axes<{count}> gk_layout, {index} n) {{
-    const {index} i = ({index})blockIdx.x * {THREADS} + threadIdx.x;
-    if (i >= n)
-        return;
-    long long gk_at[{count}];
-    gk::offsets<{index}, {count}>(gk_layout, i, gk_at);
-{elements}    gk_one((long long)i, (long long)n, {actuals(operands, "{name}_gk")});
+{name}({declarations(walk.operands)}, gk::rows<{count}> gk_layout, {index} gk_vectors,
+       long long n) {{
+    const {index} gk_first = ({index})blockIdx.x * {VECTORS * THREADS} + threadIdx.x;
+    long long gk_at[{VECTORS}][{count}], gk_left[{VECTORS}];
+{walk.packs(VECTORS)}#pragma unroll
+    for (int gk_j = 0; gk_j < {VECTORS}; gk_j++) {{
+        const {index} gk_vector = gk_first + gk_j * {THREADS};
+        gk_left[gk_j] = 0;
+        if (gk_vector >= gk_vectors)
+            continue;
+        gk_left[gk_j] = gk_layout.inner -
+            (long long)gk::offsets(gk_layout.vectors, gk_vector, gk_at[gk_j]) * {width};
+        if (gk_left[gk_j] >= {width}) {{
+{walk.loads()}        }}
+    }}
+#pragma unroll
+    for (int gk_j = 0; gk_j < {VECTORS}; gk_j++) {{
+        if (gk_left[gk_j] >= {width}) {{
+{walk.loads(written=True)}#pragma unroll
+            for (int gk_k = 0; gk_k < {width}; gk_k++)
+                gk_one({walk.number}, n, {walk.of_vectors});
+{walk.stores()}            continue;
+        }}
+#pragma unroll 1
+        for (int gk_k = 0; gk_k < gk_left[gk_j]; gk_k++) {{
+{walk.references()}            gk_one({walk.number}, n, {walk.of_elements});
+        }}
+    }}
 }}
 """
 
@@ -252,12 +383,13 @@ def elementwise(
     operation: str,
     preamble: str,
 ) -> str:
-    """Three kernels: ``name`` of contiguous arrays, and those of any strides, by 32-bit and by
-    64-bit numbers."""
+    """Three kernels: ``name`` of contiguous arrays, and those of any strides, by vectors and 32-bit
+    numbers, and by elements and 64-bit numbers."""
+    named = is_numbered(operation, preamble)
     return (
         head(operands, types, preamble)
         + _one_element(operands, operation)
         + _wide(name, operands, width_of(operands))
-        + _strided(f"{name}_strided", operands, "unsigned")
-        + _strided(f"{name}_strided_far", operands, "unsigned long long")
+        + _strided(f"{name}_strided", Walk(operands, width_of(operands), named), "unsigned")
+        + _strided(f"{name}_strided_far", Walk(operands, 1, named), "unsigned long long")
     )

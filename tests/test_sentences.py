@@ -129,7 +129,7 @@ def needed(name: str) -> dict[str, Any]:
     found = {}
     for argument, parameter in arguments(functions()[name]).items():
         optional = parameter.default is not parameter.empty
-        if name == "as_torch_op":
+        if name in ("as_torch_op", "as_jax"):
             right |= {"operation": gk.add, "name": "mine::add"}
         if not optional and parameter.kind is not parameter.VAR_POSITIONAL:
             found[argument] = right.get(argument, np.ones((2, 2), np.float32))

@@ -308,6 +308,12 @@ WRONG: dict[str, tuple[str, ...]] = {
         "gk.as_torch_op(gk.sum, 'mine::sum', given=1)",
         "gk.as_torch_op(gk.max, 'mine::max', backward='max')",
     ),
+    "as_jax": (
+        "gk.as_jax(len)",
+        "gk.as_jax(gk.add, numbers='a')",
+        "gk.as_jax(gk.sum, given={'axes': 1})",
+        "gk.as_jax(gk.max, backward='max')",
+    ),
     "vectorize": (
         "gk.vectorize()",
         "gk.vectorize(len)",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gpukern.creation import ones_like as ones_like
     from gpukern.creation import zeros as zeros
     from gpukern.creation import zeros_like as zeros_like
+    from gpukern.frameworks.offer import as_jax as as_jax
     from gpukern.frameworks.offer import as_torch_op as as_torch_op
     from gpukern.kernels.compiling import compile as compile
     from gpukern.kernels.diagnostics import CompileError as CompileError
@@ -63,6 +64,7 @@ __all__ = [
     "ReductionKernel",
     "Timer",
     "arange",
+    "as_jax",
     "as_torch_op",
     "asarray",
     "compare",
@@ -100,6 +102,7 @@ _LAZY = {
     "ReductionKernel": "gpukern.kernels.reduction",
     "Timer": "gpukern.profiling",
     "arange": "gpukern.creation",
+    "as_jax": "gpukern.frameworks.offer",
     "as_torch_op": "gpukern.frameworks.offer",
     "asarray": "gpukern.creation",
     "compare": "gpukern.bench.comparison",

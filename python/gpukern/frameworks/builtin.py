@@ -154,7 +154,7 @@ def _checked_name(function: Callable[..., Any]) -> str:
     if name not in _NAMES or getattr(_core, name) is not function:
         raise TypeError(
             f"operation has to be one of gpukern's functions ({', '.join(sorted(_NAMES))}), not "
-            f"{function!r}; kernels have as_torch_op of their own"
+            f"{function!r}; kernels have as_torch_op and as_jax of their own"
         )
     return name
 

@@ -1,4 +1,4 @@
-"""``gpukern.as_torch_op``: a built-in operation as one of PyTorch's, and what kernels call."""
+"""``as_torch_op`` and ``as_jax`` of built-in operations, and what those of kernels call."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -28,6 +28,19 @@ def torch_op(name: str, operation: Callable[[], Operation]) -> Any:
     from gpukern.frameworks import pytorch
 
     return pytorch.register(namespace, bare, described)
+
+
+def jax_function(operation: Callable[[], Operation]) -> Any:
+    """A function of JAX's of an operation that can be described."""
+    with blamed_on("as_jax"):
+        described = operation()
+    try:
+        import jax  # noqa: F401 (whether it is there)
+    except ImportError:
+        raise ImportError("as_jax needs JAX, which is not installed: pip install jax") from None
+    from gpukern.frameworks import jax_
+
+    return jax_.function(described)
 
 
 def _parts(name: Any) -> tuple[str, str]:
@@ -63,12 +76,39 @@ def as_torch_op(
 
     Raises TypeError and ValueError for what is not taken, ImportError where there is no PyTorch.
     """
+    return torch_op(name, lambda: _built_in(operation, numbers, given, backward))
 
-    def described() -> Operation:
-        check_backward(backward)
-        if given is not None and not isinstance(given, Mapping):
-            raise TypeError(f"given has to be a dict of arguments by name, not {given!r}")
-        named = checked_texts("numbers", numbers)
-        return BuiltIn(operation, named, dict(given or {}), backward)
 
-    return torch_op(name, described)
+@called_as("as_jax")
+def as_jax(
+    operation: Callable[..., Any],
+    *,
+    numbers: Sequence[str] = (),
+    given: Mapping[str, Any] | None = None,
+    backward: Backward | None = None,
+) -> Any:
+    """Make a function for JAX of a built-in operation::
+
+        add = gpukern.as_jax(gpukern.add)
+        total = gpukern.as_jax(gpukern.sum, given={"axis": -1})
+
+    It takes and gives JAX's arrays, where they are, runs on XLA's stream, and works under
+    ``jax.jit``, ``jax.vmap`` and ``jax.grad``. ``numbers``, ``given`` and ``backward`` are as of
+    ``as_torch_op``; numbers are Python's, and part of the compiled program. Kernels have
+    ``as_jax`` of their own.
+
+    Raises TypeError and ValueError for what is not taken, ImportError where there is no JAX.
+    """
+    return jax_function(lambda: _built_in(operation, numbers, given, backward))
+
+
+def _built_in(
+    operation: Callable[..., Any],
+    numbers: Sequence[str],
+    given: Mapping[str, Any] | None,
+    backward: Backward | None,
+) -> Operation:
+    check_backward(backward)
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"given has to be a dict of arguments by name, not {given!r}")
+    return BuiltIn(operation, checked_texts("numbers", numbers), dict(given or {}), backward)

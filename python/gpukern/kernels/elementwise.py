@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpukern import _core
-from gpukern.frameworks.offer import check_backward, torch_op
+from gpukern.frameworks.offer import check_backward, jax_function, torch_op
 from gpukern.frameworks.operation import Backward
 from gpukern.kernels import operands as taken
 from gpukern.kernels import templates
@@ -185,6 +185,17 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         PyTorch.
         """
         return torch_op(name, lambda: self._described(numbers, backward))
+
+    @called_as("as_jax")
+    def as_jax(self, *, numbers: Sequence[str] = (), backward: Backward | None = None) -> Any:
+        """Make it a function for JAX, which works under ``jax.jit``, ``jax.vmap`` and ``jax.grad``.
+
+        Arguments are as of ``as_torch_op``; what ``numbers`` names is a number of Python's, and
+        part of the compiled program.
+
+        Raises TypeError and ValueError for what is not taken, ImportError where there is no JAX.
+        """
+        return jax_function(lambda: self._described(numbers, backward))
 
     def _described(self, numbers: Sequence[str], backward: Backward | None) -> OfExpression:
         """What a framework has to know of it."""

@@ -5,10 +5,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from gpukern import _core
-from gpukern.frameworks.offer import check_backward, torch_op
+from gpukern.frameworks.offer import check_backward, jax_function, torch_op
 from gpukern.kernels.described import Call, OfSource, check_launch
 from gpukern.kernels.signature import Parameter, variable
-from gpukern.text.calls import blamed_on, called_as, checked_count, checked_flag
+from gpukern.text.calls import blamed_on, check_call, checked_count, checked_flag
 
 
 class Found(NamedTuple):
@@ -124,9 +124,23 @@ class Kernel(_core.Kernel):
         Raises TypeError and ValueError for what does not fit the kernel, ImportError where there is
         no PyTorch.
         """
+        check_call("as_torch_op", self._described, (), how)
         return torch_op(name, lambda: self._described(**how))
 
-    @called_as("as_torch_op")
+    def as_jax(self, **how: Any) -> Any:
+        """Make it a function for JAX, under ``jax.jit``, ``jax.vmap`` and ``jax.grad``::
+
+            double = kernel.as_jax(out="x", over="x", given={"n": "x"}, backward=lambda g, x: 2 * g)
+
+        Arguments are as of ``as_torch_op``; numbers of a call are Python's, and part of the
+        compiled program. Under ``jax.vmap`` it runs once for each of the batch.
+
+        Raises TypeError and ValueError for what does not fit the kernel, ImportError where there is
+        no JAX.
+        """
+        check_call("as_jax", self._described, (), how)
+        return jax_function(lambda: self._described(**how))
+
     def _described(
         self,
         *,

@@ -252,6 +252,12 @@ def test_made_again_it_takes_the_place_of_the_one_before(module):
         same(torch.ops.gktest.again(x), factor * x)
 
 
+def test_operations_of_others_are_left_alone():
+    with pytest.raises(ValueError, match=r"as_torch_op: name has to be .*'aten::add' is an op"):
+        gk.as_torch_op(gk.subtract, "aten::add")
+    assert torch.add(some(3), some(3))[0] == 2 * some(3)[0]
+
+
 def test_a_current_stream_is_worked_on(twice):
     if where() == "cpu":
         pytest.skip("no GPU, whose streams these are")

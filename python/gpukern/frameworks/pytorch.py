@@ -1,6 +1,7 @@
 """An operation of PyTorch: its name, its shapes, its gradient and its batches."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -24,6 +25,8 @@ _KINDS = {
 }
 _DTYPES = {name: dtype for dtype, name in _KINDS.items()}
 
+_KEPT = 256  # calls of other shapes or dtypes whose results are known from the time before
+
 # The operations that were made here: one that is made again takes the place of the one before, as
 # in a cell of a notebook that is run twice.
 _made: dict[str, Any] = {}
@@ -35,6 +38,11 @@ def register(namespace: str, bare: str, operation: Operation) -> Any:
     before = _made.pop(name, None)
     if before is not None:
         before._destroy()
+    if hasattr(getattr(torch.ops, namespace), bare):
+        raise ValueError(
+            f"as_torch_op: name has to be one that is free, and {name!r} is an operation that was "
+            "not made here"
+        )
     library = torch.library.Library(namespace, "FRAGMENT")
     library.define(f"{bare}{_schema(operation)}", tags=(torch.Tag.pt2_compliant_tag,))
     of_torch = _OfTorch(name, operation)
@@ -74,6 +82,7 @@ class _OfTorch:
         self._differentiated = operation.differentiated(torch)
         self._is_array = [one.number is None for one in operation.arguments]
         self._first = self._is_array.index(True)
+        self._kept = lru_cache(_KEPT)(self._results)
 
     # the call -----------------------------------------------------------------------------------
 
@@ -81,8 +90,7 @@ class _OfTorch:
         """On tensors that are there."""
         where = values[self._first].device
         self._check_device(values, where)
-        results = self.fake(*values)
-        outs = (results,) if self._operation.results == 1 else results
+        outs = _made_of(self._kept(self._known(values)), where)
         stream = None
         if where.type == "cuda":
             stream = torch.cuda.current_stream(where).cuda_stream
@@ -92,7 +100,7 @@ class _OfTorch:
             for value, is_array in zip(values, self._is_array, strict=True)
         ]
         self._operation.run(given, [_shown(out, False) for out in outs], stream)
-        return results
+        return self._returned(outs)
 
     def _check_device(self, values: Sequence[Any], where: Any) -> None:
         for value, argument in zip(values, self._operation.arguments, strict=True):
@@ -104,24 +112,34 @@ class _OfTorch:
 
     def fake(self, *values: Any) -> Any:
         """Results without what is in them, which is all that a tracer asks for."""
-        shaped = self._operation.shaped(self._known(values))
-        where = values[self._first].device
-        made = tuple(
-            torch.empty(one.shape, dtype=_DTYPES[one.dtype], device=where) for one in shaped
+        results = self._results(self._known(values))
+        return self._returned(_made_of(results, values[self._first].device))
+
+    def _returned(self, outs: tuple[Any, ...]) -> Any:
+        return outs[0] if self._operation.results == 1 else outs
+
+    def _known(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """What the results follow from: shapes, dtypes and numbers."""
+        return tuple(
+            [
+                (value.shape, value.dtype) if is_array else value
+                for value, is_array in zip(values, self._is_array, strict=True)
+            ]
         )
-        return made[0] if len(made) == 1 else made
 
-    def _known(self, values: Sequence[Any]) -> list[Any]:
-        return [
-            Shaped(tuple(value.shape), self._kind(value)) if is_array else value
-            for value, is_array in zip(values, self._is_array, strict=True)
+    def _results(self, known: tuple[Any, ...]) -> tuple[tuple[Any, Any], ...]:
+        """The shape and the dtype of each result."""
+        values = [
+            Shaped(tuple(one[0]), self._kind(one[1])) if is_array else one
+            for one, is_array in zip(known, self._is_array, strict=True)
         ]
+        return tuple((one.shape, _DTYPES[one.dtype]) for one in self._operation.shaped(values))
 
-    def _kind(self, tensor: Any) -> str:
-        kind = _KINDS.get(tensor.dtype)
+    def _kind(self, dtype: Any) -> str:
+        kind = _KINDS.get(dtype)
         if kind is None:
             raise TypeError(
-                f"{self._name}: takes no tensors of {tensor.dtype}; it takes {', '.join(_DTYPES)}"
+                f"{self._name}: takes no tensors of {dtype}; it takes {', '.join(_DTYPES)}"
             )
         return kind
 
@@ -191,9 +209,15 @@ class _OfTorch:
         return results, 0 if self._operation.results == 1 else (0,) * self._operation.results
 
 
+def _made_of(results: tuple[tuple[Any, Any], ...], where: Any) -> tuple[Any, ...]:
+    """New tensors of those shapes and dtypes, with nothing in them yet."""
+    return tuple([torch.empty(shape, dtype=dtype, device=where) for shape, dtype in results])
+
+
 def _shown(tensor: Any, packed: bool) -> Any:
     """A tensor as gpukern takes it, without a copy but of one that has to be contiguous."""
-    tensor = tensor.detach()
+    if tensor.requires_grad:
+        tensor = tensor.detach()
     if packed:
         tensor = tensor.contiguous()
     if tensor.is_cuda:

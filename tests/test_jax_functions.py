@@ -148,6 +148,18 @@ def test_several_results_and_numbers(module):
     same(sums, 2 * some(3, 4, 6).sum(2))
 
 
+def test_reductions():
+    kernel = gk.reduction("T x, T y", "(x - y) * (x - y)", "a + b", 0, name="distance")
+    x, y = some(4, 6), some(6, seed=4)
+    same(jax.jit(kernel.as_jax())(x, y), ((x - y) ** 2).sum())
+    rows = kernel.as_jax(
+        given={"axis": 1}, backward=lambda g, x, y: (2 * g[:, None] * (x - y), None)
+    )
+    same(rows(x, y), ((x - y) ** 2).sum(1))
+    same(jax.grad(lambda x: rows(x, y).sum())(x), 2 * (x - y))
+    same(jax.vmap(rows, in_axes=(0, None))(some(3, 4, 6), y)[2], rows(some(3, 4, 6)[2], y))
+
+
 def test_what_is_written_may_begin_as_zeros(module):
     op = jax.jit(module.histogram.as_jax(out=256, over="x", given={"n": "x"}, zeroed=True))
     x = jnp.arange(1000).astype(jnp.uint8) % 7

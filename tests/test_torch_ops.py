@@ -223,6 +223,23 @@ def test_several_results_and_numbers(rows):
     assert "float scale" in str(rows._schema)
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, lambda d: d.sum()),
+        ({"axis": 1}, lambda d: d.sum(1)),
+        ({"axis": (0, -1), "keepdims": True}, lambda d: d.sum((0, 1), keepdim=True)),
+    ],
+)
+def test_reductions(given, expected):
+    kernel = gk.reduction("T x, T y", "(x - y) * (x - y)", "a + b", 0, name="distance")
+    op = kernel.as_torch_op("gktest::distance", given=given)
+    x, y = some(4, 6), some(6, seed=4)
+    same(op(x, y), expected((x - y) ** 2))
+    torch.library.opcheck(op, (x, y))
+    same(torch.vmap(op, in_dims=(0, None))(some(3, 4, 6), y)[1], op(some(3, 4, 6)[1], y))
+
+
 def test_what_is_written_may_begin_as_zeros(module):
     op = module.histogram.as_torch_op(
         "gktest::histogram", out=256, over="x", given={"n": "x"}, zeroed=True
@@ -444,8 +461,15 @@ def test_expressions_that_are_refused():
     with pytest.raises(TypeError, match="y is made of what it was"):
         updated.as_torch_op("gktest::updated")
     fine = gk.elementwise("float x, float y", "y = x")
-    with pytest.raises(ValueError, match="numbers may be x, not 'y'"):
+    with pytest.raises(TypeError, match="numbers have to be among x, and 'y' is none"):
         fine.as_torch_op("gktest::fine", numbers=["y"])
+    with pytest.raises(TypeError, match="what is given has to be nothing, and 'axis' is none"):
+        fine.as_torch_op("gktest::fine", given={"axis": 1})
+    total = gk.reduction("T x", "x", "a + b", 0)
+    with pytest.raises(TypeError, match="given has to be among axis, keepdims, and 'out' is none"):
+        total.as_torch_op("gktest::fine", given={"out": 1})
+    with pytest.raises(ValueError, match="axis 2 is none of an array of 1 axes"):
+        total.as_torch_op("gktest::fine", given={"axis": 2})(some(3))
 
 
 def test_wrong_tensors(twice):

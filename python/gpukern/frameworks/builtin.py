@@ -10,7 +10,16 @@ import numpy as np
 
 from gpukern import _core
 from gpukern.frameworks import gradients
-from gpukern.frameworks.operation import Argument, Backward, Operation, Shaped, broadcast
+from gpukern.frameworks.operation import (
+    Argument,
+    Backward,
+    Operation,
+    Shaped,
+    axes_of,
+    broadcast,
+    check_among,
+    reduced,
+)
 
 _REDUCTIONS = ("sum", "mean", "prod", "max", "min", "argmax", "argmin", "norm")
 _TRANSPOSES = ("transpose", "matrix_transpose")
@@ -47,8 +56,8 @@ class BuiltIn(Operation):
         parameters = signature(function).parameters.values()
         operands = [one.name for one in parameters if one.kind is Parameter.POSITIONAL_ONLY]
         known = [one.name for one in parameters if one.name not in (*operands, *_NOT_GIVEN)]
-        _check_among("numbers have", self.name, numbers, operands)
-        _check_among("what is given has", self.name, given, known)
+        check_among("numbers have", self.name, numbers, operands)
+        check_among("what is given has", self.name, given, known)
         self.arguments = tuple(Argument(one, float if one in numbers else None) for one in operands)
         if not any(one.number is None for one in self.arguments):
             raise ValueError(f"{self.name}: one of {', '.join(operands)} has to be an array")
@@ -63,13 +72,13 @@ class BuiltIn(Operation):
             return self.backward
         rule: Callable[..., Any] | None = gradients.BACKWARD.get(self.name)
         if self.name in ("sum", "mean") and self._given.get("dtype") is None:
-            axes = _axes(self._given.get("axis"))
+            axes = axes_of(self._given.get("axis"))
             keepdims = bool(self._given.get("keepdims", False))
             rule = gradients.of_sum(axes, keepdims, self.name == "mean")
         elif self.name == "clip":
             rule = gradients.of_clip(self._given.get("min"), self._given.get("max"))
         elif self.name == "transpose":
-            rule = gradients.of_transpose(_axes(self._given.get("axes")) or None)
+            rule = gradients.of_transpose(axes_of(self._given.get("axes")) or None)
         if rule is None:
             return None
 
@@ -94,14 +103,12 @@ class BuiltIn(Operation):
         if self.broadcasts:
             return broadcast(self.name, [one.shape for one in arrays])
         if self.name in _REDUCTIONS:
-            return _reduced(
-                self.name, first, _axes(self._given.get("axis")), self._given.get("keepdims", False)
-            )
+            return reduced(self.name, first, self._given)
         if self.name == "matrix_transpose":
             self._check_axes(first, 2)
             return (*first[:-2], first[-1], first[-2])
         if self.name == "transpose":
-            order = _axes(self._given.get("axes")) or tuple(reversed(range(len(first))))
+            order = axes_of(self._given.get("axes")) or tuple(reversed(range(len(first))))
             self._check_axes(first, len(order))
             return tuple(first[axis] for axis in order)
         if self.name == "matmul":
@@ -157,28 +164,3 @@ def _checked_name(function: Callable[..., Any]) -> str:
             f"{function!r}; kernels have as_torch_op and as_jax of their own"
         )
     return name
-
-
-def _check_among(what: str, who: str, given: Any, known: Sequence[str]) -> None:
-    strange = [one for one in given if one not in known]
-    if strange:
-        raise TypeError(f"{who}: {what} to be among {', '.join(known)}, and {strange[0]!r} is none")
-
-
-def _axes(given: Any) -> tuple[int, ...]:
-    if given is None:
-        return ()
-    return tuple(given) if isinstance(given, tuple | list) else (int(given),)
-
-
-def _reduced(
-    who: str, shape: tuple[Any, ...], axes: tuple[int, ...], keepdims: bool
-) -> tuple[Any, ...]:
-    ndim = len(shape)
-    for axis in axes:
-        if not -ndim <= axis < ndim:
-            raise ValueError(f"{who}: axis {axis} is none of an array of {ndim}")
-    gone = {axis % ndim for axis in axes} if axes else set(range(ndim))
-    if keepdims:
-        return tuple(1 if axis in gone else length for axis, length in enumerate(shape))
-    return tuple(length for axis, length in enumerate(shape) if axis not in gone)

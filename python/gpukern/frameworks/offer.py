@@ -14,6 +14,14 @@ def check_backward(backward: Any) -> None:
         raise TypeError(f"backward has to be a function, not {backward!r}")
 
 
+def checked_how(numbers: Any, given: Any, backward: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """What is said of an operation; ``numbers`` and ``given``, as they are used."""
+    check_backward(backward)
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"given has to be a dict of arguments by name, not {given!r}")
+    return checked_texts("numbers", numbers), dict(given or {})
+
+
 def torch_op(name: str, operation: Callable[[], Operation]) -> Any:
     """Register an operation under its name, if that is one and it can be described."""
     with blamed_on("as_torch_op"):
@@ -108,7 +116,4 @@ def _built_in(
     given: Mapping[str, Any] | None,
     backward: Backward | None,
 ) -> Operation:
-    check_backward(backward)
-    if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"given has to be a dict of arguments by name, not {given!r}")
-    return BuiltIn(operation, checked_texts("numbers", numbers), dict(given or {}), backward)
+    return BuiltIn(operation, *checked_how(numbers, given, backward), backward)

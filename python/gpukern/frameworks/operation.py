@@ -1,7 +1,7 @@
 """What a framework has to know of an operation: what it takes and gives, and how it is run."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -82,6 +82,33 @@ def broadcast(who: str, shapes: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
                     f"{' '.join(map(str, shapes))}"
                 )
     return tuple(lengths)
+
+
+def axes_of(given: Any) -> tuple[int, ...]:
+    """One axis or several; None is no word of any, as is nothing."""
+    if given is None:
+        return ()
+    return tuple(given) if isinstance(given, tuple | list) else (int(given),)
+
+
+def reduced(who: str, shape: tuple[Any, ...], given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The shape without the axes that are given, all of them where none are."""
+    ndim, axes = len(shape), axes_of(given.get("axis"))
+    for axis in axes:
+        if not -ndim <= axis < ndim:
+            raise ValueError(f"{who}: axis {axis} is none of an array of {ndim} axes")
+    gone = {axis % ndim for axis in axes} if axes else set(range(ndim))
+    if given.get("keepdims", False):
+        return tuple(1 if axis in gone else length for axis, length in enumerate(shape))
+    return tuple(length for axis, length in enumerate(shape) if axis not in gone)
+
+
+def check_among(what: str, who: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """That nothing is named that there is not."""
+    strange = [one for one in given if one not in known]
+    if strange:
+        among = f"to be among {', '.join(known)}" if known else "to be nothing"
+        raise TypeError(f"{who}: {what} {among}, and {strange[0]!r} is none")
 
 
 def gradients(

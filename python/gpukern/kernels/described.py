@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpukern import _core
-from gpukern.frameworks.operation import Argument, Backward, Operation, Shaped, broadcast
+from gpukern.frameworks.operation import (
+    Argument,
+    Backward,
+    Operation,
+    Shaped,
+    broadcast,
+    check_among,
+    reduced,
+)
 from gpukern.kernels.declared import Declared
 from gpukern.kernels.signature import (
     BFLOAT,
@@ -23,51 +31,59 @@ from gpukern.kernels.signature import (
 Of = Callable[..., Any]
 
 
+class Declares(NamedTuple):
+    """What a kernel that is made of an expression declares, and whether it is a reduction."""
+
+    name: str
+    ins: Sequence[Declared]
+    outs: Sequence[Declared]
+    reduces: bool
+
+
 class OfExpression(Operation):
-    """A kernel that is run for every element of its arrays."""
+    """A kernel that is made of what it does with elements, or a reduction of them; ``given`` are
+    the arguments by name that every call has."""
 
     packed = False
-    broadcasts = True
 
     def __init__(
         self,
-        kernel: Callable[..., Any],
-        name: str,
-        ins: Sequence[Declared],
-        outs: Sequence[Declared],
+        kernel: Any,
+        declares: Declares,
         numbers: Sequence[str],
+        given: Mapping[str, Any],
         backward: Backward | None,
     ) -> None:
-        names = [one.name for one in ins]
-        strange = [one for one in numbers if one not in names]
-        if strange:
-            raise ValueError(f"{name}: numbers may be {', '.join(names)}, not {strange[0]!r}")
+        name, ins, outs, reduces = declares
+        check_among("numbers have", name, numbers, [one.name for one in ins])
         raw = [one.text for one in (*ins, *outs) if one.raw]
         if raw:
             raise ValueError(
                 f"{name}: {raw[0]} is raw, and the shape of a result follows from elements alone; "
                 "gpukern.compile makes a kernel whose out= says the shape"
             )
-        self.name, self.backward = name, backward
+        self.name, self.backward, self.broadcasts = name, backward, not reduces
         self.arguments = tuple(
             Argument(one.name, _number_of(one) if one.name in numbers else None) for one in ins
         )
-        if len(numbers) == len(ins):
+        if all(one.number is not None for one in self.arguments):
             raise ValueError(f"{name}: one of its arguments has to be an array")
         self.results = len(outs)
-        self._kernel, self._ins, self._outs = kernel, ins, outs
+        self._kernel, self._declares, self._given = kernel, declares, given
 
     def shaped(self, values: Sequence[Any]) -> tuple[Shaped, ...]:
         """As Operation has it."""
         bound: dict[str, str] = {}
         shapes = []
-        for parameter, value in zip(self._ins, values, strict=True):
+        for parameter, value in zip(self._declares.ins, values, strict=True):
             if isinstance(value, Shaped):
                 shapes.append(value.shape)
                 if parameter.letter:
                     bound.setdefault(parameter.letter, value.dtype)
         shape = broadcast(self.name, shapes)
-        return tuple(Shaped(shape, self._dtype(one, bound)) for one in self._outs)
+        if self._declares.reduces:
+            shape = reduced(self.name, shape, self._given)
+        return tuple(Shaped(shape, self._dtype(one, bound)) for one in self._declares.outs)
 
     def _dtype(self, parameter: Declared, bound: Mapping[str, str]) -> str:
         if parameter.dtype is not None:
@@ -79,7 +95,8 @@ class OfExpression(Operation):
 
     def run(self, values: Sequence[Any], outs: Sequence[Any], stream: Any) -> None:
         """As Operation has it."""
-        self._kernel(*values, out=tuple(outs), stream=stream)
+        out = outs[0] if len(outs) == 1 else tuple(outs)
+        self._kernel(*values, out=out, stream=stream, **self._given)
 
 
 def _number_of(parameter: Declared) -> type[int] | type[float] | type[bool]:

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpukern import _core
-from gpukern.frameworks.offer import check_backward, jax_function, torch_op
-from gpukern.frameworks.operation import Backward
 from gpukern.kernels import operands as taken
 from gpukern.kernels import templates
 from gpukern.kernels.compiling import compile
@@ -21,7 +19,6 @@ from gpukern.kernels.declared import (
     checked_identifier,
     declared,
 )
-from gpukern.kernels.described import OfExpression
 from gpukern.kernels.expression import ExpressionKernel
 from gpukern.kernels.operands import Operand
 from gpukern.text.calls import (
@@ -165,45 +162,9 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             return None
         return results[0] if len(results) == 1 and not self._return_tuple else tuple(results)
 
-    @called_as("as_torch_op")
-    def as_torch_op(
-        self, name: str, *, numbers: Sequence[str] = (), backward: Backward | None = None
-    ) -> Any:
-        """Make it an operation of PyTorch, ``torch.ops.mine.saxpy``::
-
-            saxpy = gpukern.elementwise("float a, float x, float y, float z", "z = a * x + y")
-            op = saxpy.as_torch_op(
-                "mine::saxpy", numbers=["a"], backward=lambda g, a, x, y: (a * g, g)
-            )
-
-        Arguments are tensors, but for those that ``numbers`` names. Shapes are broadcast.
-        ``backward`` is called with the gradient of each result and the arguments, and returns the
-        gradient of each tensor, None for one that has none; it is summed up where the tensor was
-        broadcast. Without it there is no gradient.
-
-        Raises TypeError and ValueError for what is not taken, ImportError where there is no
-        PyTorch.
-        """
-        return torch_op(name, lambda: self._described(numbers, backward))
-
-    @called_as("as_jax")
-    def as_jax(self, *, numbers: Sequence[str] = (), backward: Backward | None = None) -> Any:
-        """Make it a function for JAX, which works under ``jax.jit``, ``jax.vmap`` and ``jax.grad``.
-
-        Arguments are as of ``as_torch_op``; what ``numbers`` names is a number of Python's, and
-        part of the compiled program.
-
-        Raises TypeError and ValueError for what is not taken, ImportError where there is no JAX.
-        """
-        return jax_function(lambda: self._described(numbers, backward))
-
-    def _described(self, numbers: Sequence[str], backward: Backward | None) -> OfExpression:
-        """What a framework has to know of it."""
-        check_backward(backward)
+    def _check_results(self) -> None:
         for one in self._outs:
             self._check_new(one)
-        named = checked_texts("numbers", numbers)
-        return OfExpression(self, self.name, self._ins, self._outs, named, backward)
 
     # the same again -----------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ differentiated, and what is refused."""
 from __future__ import annotations
 
 import re
-import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -290,14 +289,3 @@ def test_what_the_page_on_frameworks_shows(module):
     names: dict[str, Any] = {}
     exec(code, names)
     same(names["gradient"], jnp.full((3, 4), 2.0))
-
-
-def test_without_jax_it_is_said(script):
-    code = (
-        "import sys; sys.modules['jax'] = None\n"
-        "import gpukern as gk\n"
-        "try: gk.as_jax(gk.add)\n"
-        "except ImportError as error: print(error)\n"
-    )
-    done: subprocess.CompletedProcess[str] = script(code)
-    assert done.stdout == "as_jax needs JAX, which is not installed: pip install jax\n", done.stderr

@@ -153,15 +153,14 @@ static int begin_where(gk_state *state, gk_call *call, const gk_xla_frame *frame
                      operation);
         return -1;
     }
-    int devices = call->backend->devices;
-    for (int i = 0; memory && i < devices; i++) {
-        int place = gk_engine_place(state->engine, memory);
-        if (place >= 0)
-            return gk_begin_on(state, call, place, operation);
-        if (gk_begin_on(state, call, i, operation) < 0)
-            return -1;
-    }
-    return 0;
+    if (call->backend->devices == 1 || !memory)
+        return 0;
+    int place = call->backend->place(call->backend, memory);
+    if (place >= 0)
+        return gk_begin_on(state, call, place, operation);
+    PyErr_Format(PyExc_ValueError, "%s: %p of JAX's is on none of the %d GPUs that there are",
+                 operation, memory, call->backend->devices);
+    return -1;
 }
 
 /* run(key, stream, arguments, results) of the Python side. */

@@ -22,7 +22,9 @@ MAY_INCLUDE = {
     "binding/arrays": "base device kernels engine binding Python",
     "binding/calls": "base device kernels engine ops binding binding/arrays Python",
     "binding/kernels": "base device engine ops binding binding/arrays Python",
-    "binding": "base device kernels engine ops binding/arrays binding/calls binding/kernels Python",
+    "binding/xla": "base engine binding binding/arrays Python",
+    "binding": "base device kernels engine ops binding/arrays binding/calls binding/kernels "
+    "binding/xla Python",
 }
 # The one file that knows the concrete devices.
 EXCEPTIONS = {"engine/engine.c": "device/cuda device/sim device/fault"}

@@ -26,7 +26,8 @@ PYTHON_ROOMS = {
     "settings": "_core text",
     "profiling": "_core text",
     "machine": "_core text",
-    "kernels": "_core text machine",
+    "frameworks": "_core text",
+    "kernels": "_core text machine frameworks",
     "pycuda": "_core kernels",
     "bench.model": "text catalogue",
     "bench.cases": "_core text catalogue bench.model",
@@ -39,8 +40,8 @@ PYTHON_ROOMS = {
     "cli": "_core text machine bench bench.model bench.cases bench.contenders bench.showing",
     "notebook": "text kernels cli",
     "__main__": "machine cli",
-    "gpukern": "_core catalogue creation settings profiling machine kernels bench bench.contenders "
-    "notebook",
+    "gpukern": "_core catalogue creation settings profiling machine frameworks kernels bench "
+    "bench.contenders notebook",
 }
 
 python_sources = pytest.mark.skipif(not PACKAGE.exists(), reason="the tests stand alone")

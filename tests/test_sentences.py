@@ -129,6 +129,8 @@ def needed(name: str) -> dict[str, Any]:
     found = {}
     for argument, parameter in arguments(functions()[name]).items():
         optional = parameter.default is not parameter.empty
+        if name in ("as_torch_op", "as_jax"):
+            right |= {"operation": gk.add, "name": "mine::add"}
         if not optional and parameter.kind is not parameter.VAR_POSITIONAL:
             found[argument] = right.get(argument, np.ones((2, 2), np.float32))
             if name in ("scale_add", "dot", "DeviceArray.dot"):
@@ -182,10 +184,11 @@ TAKEN = {
     "None": "out axis axes dtype variant stream min max copy max_version dl_device op sizes "
     "stop contenders baseline seed rounds pinned_memory device_memory mapped_call name wrap "
     "budget on_table operands source path code name_expressions identity reduce_type result "
-    "kernel grid block args",
+    "kernel grid block args given backward",
     "float": "min max start stop step value patience budget identity",
     "str": "",
-    "class": "wrap on_table",
+    "class": "wrap on_table backward",
+    "dict": "given",
 }
 # Names of printed things and of what is only looked at, which may be anything.
 ANYTHING = {"Timer": "name quiet"}

@@ -297,6 +297,23 @@ WRONG: dict[str, tuple[str, ...]] = {
         "gk.elementwise('float x', 3)",
         "gk.elementwise('float x', 'x = 1', name='two words')",
     ),
+    "as_torch_op": (
+        "gk.as_torch_op(gk.add)",
+        "gk.as_torch_op(gk.add, 'add')",
+        "gk.as_torch_op(gk.add, 3)",
+        "gk.as_torch_op(len, 'mine::len')",
+        "gk.as_torch_op(gk.add, 'mine::add', numbers=['c'])",
+        "gk.as_torch_op(gk.abs, 'mine::abs', numbers=['a'])",
+        "gk.as_torch_op(gk.sum, 'mine::sum', given={'axes': 1})",
+        "gk.as_torch_op(gk.sum, 'mine::sum', given=1)",
+        "gk.as_torch_op(gk.max, 'mine::max', backward='max')",
+    ),
+    "as_jax": (
+        "gk.as_jax(len)",
+        "gk.as_jax(gk.add, numbers='a')",
+        "gk.as_jax(gk.sum, given={'axes': 1})",
+        "gk.as_jax(gk.max, backward='max')",
+    ),
     "vectorize": (
         "gk.vectorize()",
         "gk.vectorize(len)",

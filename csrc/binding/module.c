@@ -17,6 +17,7 @@
 #include "binding/reports.h"
 #include "binding/stream.h"
 #include "binding/values.h"
+#include "binding/xla/handler.h"
 #include "engine/call.h"
 #include "engine/pool.h"
 #include "device/operations.h"
@@ -381,6 +382,9 @@ static PyMethodDef methods[] = {
      "What NVRTC makes of a source: (compiled, image, log, symbols). headers holds names and "
      "texts\n"
      "by turns; symbols are those of the expressions."},
+    {"xla_target", gk_xla_target, METH_O,
+     "xla_target($module, on_gpu, /)\n--\n\n"
+     "The function that XLA calls for operations that JAX was given, in a capsule."},
     {"nvrtc_version", nvrtc_version, METH_O,
      "nvrtc_version($module, library, /)\n--\n\n13000 for NVRTC 13.0."},
     {"capability", capability, METH_NOARGS,

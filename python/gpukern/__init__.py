@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from gpukern.creation import ones_like as ones_like
     from gpukern.creation import zeros as zeros
     from gpukern.creation import zeros_like as zeros_like
+    from gpukern.frameworks.offer import as_jax as as_jax
+    from gpukern.frameworks.offer import as_torch_op as as_torch_op
     from gpukern.kernels.compiling import compile as compile
     from gpukern.kernels.diagnostics import CompileError as CompileError
     from gpukern.kernels.elementwise import ElementwiseKernel as ElementwiseKernel
@@ -62,6 +64,8 @@ __all__ = [
     "ReductionKernel",
     "Timer",
     "arange",
+    "as_jax",
+    "as_torch_op",
     "asarray",
     "compare",
     "compile",
@@ -98,6 +102,8 @@ _LAZY = {
     "ReductionKernel": "gpukern.kernels.reduction",
     "Timer": "gpukern.profiling",
     "arange": "gpukern.creation",
+    "as_jax": "gpukern.frameworks.offer",
+    "as_torch_op": "gpukern.frameworks.offer",
     "asarray": "gpukern.creation",
     "compare": "gpukern.bench.comparison",
     "compile": "gpukern.kernels.compiling",

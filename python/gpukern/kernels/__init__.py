@@ -8,5 +8,5 @@ what was compiled, ``module`` is what a user gets.
 Kernels made of an expression: ``declared`` reads their parameters, ``templates`` and
 ``reduction_template`` write the source, ``operands`` takes what they are called with,
 ``elementwise`` and ``reduction`` are the functions and classes, ``expression`` is what both have.
-``raw`` has CuPy's other names.
+``raw`` has CuPy's other names. ``described`` tells frameworks of kernels.
 """

@@ -170,6 +170,10 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             return None
         return results[0] if len(results) == 1 and not self._return_tuple else tuple(results)
 
+    def _check_results(self) -> None:
+        for one in self._outs:
+            self._check_new(one)
+
     # the same again -----------------------------------------------------------------------------
 
     def _plain(self, arguments: tuple[Any, ...], out: Any) -> tuple[Any, ...] | None:

@@ -1,14 +1,18 @@
 """What kernels that are made of an expression have in common, elementwise or reductions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from gpukern import _core
+from gpukern.frameworks.offer import checked_how, jax_function, torch_op
+from gpukern.frameworks.operation import Backward, check_among
 from gpukern.kernels.declared import Declared
+from gpukern.kernels.described import Declares, OfExpression
 from gpukern.kernels.operands import Operand
+from gpukern.text.calls import called_as
 
 Dtype = np.dtype[Any]
 Made = TypeVar("Made")
@@ -37,6 +41,65 @@ class ExpressionKernel(ABC, Generic[Made]):
         if made is None:
             made = self._made[key] = self._compiled(dtypes, numbers, types)
         return made
+
+    _TAKES: tuple[str, ...] = ()  # what a call takes by name that follows from no argument
+
+    @called_as("as_torch_op")
+    def as_torch_op(
+        self,
+        name: str,
+        *,
+        numbers: Sequence[str] = (),
+        given: Mapping[str, Any] | None = None,
+        backward: Backward | None = None,
+    ) -> Any:
+        """Make it an operation of PyTorch, ``torch.ops.mine.saxpy``::
+
+            saxpy = gpukern.elementwise("float a, float x, float y, float z", "z = a * x + y")
+            op = saxpy.as_torch_op(
+                "mine::saxpy", numbers=["a"], backward=lambda g, a, x, y: (a * g, g)
+            )
+
+        Arguments are tensors, but for those that ``numbers`` names. Shapes are broadcast.
+        ``given`` are ``axis`` and ``keepdims`` of a reduction, the same in every call.
+        ``backward`` is called with the gradient of each result and the arguments, and returns the
+        gradient of each tensor, None for one that has none; it is summed up where the tensor was
+        broadcast. Without it there is no gradient.
+
+        Raises TypeError and ValueError for what is not taken, ImportError where there is no
+        PyTorch.
+        """
+        return torch_op(name, lambda: self._described(numbers, given, backward))
+
+    @called_as("as_jax")
+    def as_jax(
+        self,
+        *,
+        numbers: Sequence[str] = (),
+        given: Mapping[str, Any] | None = None,
+        backward: Backward | None = None,
+    ) -> Any:
+        """Make it a function for JAX, which works under ``jax.jit``, ``jax.vmap`` and ``jax.grad``.
+
+        Arguments are as of ``as_torch_op``; what ``numbers`` names is a number of Python's, and
+        part of the compiled program.
+
+        Raises TypeError and ValueError for what is not taken, ImportError where there is no JAX.
+        """
+        return jax_function(lambda: self._described(numbers, given, backward))
+
+    def _described(
+        self, numbers: Sequence[str], given: Mapping[str, Any] | None, backward: Backward | None
+    ) -> OfExpression:
+        """What a framework has to know of it."""
+        named, same = checked_how(numbers, given, backward)
+        check_among("what is given has", self.name, same, self._TAKES)
+        self._check_results()
+        declares = Declares(self.name, self._ins, self._outs, reduces=bool(self._TAKES))
+        return OfExpression(self, declares, named, same, backward)
+
+    def _check_results(self) -> None:
+        """That each can be made where no array is given for it."""
 
     @abstractmethod
     def _compiled(

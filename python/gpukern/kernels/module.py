@@ -5,8 +5,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from gpukern import _core
+from gpukern.frameworks.offer import check_backward, jax_function, torch_op
+from gpukern.kernels.described import Call, OfSource, check_launch
 from gpukern.kernels.signature import Parameter, variable
-from gpukern.text.calls import blamed_on, checked_count
+from gpukern.text.calls import blamed_on, check_call, checked_count, checked_flag
 
 
 class Found(NamedTuple):
@@ -100,6 +102,75 @@ class Kernel(_core.Kernel):
 
     def __getitem__(self, n: int) -> Callable[..., None]:
         return self.over(n)
+
+    def as_torch_op(self, name: str, **how: Any) -> Any:
+        """Make it an operation of PyTorch, ``torch.ops.mine.double``::
+
+            double = kernel.as_torch_op("mine::double", out="x", over="x", given={"n": "x"})
+
+        ``out`` says the shape of what is written: the name of an array that has it, a tuple, or a
+        function of the arguments, each array with its ``shape``, ``size`` and ``dtype``; a dict of
+        those by name where several pointers are not ``const``. The dtypes are the source's.
+        ``over`` is how many elements have a thread each, in blocks of ``block``: those of an array,
+        by its name, a number or a function of the arguments; or ``grid`` and ``block`` are those of
+        a call. ``given`` says what parameters are that are no arguments of the operation: the size
+        of an array, by its name, a value or a function. The others are its arguments, as the
+        kernel has them: pointers are tensors, which are made contiguous. ``shared`` is bytes of
+        dynamic shared memory; with ``zeroed`` what is written is zeros before.
+
+        ``backward`` is called with the gradients of the results and the arguments, and returns the
+        gradient of each array, None for one that has none. Without it there is no gradient.
+
+        Raises TypeError and ValueError for what does not fit the kernel, ImportError where there is
+        no PyTorch.
+        """
+        check_call("as_torch_op", self._described, (), how)
+        return torch_op(name, lambda: self._described(**how))
+
+    def as_jax(self, **how: Any) -> Any:
+        """Make it a function for JAX, under ``jax.jit``, ``jax.vmap`` and ``jax.grad``::
+
+            double = kernel.as_jax(out="x", over="x", given={"n": "x"}, backward=lambda g, x: 2 * g)
+
+        Arguments are as of ``as_torch_op``; numbers of a call are Python's, and part of the
+        compiled program. Under ``jax.vmap`` it runs once for each of the batch.
+
+        Raises TypeError and ValueError for what does not fit the kernel, ImportError where there is
+        no JAX.
+        """
+        check_call("as_jax", self._described, (), how)
+        return jax_function(lambda: self._described(**how))
+
+    def _described(
+        self,
+        *,
+        out: Any,
+        over: Any = None,
+        grid: Any = None,
+        block: Any = None,
+        given: Mapping[str, Any] | None = None,
+        shared: Any = 0,
+        zeroed: bool = False,
+        backward: Callable[..., Any] | None = None,
+    ) -> OfSource:
+        """What a framework has to know of it."""
+        check_launch(over, grid, block)
+        check_backward(backward)
+        made = OfSource(
+            self.name, self.parameters, out, given or {}, checked_flag("zeroed", zeroed), backward
+        )
+        made.check_said("over", over)
+
+        def launch(call: Call, arguments: list[Any], stream: Any) -> None:
+            threads, dynamic = call.value_of(block), call.value_of(shared)
+            if over is None:
+                self(call.value_of(grid), threads, *arguments, shared=dynamic, stream=stream)
+            else:
+                run = self.over(call.value_of(over), threads)
+                run(*arguments, shared=dynamic, stream=stream)
+
+        made.launch = launch
+        return made
 
     def __repr__(self) -> str:
         return f"<kernel {self.signature}>"

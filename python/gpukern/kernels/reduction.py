@@ -95,6 +95,8 @@ class ReductionKernel(ExpressionKernel[_Made]):
     CompileError for expressions that do not compile.
     """
 
+    _TAKES = ("axis", "keepdims")
+
     @called_as("ReductionKernel")
     def __init__(  # noqa: PLR0913, PLR0917 (CuPy's arguments)
         self,

@@ -253,6 +253,16 @@ def variable(numbers: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     return dtype, shape if whole == scalar else (*shape, whole // scalar)
 
 
+def pointee_dtype(parameter: Parameter) -> str | None:
+    """The dtype of an array that it points to; None where none is like it."""
+    if parameter.made_of != POINTER or parameter.points_to == POINTER:
+        return None
+    if parameter.points_to == CHAR:
+        is_unsigned = re.search(r"\bunsigned\b|\buint8_t\b|\buchar", parameter.text)
+        return "uint8" if is_unsigned else "int8"
+    return _DTYPES.get((parameter.points_to, parameter.scalar_bytes))
+
+
 _TYPES = {
     (SIGNED, 2): "short",
     (SIGNED, 4): "int",

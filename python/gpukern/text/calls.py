@@ -22,7 +22,7 @@ def called_as(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
             try:
                 return function(*arguments, **named)
             except TypeError:
-                _check(name, function, arguments, named)
+                check_call(name, function, arguments, named)
                 raise
 
         return call
@@ -30,12 +30,13 @@ def called_as(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     return decorate
 
 
-def _check(
+def check_call(
     name: str,
     function: Callable[..., object],
     arguments: tuple[object, ...],
     named: dict[str, object],
 ) -> None:
+    """That the arguments fit the function; a TypeError says how it is called."""
     import inspect
 
     signature = inspect.signature(function)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gpukern.creation import ones_like as ones_like
     from gpukern.creation import zeros as zeros
     from gpukern.creation import zeros_like as zeros_like
+    from gpukern.kernels.checking import check as check
     from gpukern.kernels.compiling import compile as compile
     from gpukern.kernels.diagnostics import CompileError as CompileError
     from gpukern.kernels.elementwise import ElementwiseKernel as ElementwiseKernel
@@ -63,6 +64,7 @@ __all__ = [
     "Timer",
     "arange",
     "asarray",
+    "check",
     "compare",
     "compile",
     "contender",
@@ -99,6 +101,7 @@ _LAZY = {
     "Timer": "gpukern.profiling",
     "arange": "gpukern.creation",
     "asarray": "gpukern.creation",
+    "check": "gpukern.kernels.checking",
     "compare": "gpukern.bench.comparison",
     "compile": "gpukern.kernels.compiling",
     "contender": "gpukern.bench.contenders.registry",

@@ -20,8 +20,9 @@ from gpukern.bench.contenders import registry
 from gpukern.bench.model.case import make_case
 from gpukern.bench.model.contender import Contender
 from gpukern.bench.processes import room, sending, team
-from gpukern.bench.processes.member import LostError, Member
+from gpukern.bench.processes.member import Member
 from gpukern.machine import conditions
+from gpukern.processes import LostError
 
 pytest.importorskip("cloudpickle", reason="functions go to other processes by cloudpickle")
 

@@ -20,6 +20,7 @@ PACKAGE = ROOT / "python" / "gpukern"
 PYTHON_ROOMS = {
     "_core": "",
     "text": "",
+    "processes": "text",
     "catalogue": "_core text",
     "creation": "_core text",
     "protocols": "_core creation",
@@ -27,7 +28,7 @@ PYTHON_ROOMS = {
     "profiling": "_core text",
     "machine": "_core text",
     "frameworks": "_core text",
-    "kernels": "_core text machine frameworks",
+    "kernels": "_core text processes machine frameworks",
     "pycuda": "_core kernels",
     "bench.model": "text catalogue",
     "bench.cases": "_core text catalogue bench.model",
@@ -35,8 +36,8 @@ PYTHON_ROOMS = {
     "bench.clock": "_core machine bench.model",
     "bench.contenders": "_core text catalogue profiling machine kernels bench.model",
     "bench.showing": "text machine bench.model",
-    "bench": "_core text machine bench.model bench.cases bench.checking bench.clock "
-    "bench.contenders bench.showing",
+    "bench": "_core text processes machine bench.model bench.cases bench.checking "
+    "bench.clock bench.contenders bench.showing",
     "cli": "_core text machine bench bench.model bench.cases bench.contenders bench.showing",
     "notebook": "text kernels cli",
     "__main__": "machine cli",

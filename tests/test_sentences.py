@@ -44,8 +44,8 @@ KNOWN = (
 )
 
 PLACES = {"DeviceArray": "d", "Event": "event", "Stream": "stream", "Graph": "graph"}
-# What no call makes right: types, and methods that take any number of arguments.
-NOT_COUNTED = (*PLACES, "DeviceArray.reshape", "DeviceArray.transpose")
+# What no call makes right: types, and what takes any number of arguments.
+NOT_COUNTED = (*PLACES, "DeviceArray.reshape", "DeviceArray.transpose", "check")
 
 
 def methods() -> dict[str, Any]:

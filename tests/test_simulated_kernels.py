@@ -663,6 +663,51 @@ __device__ __noinline__ int deeper(int *x, int n) {
     return x[0] == 0 ? deeper(x, n + 1) + here[0] : 0;
 }
 __global__ void recursive(int *x) { x[1] = deeper(x, 0); }
+__global__ void last_one_wins(int *x) {
+    x[0] = threadIdx.x; // last_one_wins
+}
+__global__ void last_block_wins(int *x) {
+    x[0] = blockIdx.x; // last_block_wins
+}
+__global__ void moved_in_place(float *x, float by) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < 63) x[i] = by + x[i + 1]; // moved_in_place
+}
+__global__ void barrier_of_one_block(int *x, int *y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    x[i] = i + 1; // barrier_of_one_block
+    __syncthreads();
+    y[i] = x[63 - i]; // barrier_of_one_block
+}
+__global__ void counted_in_global_memory(int *x) {
+    x[0] = x[0] + 1; // counted_in_global_memory
+}
+__global__ void zeroed_by_one(int *sum) {
+    if (blockIdx.x == 1 && threadIdx.x == 0) *sum = 0; // zeroed_by_one
+    atomicAdd(sum, 1); // zeroed_by_one
+}
+__global__ void mean_too_early(int *sum, int *mean) {
+    atomicAdd(sum, 1); // mean_too_early
+    if (blockIdx.x == 0 && threadIdx.x == 0) *mean = *sum / 64; // mean_too_early
+}
+__device__ int how_many;
+__global__ void counted_in_a_variable(int *x) {
+    how_many++; // counted_in_a_variable
+}
+__global__ void flag_without_a_fence(int *x, volatile int *ready) {
+    if (blockIdx.x == 0) {
+        x[0] = 5; // flag_without_a_fence
+        *ready = 1;
+    } else {
+        x[1] = x[0] + *ready; // flag_without_a_fence
+    }
+}
+__global__ void structures_written(double2 *x) {
+    x[0] = make_double2(1, threadIdx.x); // structures_written
+}
+__global__ void copies_written(char *x, const char *y) {
+    memcpy(x, y + threadIdx.x, 12); // copies_written
+}
 """
 BROKEN = BROKEN.replace("struct Node", "#include <assert.h>\nstruct Node", 1)
 
@@ -699,7 +744,24 @@ CASES = {
     "atomic_outside": ((1, 1, INTS), {}, "it changes 4 bytes out of bounds"),
     "asserted": ((1, 1, INTS), {}, "assert(x[0] == 3) does not hold"),
     "copied": ((1, 1, np.zeros(64, np.uint8), 32), {}, "it reads 32 bytes out of bounds"),
+    "last_one_wins": ((1, 64, INTS), {}, "has written something else to at broken.cu:"),
+    "last_block_wins": ((3, 1, INTS), {}, "and the blocks of a launch come in no order"),
+    "moved_in_place": ((1, 64, FLOATS, 2.0), {}, "with no __syncthreads() between"),
+    "barrier_of_one_block": ((2, 32, INTS, INTS.copy()), {}, "the blocks of a launch come in no"),
+    "counted_in_global_memory": ((2, 1, INTS), {}, "byte 0 of an array of 256 that thread (0, 0,"),
+    "zeroed_by_one": ((2, 8, INTS), {}, "a race: it"),
+    "mean_too_early": ((2, 32, INTS, INTS.copy()), {}, "a race: it"),
+    "counted_in_a_variable": ((1, 8, INTS), {}, "a variable of the module that thread ("),
+    "flag_without_a_fence": ((2, 1, INTS, INTS.copy()), {}, "a race: it"),
+    "structures_written": ((1, 32, np.zeros(4)), {}, "has written something else to"),
+    "copies_written": (
+        (1, 4, np.zeros(64, np.uint8), np.arange(64, dtype=np.uint8)),
+        {},
+        "has written something else to",
+    ),
 }
+# What is wrong is in two lines.
+OF_TWO_LINES = ["barrier_of_one_block", "zeroed_by_one", "mean_too_early", "flag_without_a_fence"]
 
 
 @pytest.fixture(scope="module")
@@ -725,6 +787,137 @@ def test_a_broken_kernel_is_found_with_its_line(broken, name):
     after = [one for one in arguments if isinstance(one, np.ndarray)]
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@AT_ONCE
+@pytest.mark.parametrize("name", OF_TWO_LINES)
+def test_a_race_on_global_memory_names_both_lines(broken, name):
+    lines = [at for at, line in enumerate(BROKEN.splitlines(), 1) if line.endswith(f"// {name}")]
+    with pytest.raises(gk.CudaError) as caught:
+        broken[name](*CASES[name][0])
+    assert len(lines) == 2
+    assert all(f"broken.cu:{line}" in str(caught.value) for line in lines), caught.value
+    assert ") of block (" in str(caught.value)
+
+
+HONEST = r"""
+__global__ void flags(const float *x, int *found, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && x[i] > 5) *found = 1;
+}
+__global__ void bytes(char *x, short *y, char *z) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    x[i] = i;
+    y[i] = x[i] + 1;
+    memcpy(z + 3 * i, x + i, 1);
+    z[3 * i + 1] = z[3 * i + 2] = z[3 * i] + 1;
+}
+__global__ void in_turns(int *x, int *y) { // barriers order what a block has in global memory
+    int i = threadIdx.x, n = blockDim.x;
+    x += blockIdx.x * n;
+    for (int step = 0; step < 5; step++) {
+        int next = x[(i + 1) % n];
+        __syncthreads();
+        x[i] = next + 1;
+        __syncthreads();
+    }
+    y[blockIdx.x * n + i] = x[n - 1 - i];
+}
+__global__ void in_warps(int *x) {
+    int lane = threadIdx.x % 32, *mine = x + threadIdx.x / 32 * 32;
+    int next = mine[(lane + 1) % 32];
+    __syncwarp();
+    mine[lane] = next;
+    __syncwarp();
+    mine[lane] += mine[lane] > 0 ? 1 : 0;
+}
+__device__ unsigned finished;
+__global__ void last_block_sums(const int *x, int *parts, int *sum) {
+    __shared__ bool is_last;
+    __shared__ int s;
+    if (threadIdx.x == 0) s = 0;
+    __syncthreads();
+    atomicAdd(&s, x[blockIdx.x * blockDim.x + threadIdx.x]);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        parts[blockIdx.x] = s;
+        __threadfence();
+        is_last = atomicInc(&finished, gridDim.x - 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (is_last && threadIdx.x == 0) {
+        int total = 0;
+        for (int i = 0; i < gridDim.x; i++) total += parts[i];
+        *sum = total;
+    }
+}
+__device__ int lock;
+__global__ void locked_over_blocks(int *sum) {
+    if (threadIdx.x) return;
+    while (atomicCAS(&lock, 0, 1)) ;
+    __threadfence();
+    *sum = *sum + 1;
+    __threadfence();
+    atomicExch(&lock, 0);
+}
+__global__ void most(const int *x, int *best) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (x[i] > *(volatile int *)best) atomicMax(best, x[i]);
+}
+__global__ void all_the_same(int *x, int *y) {
+    for (int i = 0; i < 4; i++) x[i] = 7 + i;
+    __syncthreads();
+    y[blockIdx.x * blockDim.x + threadIdx.x] = x[threadIdx.x % 4];
+}
+"""
+
+
+@AT_ONCE
+def test_honest_kernels_are_not_accused():
+    module = gk.compile(HONEST)
+    n = 64 * 256  # more than one core's share
+    for _ in range(3):
+        x, found = np.arange(n, dtype=np.float32), np.zeros(1, np.int32)
+        module.flags(64, 256, x, found, n)
+        assert found[0] == 1
+        a, b, c = np.zeros(n, np.int8), np.zeros(n, np.int16), np.zeros(3 * n, np.int8)
+        module.bytes(64, 256, a, b, c)
+        np.testing.assert_array_equal(a, np.arange(n).astype(np.int8))
+        x, y = np.zeros(n, np.int32), np.zeros(n, np.int32)
+        module.in_turns(64, 256, x, y)
+        assert set(y) == {5}
+        x = np.tile(np.arange(32, dtype=np.int32), 8)
+        module.in_warps(1, 256, x)
+        x, parts, total = (
+            np.arange(n, dtype=np.int32),
+            np.zeros(64, np.int32),
+            np.zeros(1, np.int32),
+        )
+        module.last_block_sums(64, 256, x, parts, total)
+        assert total[0] == x.sum()
+        total[0] = 0
+        module.locked_over_blocks(64, 128, total)
+        assert total[0] == 64
+        module.most(64, 256, x, total)
+        assert total[0] == n - 1
+        module.all_the_same(64, 256, x[:4].copy(), y)
+        np.testing.assert_array_equal(y, np.tile([7, 8, 9, 10], n // 4))
+
+
+@AT_ONCE
+def test_more_memory_than_is_looked_into():
+    """Of a large array what is touched first is looked into, and the rest is right."""
+    module = gk.compile(
+        "__global__ void f(float *x, int n) {"
+        "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
+        "    x[i] = i; }"
+        "__global__ void g(float *x, int n) { x[n - 1] = blockIdx.x; }"
+    )
+    x = np.zeros(4 << 20, np.float32)
+    module.f(2048, 256, x, x.size)
+    np.testing.assert_array_equal(x, np.arange(x.size))
+    with pytest.raises(gk.CudaError, match="a race: it writes byte 16777212 of an array of"):
+        module.g(4, 1, x, x.size)
 
 
 @AT_ONCE

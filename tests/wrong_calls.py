@@ -285,6 +285,10 @@ WRONG: dict[str, tuple[str, ...]] = {
         "gk.compile('x', name=3)",
         "gk.compile('x', names='add<float>')",
     ),
+    "check": (
+        "gk.check(len)",
+        "gk.check(len, 1, 32)",
+    ),
     "elementwise": (
         "gk.elementwise('float x')",
         "gk.elementwise(3, 'x = 1')",

@@ -459,7 +459,7 @@ bool gk_sim_block_run(gk_sim_worker *worker, uint64_t number) {
     memset(worker->warp_waits, 0, sizeof worker->warp_waits);
     worker->running = &worker->main;
     gk_sim_race_block_starts(worker);
-    gk_sim_watch_block(worker);
+    gk_sim_watch_block(worker, number);
     leave(worker, &worker->main.context);
     while (worker->asks && answer(worker))
         leave(worker, &worker->main.context);

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/lock.h"
+#include "shadow.h"
 #include "shared.h"
 #include "watch.h"
 
@@ -274,19 +275,29 @@ static bool take_turn(gk_sim *sim) {
     return taken != GK_REFUSED;
 }
 
+static void free_shadow(const gk_sim_grid *grid) {
+    if (grid->user)
+        gk_sim_shadow_free(grid->user->shadow);
+}
+
 bool gk_sim_launch(gk_sim *sim, const gk_sim_grid *grid, char *problem, size_t size) {
     if (!within_limits(grid, problem, size))
         return false;
     gk_sim_job job = {.lock = &sim->lock, .problem = problem, .size = size};
     plan(&job, grid, sim->seed);
     uint64_t threads = (uint64_t)grid->block[0] * grid->block[1] * grid->block[2];
-    if (!take_turn(sim))
+    if (grid->user && !(grid->user->shadow = gk_sim_shadow_new()))
+        return refuse(problem, size, "out of memory for the simulator");
+    if (!take_turn(sim)) {
+        free_shadow(grid);
         return refuse(problem, size, "the system has no more locks to give");
+    }
     if (sim->workers > 1 && job.batches > 1 && threads * job.blocks > THREADS_ALONE)
         run_spread(sim, &job);
     else
         run_job(sim, &job, sim->worker[0], true);
     gk_lock_give(&sim->turn);
+    free_shadow(grid);
     return !atomic_load(&job.stop);
 }
 

@@ -71,7 +71,8 @@ typedef struct gk_sim_user {
     gk_sim_output *output;
     bool (*interrupted)(void *context); /* asked on the launching thread; NULL: never */
     void *context;
-    bool was_interrupted; /* given back */
+    bool was_interrupted;         /* given back */
+    struct gk_sim_shadow *shadow; /* the launch's own */
 } gk_sim_user;
 
 typedef struct gk_sim_grid {

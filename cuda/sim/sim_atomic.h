@@ -5,14 +5,18 @@
 
 // A GPU's atomics order nothing without a fence. ThreadSanitizer has no notion of fences, so for it
 // the atomics order what the fences round them would.
-#ifdef __SANITIZE_THREAD__
-#define GK_SIM_ORDER      __ATOMIC_ACQ_REL
-#define GK_SIM_LOAD_ORDER __ATOMIC_ACQUIRE
-#define GK_SIM_FENCE()    ((void)0)
+#ifdef GK_SIM_USER // whose races watch.c looks for
+#define GK_SIM_ORDER              __ATOMIC_RELAXED
+#define GK_SIM_LOAD_ORDER         __ATOMIC_RELAXED
+#define GK_SIM_FENCE(is_of_block) gk_sim_fence(is_of_block)
+#elif defined(__SANITIZE_THREAD__)
+#define GK_SIM_ORDER              __ATOMIC_ACQ_REL
+#define GK_SIM_LOAD_ORDER         __ATOMIC_ACQUIRE
+#define GK_SIM_FENCE(is_of_block) ((void)0)
 #else
-#define GK_SIM_ORDER      __ATOMIC_RELAXED
-#define GK_SIM_LOAD_ORDER __ATOMIC_RELAXED
-#define GK_SIM_FENCE()    __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define GK_SIM_ORDER              __ATOMIC_RELAXED
+#define GK_SIM_LOAD_ORDER         __ATOMIC_RELAXED
+#define GK_SIM_FENCE(is_of_block) __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
 
 // A thread that spins on an atomic waits for a thread that has to get its turn. The count is the
@@ -38,9 +42,9 @@ GK_SIM_INLINE T gk_sim_update(T *at, F change, const char *file, int line) {
     B *cell = reinterpret_cast<B *>(at), before = __atomic_load_n(cell, GK_SIM_LOAD_ORDER), after;
     T old;
     do {
-        memcpy(static_cast<void *>(&old), &before, sizeof old);
+        __builtin_memcpy(static_cast<void *>(&old), &before, sizeof old);
         T next = change(old);
-        memcpy(&after, static_cast<const void *>(&next), sizeof after);
+        __builtin_memcpy(&after, static_cast<const void *>(&next), sizeof after);
     } while (
         !__atomic_compare_exchange_n(cell, &before, after, true, GK_SIM_ORDER, GK_SIM_LOAD_ORDER));
     return old;
@@ -126,13 +130,13 @@ GK_SIM_CAS(unsigned short)
 #undef GK_SIM_CAS
 
 GK_SIM_INLINE void __threadfence(void) {
-    GK_SIM_FENCE();
+    GK_SIM_FENCE(false);
 }
 GK_SIM_INLINE void __threadfence_block(void) {
-    GK_SIM_FENCE();
+    GK_SIM_FENCE(true);
 }
 GK_SIM_INLINE void __threadfence_system(void) {
-    GK_SIM_FENCE();
+    GK_SIM_FENCE(false);
 }
 GK_SIM_INLINE void __nanosleep(unsigned) {
     gk_sim_yield();

@@ -53,7 +53,7 @@ static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by)
 template <typename To, typename From> static inline To gk_sim_cast(From from) {
     static_assert(sizeof(To) == sizeof(From), "");
     To to;
-    memcpy(&to, &from, sizeof to);
+    __builtin_memcpy(&to, &from, sizeof to);
     return to;
 }
 static inline int __float_as_int(float x) { return gk_sim_cast<int>(x); }

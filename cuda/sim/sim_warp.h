@@ -44,7 +44,7 @@ template <typename T> static inline uint64_t gk_sim_bits(T value) {
     static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
                   "shuffles and matches take values of 2, 4 or 8 bytes");
     uint64_t bits = 0;
-    memcpy(&bits, static_cast<const void *>(&value), sizeof value);
+    __builtin_memcpy(&bits, static_cast<const void *>(&value), sizeof value);
     return bits;
 }
 
@@ -66,7 +66,7 @@ static inline T gk_sim_shuffle(gk_sim_meeting meeting, unsigned mask, T value, i
         source = lane ^ by;
     uint64_t bits =
         gk_sim_meet_warp(meeting, mask, gk_sim_bits(value), (unsigned)source, file, line);
-    memcpy(static_cast<void *>(&value), &bits, sizeof value);
+    __builtin_memcpy(static_cast<void *>(&value), &bits, sizeof value);
     return value;
 }
 

@@ -1,5 +1,7 @@
+#include "shadow.h"
 #include "watch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +46,16 @@ struct gk_sim_watch {
         size_t bytes;
         unsigned char was[MOST_PENDING];
     } pending;
+    /* A write to global memory, until it has been done. */
+    struct {
+        spot place;
+        gk_sim_mark mine;
+        gk_sim_met met;
+        uintptr_t at;
+        size_t bytes;
+        unsigned char was[GK_SIM_MOST_COMPARED];
+    } global;
+    uint32_t block; /* its number */
     uint16_t clock[GK_SIM_MAX_THREADS];
     uint16_t seen[GK_SIM_MAX_THREADS][GK_SIM_WARP]; /* clocks of the warp's lanes */
     size_t cell_count;
@@ -109,21 +121,66 @@ __attribute__((noreturn)) static void fault_race(const struct gk_sim_watch *watc
                  verb(what), who.x, who.y, who.z, done, last_part(before.file), (int)before.line);
 }
 
+/* Where the memory lies, of an array or of the module's variables. */
+static void describe(char *text, size_t size, const struct gk_sim_watch *watch, uintptr_t at) {
+    const gk_sim_user *user = gk_sim_now.worker->user;
+    snprintf(text, size, "a variable of the module");
+    if (at >= watch->module->data.low && at < watch->module->data.high)
+        return;
+    for (size_t i = 0; i < user->array_count; i++) {
+        const gk_sim_span *array = user->arrays + i;
+        if (at >= array->low && at < array->high)
+            snprintf(text, size, "byte %zu of an array of %zu", (size_t)(at - array->low),
+                     (size_t)(array->high - array->low));
+    }
+}
+
+__attribute__((noreturn)) static void fault_global_race(const struct gk_sim_watch *watch,
+                                                        uintptr_t at, kind what, spot place,
+                                                        const gk_sim_mark *other,
+                                                        const char *done) {
+    gk_sim_index who = gk_sim_now.worker->threads[other->thread].index, grid = gk_sim_now.grid_dim;
+    uintptr_t base = watch->module->data.low + other->place;
+    spot there = other->line ? (spot){NULL, (const char *)base, (int)other->line}
+                             : (spot){(const void *)base, NULL, 0};
+    gk_sim_line line = line_of(watch, place), before = line_of(watch, there);
+    bool is_near = other->block == watch->block;
+    char lies[96];
+    describe(lies, sizeof lies, watch, at);
+    gk_sim_fault(line.file, (int)line.line,
+                 "a race: it %s %s that thread (%u, %u, %u) of block (%u, %u, %u) has %s at "
+                 "%.80s:%d, %s",
+                 verb(what), lies, who.x, who.y, who.z, other->block % grid.x,
+                 other->block / grid.x % grid.y, other->block / grid.x / grid.y, done,
+                 last_part(before.file), (int)before.line,
+                 is_near ? "with no __syncthreads() between"
+                         : "and the blocks of a launch come in no order");
+}
+
 /* races on shared memory ----------------------------------------------------------------------- */
 
-/* Whether another thread's touch of these bytes may come before or after the running one's. */
-static bool races(const struct gk_sim_watch *watch, const touch *other, uint8_t bytes) {
-    unsigned me = gk_sim_now.number, them = other->thread;
-    if (other->epoch != watch->epoch || them == me || !(other->bytes & bytes) ||
-        watch->unordered == watch->epoch)
+static bool is_unordered(const struct gk_sim_watch *watch, uint32_t epoch, unsigned them,
+                         unsigned clock) {
+    unsigned me = gk_sim_now.number;
+    if (epoch != watch->epoch || them == me || watch->unordered == watch->epoch)
         return false;
     if (them / GK_SIM_WARP == me / GK_SIM_WARP)
-        return watch->seen[me][them % GK_SIM_WARP] <= other->clock;
+        return watch->seen[me][them % GK_SIM_WARP] <= clock;
     return true;
 }
 
+bool gk_sim_watch_unordered(const gk_sim_worker *worker, uint32_t epoch, unsigned thread,
+                            unsigned clock) {
+    return is_unordered(worker->watch, epoch, thread, clock);
+}
+
+/* Whether another thread's touch of these bytes may come before or after the running one's. */
+static bool races(const struct gk_sim_watch *watch, const touch *other, uint8_t bytes) {
+    return (other->bytes & bytes) && is_unordered(watch, other->epoch, other->thread, other->clock);
+}
+
 /* The last write that met another one has been done by now. */
-static void settle_pending(struct gk_sim_watch *watch) {
+static void settle_shared(struct gk_sim_watch *watch) {
     if (!watch->pending.bytes)
         return;
     size_t bytes = watch->pending.bytes;
@@ -213,7 +270,69 @@ static void check_dynamic(const struct gk_sim_watch *watch, uintptr_t at, size_t
                  verb(what), bytes, (size_t)(at - watch->dynamic.low), given);
 }
 
+/* races on global memory ----------------------------------------------------------------------- */
+
+/* The last write to it has been done by now: no race where it is what another has written, or what
+   another has read. */
+static void settle_global(struct gk_sim_watch *watch) {
+    gk_sim_met *met = &watch->global.met;
+    uintptr_t at = watch->global.at;
+    size_t bytes = watch->global.bytes;
+    const unsigned char *now = (const unsigned char *)at;
+    if (!bytes)
+        return;
+    watch->global.bytes = 0;
+    gk_sim_shadow_settle(gk_sim_now.worker, at, bytes, watch->global.mine, watch->global.was, met);
+    for (size_t i = 0; i < bytes; i++)
+        if ((met->compared >> i & 1) && now[i] != met->theirs[i])
+            fault_global_race(watch, at, WRITE, watch->global.place, &met->written,
+                              "written something else to");
+    if (met->read.bytes && memcmp(now, watch->global.was, bytes) != 0)
+        fault_global_race(watch, at, WRITE, watch->global.place, &met->read, "read");
+}
+
+static gk_sim_mark mark_of(const struct gk_sim_watch *watch, spot place, kind what, bool is_soft) {
+    unsigned me = gk_sim_now.number;
+    const char *at = place.file ? place.file : (const char *)place.after;
+    return (gk_sim_mark){.block = watch->block,
+                         .epoch = watch->epoch,
+                         .thread = (uint16_t)me,
+                         .clock = watch->clock[me],
+                         .place = (uint32_t)((uintptr_t)at - watch->module->data.low),
+                         .line = (unsigned)place.line & 0x7fffffu,
+                         .is_write = what != READ,
+                         .is_soft = is_soft || what == ATOMIC};
+}
+
+static void watch_global(struct gk_sim_watch *watch, uintptr_t at, size_t bytes, kind what,
+                         bool is_volatile, spot place) {
+    static const gk_sim_touching kinds[] = {
+        [READ] = GK_SIM_READS, [WRITE] = GK_SIM_WRITES, [ATOMIC] = GK_SIM_CHANGES};
+    gk_sim_met *met = &watch->global.met;
+    gk_sim_mark mine = mark_of(watch, place, what, is_volatile);
+    gk_sim_shadow_touch(gk_sim_now.worker, at, bytes, kinds[what], mine, met);
+    if (met->race.bytes) {
+        const gk_sim_mark race = met->race;
+        fault_global_race(watch, at, what, place, &race,
+                          race.is_atomic  ? "changed"
+                          : race.is_write ? "written"
+                                          : "read");
+    }
+    if (what != WRITE || bytes > GK_SIM_MOST_COMPARED)
+        return;
+    watch->global.place = place;
+    watch->global.mine = mine;
+    watch->global.at = at;
+    watch->global.bytes = bytes;
+    memcpy(watch->global.was, (const void *)at, bytes);
+}
+
 /* every access --------------------------------------------------------------------------------- */
+
+static void settle_pending(struct gk_sim_watch *watch) {
+    settle_shared(watch);
+    settle_global(watch);
+}
 
 static bool within(const gk_sim_span *span, uintptr_t at, size_t bytes) {
     return at >= span->low && at <= span->high && bytes <= span->high - at;
@@ -235,32 +354,39 @@ static bool in_array(struct gk_sim_watch *watch, const gk_sim_user *user, uintpt
     return true;
 }
 
-static void look(const void *address, size_t bytes, kind what, spot place) {
+static void look(const void *address, size_t bytes, kind what, bool is_volatile, spot place) {
     gk_sim_worker *worker = gk_sim_now.worker;
     if (!worker) /* a variable of the module is given its value as that is loaded */
         return;
     struct gk_sim_watch *watch = worker->watch;
     uintptr_t at = (uintptr_t)address;
     settle_pending(watch);
-    if (within(&watch->recent, at, bytes))
-        return;
+    uintptr_t stack = (uintptr_t)worker->running->low;
     if (within(&watch->shared, at, bytes)) {
         check_dynamic(watch, at, bytes, what, place);
         watch_shared(watch, at, bytes, what, place);
-        return;
+    } else if (within(&watch->recent, at, bytes) || within(&watch->module->data, at, bytes) ||
+               in_array(watch, worker->user, at, bytes)) {
+        watch_global(watch, at, bytes, what, is_volatile, place);
+    } else if (at - stack >= worker->running->bytes) {
+        fault_outside(watch, at, bytes, what, place);
     }
-    uintptr_t stack = (uintptr_t)worker->running->low;
-    if (at - stack < worker->running->bytes || within(&watch->module->data, at, bytes) ||
-        in_array(watch, worker->user, at, bytes))
-        return;
-    fault_outside(watch, at, bytes, what, place);
 }
 
-/* Threads that pass a lock or a flag order one another: what they do is not looked into. */
-static void order_otherwise(void) {
+/* Threads that pass a lock, a flag or a fence order one another: what they do is not looked into,
+   until the next barrier within a block, and else while the launch lasts. */
+static void order_otherwise(bool is_within_block) {
     gk_sim_worker *worker = gk_sim_now.worker;
-    if (worker)
-        worker->watch->unordered = worker->watch->epoch;
+    if (!worker)
+        return;
+    worker->watch->unordered = worker->watch->epoch;
+    if (!is_within_block)
+        gk_sim_shadow_order(worker->user->shadow);
+}
+
+static bool is_shared(const void *at) {
+    const gk_sim_worker *worker = gk_sim_now.worker;
+    return worker && within(&worker->watch->shared, (uintptr_t)at, 1);
 }
 
 /* a launch ------------------------------------------------------------------------------------- */
@@ -282,6 +408,7 @@ bool gk_sim_watch_take(gk_sim_worker *worker) {
     watch->dynamic = (gk_sim_span){dynamic, dynamic + worker->dynamic_bytes};
     watch->recent = (gk_sim_span){1, 0};
     watch->epoch = watch->unordered = 0;
+    watch->global.met.recent = NULL;
     return watch->cells != NULL;
 }
 
@@ -291,12 +418,13 @@ void gk_sim_watch_free(gk_sim_worker *worker) {
     free(worker->watch);
 }
 
-void gk_sim_watch_block(gk_sim_worker *worker) {
+void gk_sim_watch_block(gk_sim_worker *worker, uint64_t number) {
     struct gk_sim_watch *watch = worker->watch;
     if (!worker->user)
         return;
     watch->block_epoch = ++watch->epoch;
-    watch->pending.bytes = 0;
+    watch->pending.bytes = watch->global.bytes = 0;
+    watch->block = (uint32_t)number;
     memset(watch->clock, 0, sizeof watch->clock);
     memset(watch->seen, 0, sizeof watch->seen);
 }
@@ -333,18 +461,18 @@ void gk_sim_watch_leave(gk_sim_worker *worker) {
  */
 
 #define GK_PLACE ((spot){__builtin_return_address(0), NULL, 0})
-#define GK_WATCH(name, bytes, kind)                                                                \
+#define GK_WATCH(name, bytes, kind, is_volatile)                                                   \
     GK_SIM_SHARED void gk_sim___tsan_##name(const void *at);                                       \
     void gk_sim___tsan_##name(const void *at) {                                                    \
-        look(at, bytes, kind, GK_PLACE);                                                           \
+        look(at, bytes, kind, is_volatile, GK_PLACE);                                              \
     }
 #define GK_WATCH_SIZE(bytes)                                                                       \
-    GK_WATCH(read##bytes, bytes, READ)                                                             \
-    GK_WATCH(write##bytes, bytes, WRITE)                                                           \
-    GK_WATCH(unaligned_read##bytes, bytes, READ)                                                   \
-    GK_WATCH(unaligned_write##bytes, bytes, WRITE)                                                 \
-    GK_WATCH(volatile_read##bytes, bytes, READ)                                                    \
-    GK_WATCH(volatile_write##bytes, bytes, WRITE)
+    GK_WATCH(read##bytes, bytes, READ, false)                                                      \
+    GK_WATCH(write##bytes, bytes, WRITE, false)                                                    \
+    GK_WATCH(unaligned_read##bytes, bytes, READ, false)                                            \
+    GK_WATCH(unaligned_write##bytes, bytes, WRITE, false)                                          \
+    GK_WATCH(volatile_read##bytes, bytes, READ, true)                                              \
+    GK_WATCH(volatile_write##bytes, bytes, WRITE, true)
 GK_WATCH_SIZE(1)
 GK_WATCH_SIZE(2)
 GK_WATCH_SIZE(4)
@@ -355,7 +483,7 @@ GK_WATCH_SIZE(16)
     GK_SIM_SHARED void gk_sim___tsan_##name(const void *at, size_t bytes);                         \
     void gk_sim___tsan_##name(const void *at, size_t bytes) {                                      \
         if (bytes)                                                                                 \
-            look(at, bytes, kind, GK_PLACE);                                                       \
+            look(at, bytes, kind, false, GK_PLACE);                                                \
     }
 GK_RANGE(read_range, READ)
 GK_RANGE(write_range, WRITE)
@@ -376,21 +504,21 @@ GK_SIM_SHARED void *gk_sim_memmove(void *to, const void *from, size_t bytes);
 GK_SIM_SHARED void *gk_sim_memset(void *to, int byte, size_t bytes);
 void *gk_sim_memcpy(void *to, const void *from, size_t bytes) {
     if (bytes) {
-        look(from, bytes, READ, GK_PLACE);
-        look(to, bytes, WRITE, GK_PLACE);
+        look(from, bytes, READ, false, GK_PLACE);
+        look(to, bytes, WRITE, false, GK_PLACE);
     }
     return memcpy(to, from, bytes);
 }
 void *gk_sim_memmove(void *to, const void *from, size_t bytes) {
     if (bytes) {
-        look(from, bytes, READ, GK_PLACE);
-        look(to, bytes, WRITE, GK_PLACE);
+        look(from, bytes, READ, false, GK_PLACE);
+        look(to, bytes, WRITE, false, GK_PLACE);
     }
     return memmove(to, from, bytes);
 }
 void *gk_sim_memset(void *to, int byte, size_t bytes) {
     if (bytes)
-        look(to, bytes, WRITE, GK_PLACE);
+        look(to, bytes, WRITE, false, GK_PLACE);
     return memset(to, byte, bytes);
 }
 
@@ -409,7 +537,7 @@ static spot atomic_place(void) {
     GK_SIM_SHARED T gk_sim___tsan_atomic##bits##_##name(T *at, T value, int order);                \
     T gk_sim___tsan_atomic##bits##_##name(T *at, T value, int order) {                             \
         (void)order;                                                                               \
-        look(at, sizeof *at, ATOMIC, atomic_place());                                              \
+        look(at, sizeof *at, ATOMIC, true, atomic_place());                                        \
         return __atomic_##name(at, value, __ATOMIC_RELAXED);                                       \
     }
 #define GK_SWAP(T, bits, name, is_a_lock)                                                          \
@@ -417,9 +545,9 @@ static spot atomic_place(void) {
                                                           int failed);                             \
     int gk_sim___tsan_atomic##bits##_##name(T *at, T *expected, T value, int order, int failed) {  \
         (void)order, (void)failed;                                                                 \
-        look(at, sizeof *at, ATOMIC, atomic_place());                                              \
+        look(at, sizeof *at, ATOMIC, true, atomic_place());                                        \
         if (is_a_lock)                                                                             \
-            order_otherwise();                                                                     \
+            order_otherwise(is_shared(at));                                                        \
         return __atomic_compare_exchange_n(at, expected, value, false, __ATOMIC_SEQ_CST,           \
                                            __ATOMIC_SEQ_CST);                                      \
     }
@@ -427,14 +555,14 @@ static spot atomic_place(void) {
     GK_SIM_SHARED T gk_sim___tsan_atomic##bits##_load(const T *at, int order);                     \
     T gk_sim___tsan_atomic##bits##_load(const T *at, int order) {                                  \
         (void)order;                                                                               \
-        look(at, sizeof *at, ATOMIC, atomic_place());                                              \
+        look(at, sizeof *at, ATOMIC, true, atomic_place());                                        \
         return __atomic_load_n(at, __ATOMIC_RELAXED);                                              \
     }                                                                                              \
     GK_SIM_SHARED T gk_sim___tsan_atomic##bits##_exchange(T *at, T value, int order);              \
     T gk_sim___tsan_atomic##bits##_exchange(T *at, T value, int order) {                           \
         (void)order;                                                                               \
-        look(at, sizeof *at, ATOMIC, atomic_place());                                              \
-        order_otherwise();                                                                         \
+        look(at, sizeof *at, ATOMIC, true, atomic_place());                                        \
+        order_otherwise(is_shared(at));                                                            \
         return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                                   \
     }                                                                                              \
     GK_ATOMIC(T, bits, fetch_add)                                                                  \
@@ -448,9 +576,13 @@ GK_ATOMICS(uint16_t, 16)
 GK_ATOMICS(uint32_t, 32)
 GK_ATOMICS(uint64_t, 64)
 
+void gk_sim_fence(bool is_of_block) {
+    order_otherwise(is_of_block);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 GK_SIM_SHARED void gk_sim___tsan_atomic_thread_fence(int order);
 void gk_sim___tsan_atomic_thread_fence(int order) {
     (void)order;
-    order_otherwise();
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    gk_sim_fence(false);
 }

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gpukern.creation import zeros_like as zeros_like
     from gpukern.frameworks.offer import as_jax as as_jax
     from gpukern.frameworks.offer import as_torch_op as as_torch_op
+    from gpukern.kernels.checking import check as check
     from gpukern.kernels.compiling import compile as compile
     from gpukern.kernels.diagnostics import CompileError as CompileError
     from gpukern.kernels.elementwise import ElementwiseKernel as ElementwiseKernel
@@ -67,6 +68,7 @@ __all__ = [
     "as_jax",
     "as_torch_op",
     "asarray",
+    "check",
     "compare",
     "compile",
     "contender",
@@ -105,6 +107,7 @@ _LAZY = {
     "as_jax": "gpukern.frameworks.offer",
     "as_torch_op": "gpukern.frameworks.offer",
     "asarray": "gpukern.creation",
+    "check": "gpukern.kernels.checking",
     "compare": "gpukern.bench.comparison",
     "compile": "gpukern.kernels.compiling",
     "contender": "gpukern.bench.contenders.registry",

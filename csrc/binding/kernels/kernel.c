@@ -6,6 +6,7 @@
 #include <string.h>
 #include <structmember.h>
 
+#include "binding/arrays/device_object.h"
 #include "binding/arrays/operands.h"
 #include "binding/kernels/arguments.h"
 #include "binding/kernels/direction.h"
@@ -326,26 +327,79 @@ static int end_profile(kernel_object *self, gk_call *call, const gk_profiled *pr
     return failed;
 }
 
-static int launch_on(kernel_object *self, gk_call *call, PyObject *positional, PyObject *shared,
-                     PyObject *stream, launching *it) {
-    gk_profiled profiled;
-    gk_profile_begin(self->state, call, &profiled);
+/* All that a launch takes, checked; nothing has been done on the device. */
+static int prepare(kernel_object *self, gk_call *call, PyObject *positional, PyObject *shared,
+                   PyObject *stream, launching *it) {
     if (gk_take_stream(self->state, call, stream) < 0 ||
         gk_take_sides(call, "grid", PyTuple_GetItem(positional, 0), it->launch.grid) < 0 ||
         gk_take_sides(call, "block", PyTuple_GetItem(positional, 1), it->launch.block) < 0 ||
         gk_take_shared(call, shared, &it->launch.shared_bytes) < 0)
         return -1;
     it->launch.kernel = kernel_here(self, call);
-    if (!it->launch.kernel || gk_check_launch(call, &it->launch) < 0 ||
-        take_all(self, call, positional, it) < 0)
+    if (!it->launch.kernel || gk_check_launch(call, &it->launch) < 0)
         return -1;
-    return run(self, call, it) < 0 ? -1 : end_profile(self, call, &profiled, it);
+    return take_all(self, call, positional, it);
 }
 
-static PyObject *kernel_call(PyObject *object, PyObject *positional, PyObject *named) {
-    kernel_object *self = (kernel_object *)object;
+static PyObject *launch_on(kernel_object *self, gk_call *call, PyObject *positional,
+                           PyObject *shared, PyObject *stream, launching *it) {
+    gk_profiled profiled;
+    gk_profile_begin(self->state, call, &profiled);
+    if (prepare(self, call, positional, shared, stream, it) < 0 || run(self, call, it) < 0 ||
+        end_profile(self, call, &profiled, it) < 0)
+        return NULL;
+    return Py_NewRef(Py_None);
+}
+
+/* The bytes of an array that a launch would be given: of the host's, or of a device's. */
+static PyObject *memory_of(kernel_object *self, const gk_call *call, PyObject *object,
+                           const gk_array *array) {
+    gk_array bytes;
+    size_t count = gk_bytes(array);
+    if (array->place == GK_HOST)
+        return PyMemoryView_FromMemory(array->data, (Py_ssize_t)count,
+                                       array->readonly ? PyBUF_READ : PyBUF_WRITE);
+    gk_copy_view(&bytes, array);
+    bytes.dtype = GK_uint8;
+    bytes.ndim = 1;
+    bytes.shape[0] = (ptrdiff_t)count;
+    bytes.strides[0] = 1;
+    return gk_device_array_lent(self->state, call, &bytes, object);
+}
+
+/* (memory, is_in, is_out) of an array, None of anything else. */
+static PyObject *examined(kernel_object *self, const gk_call *call, PyObject *object,
+                          const gk_kernel_argument *argument) {
+    if (!argument->is_array || gk_count(&argument->array) == 0)
+        return Py_NewRef(Py_None);
+    PyObject *array = gk_direction_of(self->state, object).object;
+    PyObject *memory = memory_of(self, call, array, &argument->array);
+    if (!memory)
+        return NULL;
+    return Py_BuildValue("(NOO)", memory, argument->is_in ? Py_True : Py_False,
+                         argument->is_out ? Py_True : Py_False);
+}
+
+static PyObject *examine_on(kernel_object *self, gk_call *call, PyObject *positional,
+                            PyObject *shared, PyObject *stream, launching *it) {
+    if (prepare(self, call, positional, shared, stream, it) < 0)
+        return NULL;
+    PyObject *found = PyTuple_New(self->count);
+    for (int i = 0; found && i < self->count; i++) {
+        PyObject *one = examined(self, call, PyTuple_GetItem(positional, i + 2), &it->arguments[i]);
+        if (!one || PyTuple_SetItem(found, i, one) < 0)
+            Py_CLEAR(found);
+    }
+    return found ? Py_BuildValue("(iN)", call->backend->ordinal, found) : NULL;
+}
+
+typedef PyObject *doing(kernel_object *self, gk_call *call, PyObject *positional, PyObject *shared,
+                        PyObject *stream, launching *it);
+
+static PyObject *with_arguments(kernel_object *self, PyObject *positional, PyObject *named,
+                                doing *what) {
     gk_call call;
-    PyObject *shared, *stream;
+    PyObject *shared, *stream, *done = NULL;
     Py_ssize_t given = PyTuple_Size(positional) - 2;
     if (read_named(self, named, &shared, &stream) < 0)
         return NULL;
@@ -359,20 +413,27 @@ static PyObject *kernel_call(PyObject *object, PyObject *positional, PyObject *n
     size_t room = (size_t)self->count + 1;
     launching it = {.arguments = PyMem_Malloc(room * sizeof *it.arguments),
                     .holdings = PyMem_Calloc(room, sizeof *it.holdings)};
-    int failed = -1;
     if (it.arguments && it.holdings) {
         for (int i = 0; i < self->count; i++) {
             it.arguments[i].is_array = false;
             it.arguments[i].staged = NULL;
         }
-        failed = launch_on(self, &call, positional, shared, stream, &it);
+        done = what(self, &call, positional, shared, stream, &it);
         gk_let_go(it.holdings, self->count);
     } else {
         PyErr_NoMemory();
     }
     PyMem_Free(it.arguments);
     PyMem_Free(it.holdings);
-    return failed ? NULL : Py_NewRef(Py_None);
+    return done;
+}
+
+static PyObject *kernel_call(PyObject *object, PyObject *positional, PyObject *named) {
+    return with_arguments((kernel_object *)object, positional, named, launch_on);
+}
+
+static PyObject *kernel_examine(PyObject *object, PyObject *positional, PyObject *named) {
+    return with_arguments((kernel_object *)object, positional, named, examine_on);
 }
 
 /* what is known of it -------------------------------------------------------------------------- */
@@ -440,6 +501,12 @@ static PyObject *kernel_suggest(PyObject *object, PyObject *const *arguments, Py
 }
 
 static PyMethodDef methods[] = {
+    {"examine", (PyCFunction)(void (*)(void))kernel_examine, METH_VARARGS | METH_KEYWORDS,
+     "examine($self, grid, block, /, *arguments, shared=0, stream=None)\n--\n\n"
+     "Check a call and launch nothing. Gives the number of the device, and of each array (memory,\n"
+     "is_in, is_out), None of other arguments and of arrays without elements. The memory is "
+     "bytes:\n"
+     "a memoryview, valid as long as the argument, or a DeviceArray. Raises what the call raises."},
     {"facts", kernel_facts, METH_NOARGS,
      "facts($self, /)\n--\n\nWhat the driver tells of the kernel on this thread's device."},
     {"active_blocks", GK_FAST(kernel_occupancy),

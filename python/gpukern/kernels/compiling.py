@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from gpukern.kernels.host import (
     translated,
 )
 from gpukern.kernels.module import Found, Module, Variables
+from gpukern.kernels.simulating import Recipe
 from gpukern.kernels.source import Written, kernels, variables
 from gpukern.machine.libraries import find_headers, find_nvrtc, nvrtc_cure
 from gpukern.text.calls import blamed_on, called_as, checked_texts
@@ -223,16 +224,23 @@ def _key(
 
 def _build(source: _Source, names: tuple[str, ...], variables_in: tuple[str, ...] = ()) -> _Built:
     """The source with these kernels and variables; raises CompileError."""
+    return _built(*_entry(source, names, variables_in))
+
+
+def _entry(
+    source: _Source, names: tuple[str, ...], variables_in: tuple[str, ...]
+) -> tuple[dict[str, Any], bytes]:
+    """What is kept of them, and the machine code."""
     is_for_gpu = isinstance(source.compiler, _Nvrtc)
     options = _full_options(source, _core.capability()) if is_for_gpu else _host_options(source)
     name = _key(source, options, names, variables_in)
     if name and (kept := cache.load(name)):
-        return _built(*kept)
+        return kept
     made = _build_for_gpu if is_for_gpu else _build_for_simulator
     entry, image = made(source, options, names, variables_in)
     if name:
         cache.store(name, entry, image)
-    return _built(entry, image)
+    return entry, image
 
 
 def _build_for_gpu(
@@ -314,10 +322,18 @@ def _built(entry: dict[str, Any], image: bytes) -> _Built:
     return _Built(_core.Image(image), kernels_in, variables_in, entry["spills"], entry["log"])
 
 
-def _found(built: _Built, name: str, written: tuple[str, ...]) -> Found:
+def _found(
+    built: _Built, name: str, written: tuple[str, ...], on_simulator: Callable[[], _Source]
+) -> Found:
     symbol, numbers = built.kernels[name]
-    spills = built.spills.get(symbol)
-    return Found(built.image, symbol, signature.parameters(numbers, written), spills)
+    parameters = signature.parameters(numbers, written)
+
+    def recipe() -> Recipe:
+        source = on_simulator()
+        entry, code = _entry(source, (name,), tuple(built.variables))
+        return Recipe(code, entry["kernels"][name][0], source.name, source.text, built.variables)
+
+    return Found(built.image, symbol, parameters, built.spills.get(symbol), recipe)
 
 
 def _shown(source: _Source, shown: tuple[str, ...], wanted: tuple[str, ...]) -> _Built:
@@ -343,12 +359,17 @@ def _compiled(
     beside: tuple[Path, ...],
     wanted: tuple[str, ...],
 ) -> Module:
-    compiler = _compiler()
-    folders = beside
-    if headers.needs_folders(text):
-        driver = compiler.driver if isinstance(compiler, _Nvrtc) else None
-        folders += tuple(find_headers(driver))
-    source = _Source(text, name, options, folders, compiler)
+    def source_for(compiler: _Nvrtc | HostCompiler) -> _Source:
+        folders = beside
+        if headers.needs_folders(text):
+            driver = compiler.driver if isinstance(compiler, _Nvrtc) else None
+            folders += tuple(find_headers(driver))
+        return _Source(text, name, options, folders, compiler)
+
+    def on_simulator() -> _Source:
+        return source_for(_find_host_compiler())
+
+    source = source_for(_compiler())
     written = {kernel.name: kernel for kernel in kernels(text)}
     named = tuple(kernel.name for kernel in written.values() if not kernel.is_template)
     extra = tuple(dict.fromkeys(kernel for kernel in wanted if kernel not in named))
@@ -356,12 +377,21 @@ def _compiled(
     known = {}
     for kernel in built.kernels:
         shown = written.get(kernel.partition("<")[0].strip())
-        known[kernel] = _found(built, kernel, shown.parameters if shown else ())
+        known[kernel] = _found(built, kernel, shown.parameters if shown else (), on_simulator)
     held = Variables(built.image, built.variables)
-    return Module(name, built.log, known, lambda kernel: _sought(source, written, kernel), held)
+
+    def find(kernel: str) -> Found:
+        return _sought(source, written, kernel, on_simulator)
+
+    return Module(name, built.log, known, find, held)
 
 
-def _sought(source: _Source, written: dict[str, Written], kernel: str) -> Found:
+def _sought(
+    source: _Source,
+    written: dict[str, Written],
+    kernel: str,
+    on_simulator: Callable[[], _Source],
+) -> Found:
     """A kernel that was not compiled with the source: of a template, or made by a macro."""
     shown = written.get(kernel.partition("<")[0].strip())
     if shown and shown.is_template and "<" not in kernel:
@@ -376,4 +406,4 @@ def _sought(source: _Source, written: dict[str, Written], kernel: str) -> Found:
         raise ValueError(
             text if not shown else f"compile: {kernel!r} is no kernel: {error}"
         ) from error
-    return _found(built, kernel, shown.parameters if shown else ())
+    return _found(built, kernel, shown.parameters if shown else (), on_simulator)

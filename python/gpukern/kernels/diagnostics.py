@@ -123,7 +123,7 @@ def _hint(message: str) -> str | None:
     return None
 
 
-def _shown(lines: list[str], number: int, column: int | None) -> Iterator[str]:
+def around(lines: list[str], number: int, column: int | None) -> Iterator[str]:
     """The lines round one, and a caret under its column."""
     width = len(str(number + _AROUND))
     for at in range(max(1, number - _AROUND), min(len(lines), number + _AROUND) + 1):
@@ -171,7 +171,7 @@ def _errors(log: str) -> list[_Said]:
 def _one(name: str, lines: list[str], said: _Said) -> list[str]:
     text = [f"{said.file}:{said.line}: {said.level}: {said.text}"]
     if said.file == name and 1 <= said.line <= len(lines):
-        text += _shown(lines, said.line, said.column)
+        text += around(lines, said.line, said.column)
     if hint := _hint(said.text):
         text.append(f"  hint: {hint}")
     return text

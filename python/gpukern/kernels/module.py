@@ -8,6 +8,7 @@ from gpukern import _core
 from gpukern.frameworks.offer import check_backward, jax_function, torch_op
 from gpukern.kernels.described import Call, OfSource, check_launch
 from gpukern.kernels.signature import Parameter, variable
+from gpukern.kernels.simulating import Recipe, Target, checked_seconds, give_back, simulated, take
 from gpukern.text.calls import blamed_on, check_call, checked_count, checked_flag
 
 
@@ -18,6 +19,8 @@ class Found(NamedTuple):
     symbol: str
     parameters: tuple[Parameter, ...]
     spills: int | None
+    recipe: Callable[[], Recipe] | None = None
+    """The kernel for the simulator; None where there is no source of it."""
 
 
 class Kernel(_core.Kernel):
@@ -35,6 +38,8 @@ class Kernel(_core.Kernel):
     device or the kernel; MemoryError, CudaError, and DeviceLostError after a kernel has faulted.
     """
 
+    _image: _core.Image
+    _recipe: Callable[[], Recipe] | None
     parameters: tuple[Parameter, ...]
     spills: int | None
     """Bytes that a thread spills from registers to memory; None where the module does not say."""
@@ -43,6 +48,11 @@ class Kernel(_core.Kernel):
     def signature(self) -> str:
         """The kernel as it is declared, as far as it is known."""
         return f"{self.name}({', '.join(parameter.text for parameter in self.parameters)})"
+
+    @property
+    def target(self) -> Target:
+        """The kernel as the simulator is asked to run it."""
+        return Target(self, self._image, self.parameters, self._recipe)
 
     @property
     def registers(self) -> int:
@@ -172,6 +182,30 @@ class Kernel(_core.Kernel):
         made.launch = launch
         return made
 
+    def simulate(
+        self, grid: Any, block: Any, /, *arguments: Any, shared: int = 0, seconds: float = 60.0
+    ) -> None:
+        """The call, on the simulator: ``kernel.simulate(grid, block, *arguments)``.
+
+        The same source, compiled by the machine's C++ compiler, runs on copies of the arguments in
+        a process of its own, whether this one has a GPU or not, and what it has written is copied
+        back: to arrays of the host, of a device, and to the module's variables. What is wrong is a
+        CudaError with block, thread and line, as is a kernel that takes longer than ``seconds``,
+        and then nothing is written. ``gpukern.check`` gives a report of it.
+
+        Raises what the call raises; CompileError for what cannot be simulated; ValueError for a
+        kernel without a source and for arrays and variables that hold addresses.
+        """
+        with blamed_on(self.name):
+            limit = checked_seconds(seconds)
+        call = take(self.target, grid, block, arguments, shared)
+        outcome = simulated(call, limit)
+        if outcome.printed:
+            print(outcome.printed, end="", flush=True)
+        if outcome.results is None:
+            raise _core.CudaError(outcome.fault)
+        give_back(call, outcome.results)
+
     def __repr__(self) -> str:
         return f"<kernel {self.signature}>"
 
@@ -182,6 +216,7 @@ def make_kernel(name: str, found: Found) -> Kernel:
     kernel = Kernel(found.image, found.symbol, name, numbers)
     kernel.parameters = found.parameters
     kernel.spills = found.spills
+    kernel._image, kernel._recipe = found.image, found.recipe
     facts = kernel.facts()
     kernel.__doc__ = "\n".join(
         [

@@ -242,6 +242,11 @@ _DTYPES = {
 }
 
 
+def dtype_of(parameter: Parameter) -> str:
+    """Of the array that a parameter points to: bytes, where no dtype is like it."""
+    return _DTYPES.get((parameter.points_to, parameter.scalar_bytes), "uint8")
+
+
 def variable(numbers: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """The dtype and the shape of a variable: bytes, where no dtype is like it. Lanes of a vector
     are its last axis."""

@@ -10,8 +10,9 @@ from gpukern.bench.blocks import Entrants
 from gpukern.bench.measuring import Tick
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.finding import Finding
-from gpukern.bench.processes.member import LostError, Member
+from gpukern.bench.processes.member import Member
 from gpukern.bench.processes.sending import pickled
+from gpukern.processes import LostError
 
 # Where compilers keep what they have compiled: each first call finds an empty folder there.
 _CACHES = (

@@ -17,9 +17,10 @@ from gpukern.bench.model.finding import Finding, broken
 from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.settings import Effort, Settings
 from gpukern.bench.processes.confirm import confirmed
-from gpukern.bench.processes.member import LostError, Member
+from gpukern.bench.processes.member import Member
 from gpukern.bench.processes.room import holds
 from gpukern.bench.processes.sending import pickled
+from gpukern.processes import LostError
 
 
 class Crew:

@@ -1,16 +1,11 @@
 """A process that measures for another one: ``python -m gpukern.bench.processes.worker DESCRIPTOR``.
 
-It is asked over the descriptor, one command after another, each a name and its arguments, until the
-other side is gone. While it works it answers ("tick", what it does next), in the end ("done", the
-result) or ("raised", a sentence).
+It is asked over the descriptor, as ``gpukern.processes`` has it.
 """
 
-import os
 import pickle
-import sys
 import warnings
 from collections.abc import Collection, Sequence
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -24,14 +19,11 @@ from gpukern.bench.model.case import Case
 from gpukern.bench.model.finding import Finding
 from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.settings import Effort, Settings
-from gpukern.text.errors import one_line
+from gpukern.processes import Server, serve
 
 
-class Worker:
+class Worker(Server):
     """What may be asked of the process: its methods by name."""
-
-    def __init__(self, pipe: "Connection[Any, Any]") -> None:
-        self.pipe = pipe
 
     def begin(self, entrants: bytes, seed: int) -> None:
         """Who takes part, pickled; imports what defines them."""
@@ -79,43 +71,11 @@ class Worker:
         """What the call has returned."""
         return np.array(self.kept)
 
-    def tick(self, doing: str) -> None:
-        """Tell the other side what comes next, so that it knows whom to blame for silence."""
-        self.say("tick", doing)
-
-    def say(self, kind: str, value: Any) -> None:
-        """Send an answer; where nobody is left to hear it, there is nothing left to do."""
-        try:
-            self.pipe.send((kind, value))
-        except OSError:
-            os._exit(0)
-
-
-def serve(pipe: "Connection[Any, Any]") -> None:
-    """Do what is asked until nobody asks any more."""
-    worker = Worker(pipe)
-    while True:
-        try:
-            command, arguments = pipe.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            value = getattr(worker, command)(*arguments)
-        except Exception as error:
-            worker.say("raised", one_line(error))
-        else:
-            worker.say("done", value)
-
 
 def main() -> None:
     """Serve on the descriptor that the command line names."""
-    # What a contender prints is not for whoever reads the comparison's output.
-    os.dup2(2, 1)
     warnings.simplefilter("ignore", _core.SimulatorWarning)
-    with Connection(int(sys.argv[1])) as pipe:
-        serve(pipe)
-    # Without the exit handlers of a dozen libraries, which take seconds and may hang.
-    os._exit(0)
+    serve(Worker)
 
 
 if __name__ == "__main__":

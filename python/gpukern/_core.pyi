@@ -126,6 +126,17 @@ class Kernel:
     ) -> None: ...
     def facts(self) -> dict[str, int]: ...
     def active_blocks(self, block: Any, /, shared: int = 0) -> int: ...
+    def map(
+        self,
+        a_block: int,
+        block: Any,
+        shape: tuple[int, ...],
+        dtype: Any,
+        arguments: tuple[Any, ...],
+        /,
+        out: Any = None,
+        stream: _Stream = None,
+    ) -> Any: ...
     def suggest_block(self, shared: int = 0) -> int: ...
 
 @final

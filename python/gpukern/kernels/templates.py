@@ -177,6 +177,12 @@ def is_numbered(operation: str, preamble: str) -> bool:
     return re.search(r"\bi\b", f"{operation}\n{preamble}") is not None
 
 
+def is_placed(operation: str, preamble: str) -> bool:
+    """Whether it may use where an element stands among the others, or the threads of the device."""
+    words = r"\b(?:i|n|_ind|gridDim|blockDim|blockIdx|threadIdx)\b"
+    return re.search(words, f"{operation}\n{preamble}") is not None
+
+
 def declarations(operands: Sequence[Operand]) -> str:
     """The parameters of a kernel."""
     texts = []

@@ -408,7 +408,7 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
     ) -> None:
         ins = len(self._ins)
         arguments: list[Any] = []
-        strides: list[list[int]] = []
+        steps: list[tuple[int, ...]] = []
         sizes: list[int] = []
         addresses: list[int] = []
         result = 0
@@ -423,25 +423,23 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
                 arguments.append(
                     self._directed(operand, at >= ins) if on_host else taken.first_element(operand)
                 )
-                strides.append(taken.strides_in(operand, shape, size))
+                steps.append(tuple(taken.strides_in(operand, shape, size)))
                 sizes.append(size)
-                addresses.append(operand.address)
+                addresses.append(operand.address % templates.VECTOR_BYTES)
                 result = len(sizes) - 1 if at == ins else result
-        lengths: Sequence[int] = shape
         if self._is_numbered:
-            strides.append(list(taken.contiguous_strides(shape, 1)))
-        else:
-            lengths, strides = layout.in_order_of(strides[result], shape, strides)
-        axes = layout.merged(self.name, lengths, strides)
-        if not self._is_numbered and layout.is_run(axes, sizes, addresses):
+            steps.append(taken.contiguous_strides(shape, 1))
+        kernel, width = (made.strided, made.width) if count < _FEW else (made.far, 1)
+        first = None if self._is_numbered else result
+        where = tuple(sizes), tuple(addresses)
+        route = layout.route(self.name, shape, tuple(steps), *where, width, first)
+        if route.is_run:
             blocks = -(-count // made.a_block)
             made.wide(blocks, templates.THREADS, *arguments, count, stream=call.stream)
             return
-        kernel, width = (made.strided, made.width) if count < _FEW else (made.far, 1)
-        rows = layout.rows(axes, sizes, addresses, width)
-        blocks = -(-rows.vectors // (templates.THREADS * templates.VECTORS))
-        packed, vectors = rows.packed(), rows.vectors
-        kernel(blocks, templates.THREADS, *arguments, packed, vectors, count, stream=call.stream)
+        blocks = -(-route.vectors // (templates.THREADS * templates.VECTORS))
+        arguments += [route.packed, route.vectors, count]
+        kernel(blocks, templates.THREADS, *arguments, stream=call.stream)
 
     def _apart(self, call: _Call, operands: list[Operand], made: _Made) -> list[tuple[Any, Any]]:
         """Results that lie otherwise than an operand whose memory they share, and those on the host

@@ -234,6 +234,101 @@ close(mixed(x, gk.to_device(y), k, gk.to_device(b)), np.where(b, x * y + k, -1),
 """)
 
 
+def test_large_host_arrays_go_in_chunks(computes):
+    computes(
+        SAXPY
+        + """
+gk._core.limit("chunk", 1 << 16)
+x, y = some(3, 70001), some(3, 70001)
+expected = 2.5 * x.astype(float) + y
+for read_x, read_y in (x, y), (x[:, ::-1][:, ::-1], y), (x.astype(">f4"), y):
+    result = saxpy(2.5, read_x, read_y)
+    assert isinstance(result, np.ndarray)
+    close(result, expected)
+out = np.full((3, 2 * 70001), 7, np.float32)
+assert saxpy(2.5, x, y, out=out[:, ::2]).base is out
+close(out[:, ::2], expected), close(out[:, 1::2], np.full((3, 70001), 7))
+mixed = gk.elementwise("float x, signed char y, double s, T t, T z", "z = T(x + y + s) + t")
+small = (rng.integers(-9, 9, x.shape)).astype(np.int8)
+close(mixed(x, small, 0.5, y), x.astype(float) + small + 0.5 + y)
+many = gk.vectorize("a + b + c + d")
+close(many(x, y, x, y), 2 * (x.astype(float) + y))
+# What depends on where an element stands, or on what its place held.
+close(gk.vectorize("x + i")(x[0]), x[0] + np.arange(70001.0))
+z = y.copy()
+gk.elementwise("float x, float z", "z = z + x")(x, out=z)
+close(z, x.astype(float) + y)
+inplace = x.copy()
+assert saxpy(1.0, inplace, y, out=inplace) is inplace
+close(inplace, x.astype(float) + y)
+for call, words in [
+    (lambda: saxpy(1.0, x, y, out=np.empty((3, 2), "f4")), "shape"),
+    (lambda: saxpy(1.0, x, y, out=np.empty(x.shape)), "float64"),
+    (lambda: saxpy(1j, x, y), "complex"),
+    (lambda: saxpy("a", x, y), "str"),
+]:
+    try:
+        call()
+    except (TypeError, ValueError) as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(words)
+assert gk._core.live_bytes() == 0
+"""
+    )
+
+
+def test_host_arrays_larger_than_the_device(script, tmp_path):
+    code = """
+assert gk._core.backend() == "sim"
+x, y = some(1_500_000), some(1_500_000)
+close(saxpy(2.5, x, y), 2.5 * x.astype(float) + y)
+"""
+    settings = {"GPUKERN_DEVICE": "sim", "GPUKERN_SIM_MEMORY": str(16 << 20)}
+    done = script(HEAD + PROBE + SAXPY + code, XDG_CACHE_HOME=str(tmp_path), **settings)
+    if done.returncode == 7:
+        pytest.skip(done.stdout.strip())
+    assert done.returncode == 0, done.stderr
+
+
+@NEEDS_FAKE
+def test_a_kernel_maps_arrays_that_fit_it(launches):
+    launches("""
+linear = gk.elementwise("float a, float x, float z", "z = a*x")
+x = some(600, 1000)
+z = np.full_like(x, 3)
+log = steps(lambda: linear(1.0, x))
+assert sum(step[0] == "l" for step in log) > 1, log
+[made] = linear._made.values()
+kernel, numbers = made.wide, (1.0, x)
+def refused(*arguments, out=None):
+    return failure(lambda: kernel.map(*arguments, out=out))
+for sentence, arguments in [
+    ("ValueError: linear: takes the elements of a block", (0, 256, x.shape, "f4", numbers)),
+    ("ValueError: linear: takes the elements of a block", (2048, 256, x.shape, "f4", [1.0, x])),
+    ("ValueError: linear: takes the elements of a block", (2048, 256, x.shape, "f4", (1.0,))),
+    ("TypeError", (2048, 256, "f4", "f4", numbers)),
+    ("ValueError", (2048, 256, x.shape, "f4", (1.0, x[1:]))),
+    ("ValueError", (2048, 256, x.shape, "f4", (1.0, gk.to_device(x)))),
+    ("TypeError", (2048, 256, x.shape, "f8", numbers)),
+    ("TypeError", (2048, 256, x.shape, "f4", ("a", x))),
+    ("ValueError", (2048, 4096, x.shape, "f4", numbers)),
+]:
+    assert ": ".join(refused(*arguments)).startswith(sentence.replace("linear", kernel.name))
+before, kept = live(), gk._core.live_bytes()
+for number in range(1, 400):
+    z[:] = 3
+    gk._core.fail_call(number)
+    name, sentence = failure(linear, 1.0, x, out=z)
+    if not gk._core.fail_call(0):
+        assert name == "none"
+        break
+    assert name == "none" or "planted" in sentence and (z == 3).all(), sentence
+    assert gk._core.live_bytes() == kept
+assert number > 10 and live() == before
+""")
+
+
 def test_vectorize_and_what_cupy_s_class_takes(computes):
     computes("""
 x, y = some(77, 3), some(77, 3)

@@ -129,6 +129,17 @@ class Kernel:
     ) -> tuple[int, tuple[tuple[memoryview | DeviceArray, bool, bool] | None, ...]]: ...
     def facts(self) -> dict[str, int]: ...
     def active_blocks(self, block: Any, /, shared: int = 0) -> int: ...
+    def map(
+        self,
+        a_block: int,
+        block: Any,
+        shape: tuple[int, ...],
+        dtype: Any,
+        arguments: tuple[Any, ...],
+        /,
+        out: Any = None,
+        stream: _Stream = None,
+    ) -> Any: ...
     def suggest_block(self, shared: int = 0) -> int: ...
 
 @final

@@ -15,6 +15,7 @@
 #include "binding/profile.h"
 #include "binding/signals.h"
 #include "binding/values.h"
+#include "ops/user_map.h"
 
 enum { MOST_PARAMETERS = 4096, NUMBERS = 7 };
 
@@ -176,6 +177,7 @@ static int kernel_traverse(PyObject *object, visitproc visit, void *arg) {
 /* What a call of it takes in memory. */
 typedef struct launching {
     gk_launch launch;
+    size_t a_block; /* elements, of a launch in chunks; else 0 */
     gk_kernel_argument *arguments;
     gk_holding *holdings;
 } launching;
@@ -299,7 +301,9 @@ static int run(kernel_object *self, gk_call *call, launching *it) {
     if (call->captured)
         gk_image_keep(self->image);
     gk_listen(&signals, call);
-    gk_status status = gk_user_kernel_run(call, &it->launch, it->arguments, self->count);
+    gk_status status =
+        it->a_block ? gk_user_kernel_map(call, &it->launch, it->arguments, self->count, it->a_block)
+                    : gk_user_kernel_run(call, &it->launch, it->arguments, self->count);
     gk_call_end(call);
     gk_listen_end(&signals);
     if (status == GK_OK)
@@ -396,6 +400,29 @@ static PyObject *examine_on(kernel_object *self, gk_call *call, PyObject *positi
 typedef PyObject *doing(kernel_object *self, gk_call *call, PyObject *positional, PyObject *shared,
                         PyObject *stream, launching *it);
 
+/* To be given back either way. */
+static int make_room(const kernel_object *self, launching *it) {
+    size_t room = (size_t)self->count + 1;
+    *it = (launching){.arguments = PyMem_Malloc(room * sizeof *it->arguments),
+                      .holdings = PyMem_Calloc(room, sizeof *it->holdings)};
+    if (!it->arguments || !it->holdings) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (int i = 0; i < self->count; i++) {
+        it->arguments[i].is_array = false;
+        it->arguments[i].staged = NULL;
+    }
+    return 0;
+}
+
+static void give_room(const kernel_object *self, launching *it) {
+    if (it->holdings)
+        gk_let_go(it->holdings, self->count);
+    PyMem_Free(it->arguments);
+    PyMem_Free(it->holdings);
+}
+
 static PyObject *with_arguments(kernel_object *self, PyObject *positional, PyObject *named,
                                 doing *what) {
     gk_call call;
@@ -410,21 +437,10 @@ static PyObject *with_arguments(kernel_object *self, PyObject *positional, PyObj
     int ordinal = ordinal_of(self, positional);
     if (ordinal < 0 || gk_begin_on(self->state, &call, ordinal, self->name_text) < 0)
         return NULL;
-    size_t room = (size_t)self->count + 1;
-    launching it = {.arguments = PyMem_Malloc(room * sizeof *it.arguments),
-                    .holdings = PyMem_Calloc(room, sizeof *it.holdings)};
-    if (it.arguments && it.holdings) {
-        for (int i = 0; i < self->count; i++) {
-            it.arguments[i].is_array = false;
-            it.arguments[i].staged = NULL;
-        }
+    launching it;
+    if (make_room(self, &it) == 0)
         done = what(self, &call, positional, shared, stream, &it);
-        gk_let_go(it.holdings, self->count);
-    } else {
-        PyErr_NoMemory();
-    }
-    PyMem_Free(it.arguments);
-    PyMem_Free(it.holdings);
+    give_room(self, &it);
     return done;
 }
 
@@ -434,6 +450,112 @@ static PyObject *kernel_call(PyObject *object, PyObject *positional, PyObject *n
 
 static PyObject *kernel_examine(PyObject *object, PyObject *positional, PyObject *named) {
     return with_arguments((kernel_object *)object, positional, named, examine_on);
+}
+
+/* in chunks ------------------------------------------------------------------------------------ */
+
+/* An array that is read, or a number. */
+static int take_mapped(kernel_object *self, gk_call *call, int number, PyObject *object,
+                       const gk_array *result, launching *it) {
+    gk_kernel_argument *argument = &it->arguments[number];
+    if (gk_take_kernel_argument(self->state, call, &self->parameters[number], object, argument,
+                                &it->holdings[number]) < 0)
+        return -1;
+    if (!argument->is_array ||
+        (argument->array.place == GK_HOST && gk_count(&argument->array) == gk_count(result) &&
+         !argument->is_out))
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: %s has to be const, and an array on the host of as many elements as the "
+                 "result, %zu",
+                 call->operation, self->names[number], gk_count(result));
+    return -1;
+}
+
+/* The result, and how many elements it has. */
+static int take_ends(const kernel_object *self, const gk_call *call, const gk_array *result,
+                     launching *it) {
+    gk_kernel_argument *out = &it->arguments[self->count - 2], *count = out + 1;
+    const gk_parameter *written = &self->parameters[self->count - 2], *last = written + 1;
+    if (written->made_of != GK_OF_POINTER || written->readonly ||
+        !gk_points_to(written, result->dtype) || last->made_of != GK_OF_SIGNED ||
+        last->bytes != sizeof count->number) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: the last parameters, %s and %s, have to be where %s is written and a "
+                     "number of 8 bytes",
+                     call->operation, written->text, last->text, gk_dtype_name(result->dtype));
+        return -1;
+    }
+    out->is_array = out->is_out = true;
+    out->is_in = false;
+    gk_copy_view(&out->array, result);
+    count->number = gk_count(result);
+    count->value = &count->number;
+    return 0;
+}
+
+static int map_into(kernel_object *self, gk_call *call, PyObject *given, gk_output *output,
+                    launching *it) {
+    it->launch.kernel = kernel_here(self, call);
+    if (!it->launch.kernel || gk_check_launch(call, &it->launch) < 0)
+        return -1;
+    for (int i = 0; i < self->count - 2; i++)
+        if (take_mapped(self, call, i, PyTuple_GetItem(given, i), &output->array, it) < 0)
+            return -1;
+    if (take_ends(self, call, &output->array, it) < 0 || run(self, call, it) < 0)
+        return -1;
+    return gk_finish_output(call, output);
+}
+
+static int take_mapping(kernel_object *self, gk_call *call, PyObject *const *values,
+                        gk_array *expected, launching *it) {
+    long long a_block = PyLong_AsLongLong(values[0]);
+    gk_clear_view(expected);
+    expected->place = GK_HOST;
+    if (PyErr_Occurred() || gk_take_sides(call, "block", values[1], it->launch.block) < 0 ||
+        gk_shape_from_object(self->name_text, values[2], expected) < 0 ||
+        gk_dtype_from_object(self->state, self->name_text, values[3], &expected->dtype) < 0)
+        return -1;
+    gk_make_contiguous(expected);
+    it->launch.grid[0] = it->launch.grid[1] = it->launch.grid[2] = 1; /* of each chunk its own */
+    it->a_block = a_block > 0 ? (size_t)a_block : 0;
+    if (a_block > 0 && PyTuple_Check(values[4]) && PyTuple_Size(values[4]) == self->count - 2)
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: takes the elements of a block and a tuple of %d arguments, and was given %R "
+                 "and %R",
+                 self->name_text, self->count - 2, values[0], values[4]);
+    return -1;
+}
+
+static PyObject *kernel_map(PyObject *object, PyObject *const *arguments, Py_ssize_t count,
+                            PyObject *keywords) {
+    static const char *const names[] = {"a_block",   "block", "shape",  "dtype",
+                                        "arguments", "out",   "stream", NULL};
+    static const gk_signature signature = {"map", names, 5, 7};
+    kernel_object *self = (kernel_object *)object;
+    PyObject *values[7], *result = NULL;
+    gk_call call;
+    gk_profiled profiled;
+    gk_array expected;
+    gk_output output;
+    launching it;
+    if (gk_parse(&signature, arguments, count, keywords, values) < 0 ||
+        gk_begin(self->state, &call, self->name_text) < 0)
+        return NULL;
+    gk_profile_begin(self->state, &call, &profiled);
+    bool is_given = values[5] && !Py_IsNone(values[5]);
+    if (make_room(self, &it) == 0 && gk_take_stream(self->state, &call, values[6]) == 0 &&
+        take_mapping(self, &call, values, &expected, &it) == 0 &&
+        (is_given ? gk_take_output(self->state, &call, "out", values[5], &expected, &output)
+                  : gk_new_output(self->state, &call, &expected, &output)) == 0) {
+        if (map_into(self, &call, values[4], &output, &it) == 0 &&
+            end_profile(self, &call, &profiled, &it) == 0)
+            result = Py_NewRef(output.object);
+        gk_drop_output(&output);
+    }
+    give_room(self, &it);
+    return result;
 }
 
 /* what is known of it -------------------------------------------------------------------------- */
@@ -513,6 +635,12 @@ static PyMethodDef methods[] = {
      "active_blocks($self, block, /, shared=0)\n--\n\n"
      "How many blocks of so many threads a multiprocessor runs side by side; `shared` bytes of\n"
      "dynamic shared memory each. Raises ValueError for a block that the kernel cannot have."},
+    {"map", GK_FAST(kernel_map),
+     "map($self, a_block, block, shape, dtype, arguments, /, out=None, stream=None)\n--\n\n"
+     "A NumPy array of that shape of what the kernel makes of host arrays, element for element, "
+     "in\n"
+     "chunks that overlap: its parameters are those of `arguments`, the result, and how many\n"
+     "elements there are; a block takes `a_block`."},
     {"suggest_block", GK_FAST(kernel_suggest),
      "suggest_block($self, shared=0)\n--\n\n"
      "The threads a block at which a multiprocessor is fullest, each block with `shared` bytes of\n"

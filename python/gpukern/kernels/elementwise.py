@@ -19,6 +19,7 @@ from gpukern.kernels.declared import (
     declared,
 )
 from gpukern.kernels.expression import ExpressionKernel
+from gpukern.kernels.module import Kernel
 from gpukern.kernels.operands import Operand
 from gpukern.text.calls import (
     blamed_on,
@@ -32,13 +33,15 @@ from gpukern.text.calls import (
 _ASSIGNED = r"(?<![\w.>]){name}(?:\s*\[[^\]]*\])?\s*(?:=(?!=)|(?:[-+*/%&|^]|<<|>>)=|\+\+|--)"
 _BEFORE = r"(?:\+\+|--)\s*{name}\b"
 _COMPOUND = r"(?<![\w.>]){name}\s*(?:(?:[-+*/%&|^]|<<|>>)=|\+\+|--)|(?:\+\+|--)\s*{name}\b"
+_READ = r"(?<![\w.>]){name}\b(?!\s*=(?!=))"
 _FEW = 1 << 31
+_CHUNKED_BYTES = 1 << 20
 
 
 class _Made(NamedTuple):
     """The kernels of one signature."""
 
-    wide: Callable[..., None]
+    wide: Kernel
     strided: Callable[..., None]
     far: Callable[..., None]
     dtypes: tuple[np.dtype[Any], ...]
@@ -128,13 +131,22 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         self._is_simple = len(self._outs) == 1 and not any(one.raw for one in self._parameters)
         self._keeps = templates.is_kept(self._operation) or any(
-            self._updates(one) for one in self._outs
+            self._reads(one) for one in self._outs
+        )
+        self._is_by_itself = (
+            self._is_simple
+            and not self._keeps
+            and not templates.is_placed(self._operation, self._preamble)
         )
         self._is_numbered = templates.is_numbered(self._operation, self._preamble)
         self.__doc__ = f"{name}({self.signature})"
 
     def __repr__(self) -> str:
         return f"<elementwise kernel {self.name}({self.signature})>"
+
+    def _reads(self, parameter: Declared) -> bool:
+        """Whether it stands elsewhere than where it is assigned, and what it was may be used."""
+        return re.search(_READ.format(name=parameter.name), self._operation) is not None
 
     def _updates(self, parameter: Declared) -> bool:
         return re.search(_COMPOUND.format(name=parameter.name), self._operation) is not None
@@ -154,6 +166,8 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             return self._given([self._again(self._plans[plain], arguments, out, stream)])
         call = self._taken(arguments, out, stream)
         shape = self._shape(call, size)
+        if self._goes_in_chunks(call, shape):
+            return self._given([self._in_chunks(call, shape)])
         results = self._results(call, shape)
         count = prod(shape)
         if count:
@@ -303,6 +317,43 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             results.append(made)
         return results
 
+    # large host arrays --------------------------------------------------------------------------
+
+    def _goes_in_chunks(self, call: _Call, shape: tuple[int, ...]) -> bool:
+        """Whether an element is made of those of other arrays and of nothing else, and all of them
+        are on the host and too many for one copy."""
+        walked = [one for one in call.operands if one is not None and not one.is_number]
+        return (
+            self._is_by_itself
+            and bool(walked)
+            and all(one.on_host and one.shape == shape for one in walked)
+            and sum(one.given.nbytes for one in walked) > _CHUNKED_BYTES
+        )
+
+    def _in_chunks(self, call: _Call, shape: tuple[int, ...]) -> Any:
+        *ins, out = call.operands
+        written = self._outs[0]
+        if out is None and written.letter and written.letter not in call.types:
+            self._new(written, call.types, shape, True, call.stream)  # which says so
+        read = [one for one in ins if one is not None]
+        stand_in = Operand(None, None, shape, None, 0, False, True)
+        made = self._kernels(call.types, [*read, stand_in])
+        arguments = tuple(
+            taken.number_of(self.name, parameter, operand, dtype)
+            if operand.is_number
+            else np.ascontiguousarray(operand.given, dtype)
+            for parameter, operand, dtype in zip(self._ins, read, made.dtypes, strict=False)
+        )
+        return made.wide.map(
+            made.a_block,
+            templates.THREADS,
+            shape,
+            made.dtypes[-1],
+            arguments,
+            out=None if out is None else out.given,
+            stream=call.stream,
+        )
+
     # what is run --------------------------------------------------------------------------------
 
     def _run(self, call: _Call, shape: tuple[int, ...], count: int) -> _Made:
@@ -361,7 +412,7 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
     ) -> None:
         ins = len(self._ins)
         arguments: list[Any] = []
-        strides: list[list[int]] = []
+        steps: list[tuple[int, ...]] = []
         sizes: list[int] = []
         addresses: list[int] = []
         result = 0
@@ -376,25 +427,23 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
                 arguments.append(
                     self._directed(operand, at >= ins) if on_host else taken.first_element(operand)
                 )
-                strides.append(taken.strides_in(operand, shape, size))
+                steps.append(tuple(taken.strides_in(operand, shape, size)))
                 sizes.append(size)
-                addresses.append(operand.address)
+                addresses.append(operand.address % templates.VECTOR_BYTES)
                 result = len(sizes) - 1 if at == ins else result
-        lengths: Sequence[int] = shape
         if self._is_numbered:
-            strides.append(list(taken.contiguous_strides(shape, 1)))
-        else:
-            lengths, strides = layout.in_order_of(strides[result], shape, strides)
-        axes = layout.merged(self.name, lengths, strides)
-        if not self._is_numbered and layout.is_run(axes, sizes, addresses):
+            steps.append(taken.contiguous_strides(shape, 1))
+        kernel, width = (made.strided, made.width) if count < _FEW else (made.far, 1)
+        first = None if self._is_numbered else result
+        where = tuple(sizes), tuple(addresses)
+        route = layout.route(self.name, shape, tuple(steps), *where, width, first)
+        if route.is_run:
             blocks = -(-count // made.a_block)
             made.wide(blocks, templates.THREADS, *arguments, count, stream=call.stream)
             return
-        kernel, width = (made.strided, made.width) if count < _FEW else (made.far, 1)
-        rows = layout.rows(axes, sizes, addresses, width)
-        blocks = -(-rows.vectors // (templates.THREADS * templates.VECTORS))
-        packed, vectors = rows.packed(), rows.vectors
-        kernel(blocks, templates.THREADS, *arguments, packed, vectors, count, stream=call.stream)
+        blocks = -(-route.vectors // (templates.THREADS * templates.VECTORS))
+        arguments += [route.packed, route.vectors, count]
+        kernel(blocks, templates.THREADS, *arguments, stream=call.stream)
 
     def _apart(self, call: _Call, operands: list[Operand], made: _Made) -> list[tuple[Any, Any]]:
         """Results that lie otherwise than an operand whose memory they share, and those on the host

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 MOST_AXES = 8  # of gk::axes, in templates.py
@@ -132,6 +133,36 @@ def rows(
             ways.append(Way.ONE_BY_ONE)
     ways += [Way.ONE_BY_ONE] * (len(steps) - len(ways))
     return Rows(Axes(lengths, steps), width, ways)
+
+
+class Route(NamedTuple):
+    """How a kernel goes over arrays: as if they were contiguous, or by vectors."""
+
+    is_run: bool
+    vectors: int
+    packed: bytes
+
+
+@lru_cache(1024)
+def route(
+    who: str,
+    shape: tuple[int, ...],
+    steps: tuple[tuple[int, ...], ...],
+    sizes: tuple[int, ...],
+    addresses: tuple[int, ...],
+    width: int,
+    first: int | None,
+) -> Route:
+    """The way over all axes, in the order of that array's steps; None: in their own, and the last
+    array is none. Of addresses what is left beyond the last vector is enough."""
+    if first is None:
+        axes = merged(who, shape, steps)
+        run = False
+    else:
+        axes = merged(who, *in_order_of(steps[first], shape, steps))
+        run = is_run(axes, sizes, addresses)
+    found = rows(axes, sizes, addresses, width)
+    return Route(run, found.vectors, found.packed())
 
 
 def is_run(axes: Axes, sizes: Sequence[int], addresses: Sequence[int]) -> bool:

@@ -1,6 +1,7 @@
 """Reductions of an expression: ``gpukern.reduction``, and CuPy's way."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import inf, prod
 from typing import Any, NamedTuple
 
@@ -74,6 +75,39 @@ class _Call(NamedTuple):
     @property
     def length(self) -> int:
         return prod(self.shape[axis] for axis in self.reduced)
+
+
+class _Walked(NamedTuple):
+    """The arrays of a call as they lie: steps in bytes, sizes of elements, what is left of each
+    address beyond the last vector."""
+
+    shape: tuple[int, ...]
+    kept: tuple[int, ...]
+    reduced: tuple[int, ...]
+    steps: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]
+    addresses: tuple[int, ...]
+    is_numbered: bool
+
+    def length(self, axes: tuple[int, ...]) -> int:
+        """The product of the lengths of those axes."""
+        return prod(self.shape[axis] for axis in axes)
+
+    def merged(self, who: str, axes: tuple[int, ...], is_ordered: bool) -> layout.Axes:
+        """Those axes, in the order of the first array's steps where that is of no account."""
+        shape = [self.shape[axis] for axis in axes]
+        steps = [[row[axis] for axis in axes] for row in self.steps]
+        if not is_ordered:
+            shape, steps = layout.in_order_of(steps[0], shape, steps)
+        return layout.merged(who, shape, steps)
+
+
+class _Launch(NamedTuple):
+    """Of which kernel, on which grid, and the arguments between the arrays and the partial ones."""
+
+    kernel: str
+    grid: tuple[int, int]
+    arguments: tuple[Any, ...]
 
 
 class ReductionKernel(ExpressionKernel[_Made]):
@@ -306,49 +340,43 @@ class ReductionKernel(ExpressionKernel[_Made]):
         return blocks, partials
 
     def _run_strided(self, call: _Call, made: _Made, targets: list[Any]) -> tuple[int, Any]:
-        sizes: list[int] = []
-        addresses: list[int] = []
-        strides: list[list[int]] = []
-        for parameter, operand, dtype in zip(self._ins, call.operands, made.dtypes, strict=False):
-            if not parameter.raw and not operand.is_number:
-                sizes.append(dtype.itemsize)
-                addresses.append(operand.address)
-                strides.append(taken.strides_in(operand, call.shape, dtype.itemsize))
-        if self._is_numbered or not strides:
-            strides.append(list(taken.contiguous_strides(call.shape, 1)))
-        kept = self._axes_of(call, call.kept, strides, is_ordered=True)
-        reduced = self._axes_of(call, call.reduced, strides, is_ordered=self._is_numbered)
-        if max(call.results, call.length) >= _FEW:
-            way = _rows(layout.rows(reduced, sizes, addresses, 1, kept), call.results)
-            kernel, layouts = made.far, (kept.packed(), way.rows.packed())
-        elif _innermost(kept) < _innermost(reduced):
-            rows = layout.rows(kept, sizes, addresses, made.columns_width, reduced)
-            way = _columns(rows, call.length)
-            kernel, layouts = made.columns, (rows.packed(), reduced.packed())
-        else:
-            way = _rows(layout.rows(reduced, sizes, addresses, made.width, kept), call.results)
-            kernel, layouts = made.rows, (kept.packed(), way.rows.packed())
-        outs, partials = self._parts(call, way.segments, targets)
-        arguments = [*self._arguments(call, made, strided=True), *outs, *layouts]
-        n = call.results * call.length
-        if kernel is made.columns:
-            arguments += [way.beside, way.rows.vectors, call.length, way.segment, call.results]
-        else:
-            arguments += [way.beside, call.results, way.rows.vectors, way.segment]
-        grid = (way.blocks, way.segments)
-        kernel(grid, templates.THREADS, *arguments, partials, n, stream=call.stream)
-        return way.segments, partials
-
-    def _axes_of(
-        self, call: _Call, axes: list[int], strides: list[list[int]], is_ordered: bool
-    ) -> layout.Axes:
-        """Those axes of the arrays, in the order of the first one's steps where that is of no
-        account."""
-        shape = [call.shape[axis] for axis in axes]
-        steps = [[row[axis] for axis in axes] for row in strides]
-        if not is_ordered:
-            shape, steps = layout.in_order_of(steps[0], shape, steps)
-        return layout.merged(self.name, shape, steps)
+        walked = [
+            (dtype.itemsize, operand.address % templates.VECTOR_BYTES, operand)
+            for parameter, operand, dtype in zip(
+                self._ins, call.operands, made.dtypes, strict=False
+            )
+            if not parameter.raw and not operand.is_number
+        ]
+        steps = [tuple(taken.strides_in(one, call.shape, size)) for size, _, one in walked]
+        if self._is_numbered or not steps:
+            steps.append(taken.contiguous_strides(call.shape, 1))
+        launch = _launch_of(
+            self.name,
+            _Walked(
+                call.shape,
+                tuple(call.kept),
+                tuple(call.reduced),
+                tuple(steps),
+                tuple(size for size, *_ in walked),
+                tuple(address for _, address, _ in walked),
+                self._is_numbered,
+            ),
+            made.width,
+            made.columns_width,
+        )
+        outs, partials = self._parts(call, launch.grid[1], targets)
+        kernel = {"rows": made.rows, "columns": made.columns, "far": made.far}[launch.kernel]
+        kernel(
+            launch.grid,
+            templates.THREADS,
+            *self._arguments(call, made, strided=True),
+            *outs,
+            *launch.arguments,
+            partials,
+            call.results * call.length,
+            stream=call.stream,
+        )
+        return launch.grid[1], partials
 
     # what is compiled ---------------------------------------------------------------------------
 
@@ -383,6 +411,26 @@ class ReductionKernel(ExpressionKernel[_Made]):
             templates.width_of(ins),
             reduction_template.width_of(ins),
         )
+
+
+@lru_cache(1024)
+def _launch_of(who: str, walked: _Walked, width: int, columns_width: int) -> _Launch:
+    """Along rows, or down columns where results are nearer to each other than what is reduced."""
+    kept = walked.merged(who, walked.kept, is_ordered=True)
+    reduced = walked.merged(who, walked.reduced, walked.is_numbered)
+    results, length = walked.length(walked.kept), walked.length(walked.reduced)
+    is_far = max(results, length) >= _FEW
+    if not is_far and _innermost(kept) < _innermost(reduced):
+        rows = layout.rows(kept, walked.sizes, walked.addresses, columns_width, reduced)
+        way = _columns(rows, length)
+        numbers = (way.beside, rows.vectors, length, way.segment, results)
+        layouts = rows.packed(), reduced.packed()
+        return _Launch("columns", (way.blocks, way.segments), (*layouts, *numbers))
+    width = 1 if is_far else width
+    rows = layout.rows(reduced, walked.sizes, walked.addresses, width, kept)
+    way = _rows(rows, results)
+    arguments = (kept.packed(), rows.packed(), way.beside, results, rows.vectors, way.segment)
+    return _Launch("far" if is_far else "rows", (way.blocks, way.segments), arguments)
 
 
 def _rows(rows: layout.Rows, results: int) -> _Way:

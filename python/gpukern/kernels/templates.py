@@ -14,7 +14,7 @@ from gpukern.kernels.declared import Declared, c_name
 
 THREADS = 256
 VECTORS = 2  # of a thread, along each array
-_VECTOR_BYTES = 16
+VECTOR_BYTES = 16
 
 
 class Operand(NamedTuple):
@@ -163,7 +163,7 @@ def head(operands: Sequence[Operand], types: dict[str, np.dtype[Any]], preamble:
 def width_of(operands: Sequence[Operand]) -> int:
     """Elements of a vector: as many as the widest array has in 16 bytes."""
     sizes = [operand.dtype.itemsize for operand in operands if operand.is_walked]
-    return _VECTOR_BYTES // max(sizes) if sizes else 1
+    return VECTOR_BYTES // max(sizes) if sizes else 1
 
 
 def is_kept(operation: str) -> bool:
@@ -175,6 +175,12 @@ def is_kept(operation: str) -> bool:
 def is_numbered(operation: str, preamble: str) -> bool:
     """Whether an operation may use the number of its element."""
     return re.search(r"\bi\b", f"{operation}\n{preamble}") is not None
+
+
+def is_placed(operation: str, preamble: str) -> bool:
+    """Whether it may use where an element stands among the others, or the threads of the device."""
+    words = r"\b(?:i|n|_ind|gridDim|blockDim|blockIdx|threadIdx)\b"
+    return re.search(words, f"{operation}\n{preamble}") is not None
 
 
 def declarations(operands: Sequence[Operand]) -> str:

@@ -130,9 +130,11 @@ def compilers(run: Run) -> Calls:
         if hasattr(torch.cuda, "_compile_kernel"):
             found["PyTorch"] = lambda: torch.cuda._compile_kernel(next(run.unseen), "saxpy")
     if run.has("numba"):
-        from numba import cuda
+        from gpukern.bench.contenders.numba_ import cuda
 
-        found["Numba"] = lambda: cuda.jit("void(float32, float32[:], float32[:], int32)")(in_python)
+        found["Numba"] = lambda: cuda.jit("void(float32, float32[:], float32[:], int32)")(
+            in_python()
+        )
     if run.has("pycuda"):
         import pycuda.autoprimaryctx
         from pycuda.compiler import SourceModule
@@ -142,13 +144,16 @@ def compilers(run: Run) -> Calls:
     return found
 
 
-def in_python(a: float, x: Any, y: Any, n: int) -> None:
+def in_python() -> Callable[..., None]:
     """The same for Numba."""
-    from numba import cuda
+    from gpukern.bench.contenders.numba_ import cuda
 
-    i = cuda.grid(1)
-    if i < n:
-        y[i] += a * x[i]
+    def saxpy(a: float, x: Any, y: Any, n: int) -> None:
+        i = cuda.grid(1)
+        if i < n:
+            y[i] += a * x[i]
+
+    return saxpy
 
 
 def compile_(run: Run) -> Iterator[Line]:
@@ -226,10 +231,10 @@ def other_calls(run: Run) -> Iterator[tuple[str, Callable[[], object]]]:
             made = torch.cuda._compile_kernel(SOURCE, "saxpy")
             yield "PyTorch", partial(made, (4, 1, 1), (256, 1, 1), [2.0, *tensors, COUNT])
     if run.has("numba"):
-        from numba import cuda
+        from gpukern.bench.contenders.numba_ import cuda
 
         lent = [cuda.to_device(np.ones(COUNT, np.float32)) for _ in range(2)]
-        yield "Numba", partial(cuda.jit(in_python)[4, 256], np.float32(2), *lent, np.int32(COUNT))
+        yield "Numba", partial(cuda.jit(in_python())[4, 256], np.float32(2), *lent, np.int32(COUNT))
     if run.has("pycuda"):
         import pycuda.autoprimaryctx
         import pycuda.gpuarray

@@ -223,12 +223,17 @@ template <class Op> __device__ static inline void gk_reduce_short(const gk_reduc
     enum { ROWS = GK_REDUCE_SHORT_ROWS, WIDTH = gk_vector<typename Op::Element>::WIDTH };
     Op op = {how.flip};
     unsigned lane = threadIdx.x % how.lanes, groups = GK_REDUCE_THREADS / how.lanes;
-    size_t first = ((size_t)blockIdx.x * groups + threadIdx.x / how.lanes) * ROWS;
+    // Rows of a group one below the other are stored side by side; those of one or two lanes lie apart,
+    // so that a warp reads neighbours.
+    bool side_by_side = how.lanes > 2;
+    size_t begin = (size_t)blockIdx.x * groups * ROWS, group = threadIdx.x / how.lanes;
+    size_t apart = side_by_side ? 1 : groups, first = begin + (side_by_side ? group * ROWS : group);
     typename Op::State state[ROWS];
     const typename Op::Element *row[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) { // beyond the end: the last row again, for nobody
-        row[r] = a + (first + r < how.outer ? first + r : how.outer - 1) * how.length;
+        size_t number = first + r * apart;
+        row[r] = a + (number < how.outer ? number : how.outer - 1) * how.length;
         state[r] = op.start();
     }
     if (gk_is_aligned(a) && how.length % WIDTH == 0)
@@ -237,9 +242,11 @@ template <class Op> __device__ static inline void gk_reduce_short(const gk_reduc
         gk_take_short<false>(op, state, row, lane * WIDTH, how.length, how.lanes * WIDTH);
     gk_held mine = gk_join_rows(op, state, lane, how.lanes);
 #pragma unroll
-    for (unsigned r = 0; r < ROWS; r++)
-        if (mine.whole && r < mine.held && first + mine.row + r < how.outer)
-            op.store(how, first + mine.row + r, state[r]);
+    for (unsigned r = 0; r < ROWS; r++) {
+        size_t number = first + (mine.row + r) * apart;
+        if (mine.whole && r < mine.held && number < how.outer)
+            op.store(how, number, state[r]);
+    }
 }
 
 // Where a thread of a block of columns stands: `lanes` vectors side by side, the other threads below.

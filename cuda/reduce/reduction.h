@@ -18,7 +18,7 @@ enum {
     GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row or two */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
-    GK_REDUCE_RAGGED_LOADS = 16,  /* elements of a thread at a time where vectors are not aligned */
+    GK_REDUCE_RAGGED_LOADS = 32,  /* elements of a thread at a time where vectors are not aligned */
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
     GK_REDUCE_JOIN_BYTES = 16384, /* shared memory to join the rows of a block of columns in */
     GK_REDUCE_PARTIAL_BYTES = 16, /* room for the widest partial result */

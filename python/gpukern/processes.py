@@ -1,8 +1,9 @@
 """Other processes of this Python, that are asked for things over a pipe.
 
-A process answers one command after another, each a name and its arguments, until the other side is
-gone. While it works it says ("tick", what it does next), in the end ("done", the result) or
-("raised", a sentence). Whatever it does, end, crash or hang, costs no more than itself.
+A process says ("here", None) when it has started, and answers one command after another, each a
+name and its arguments, until the other side is gone. While it works it says ("tick", what it does
+next), in the end ("done", the result) or ("raised", a sentence). Whatever it does, end, crash or
+hang, costs no more than itself.
 """
 
 import os
@@ -18,6 +19,9 @@ from typing import Any
 from gpukern.text.errors import one_line
 
 Tick = Callable[[str], None]
+# Seconds in which a process has to start, however little patience there is later: on a machine that
+# is loaded, starting Python and importing take long.
+_TO_START = 60.0
 
 
 class LostError(Exception):
@@ -42,6 +46,7 @@ class Asked:
         self, module: str, patience: float, changes: Mapping[str, str] | None = None
     ) -> None:
         self.patience, self.doing = patience, ""
+        self._waits = max(patience, _TO_START)
         ours, theirs = socket.socketpair()
         with theirs:
             descriptor = theirs.fileno()
@@ -75,10 +80,13 @@ class Asked:
 
     def _hear(self) -> Any:
         with self._alive():
-            if self._pipe.poll(self.patience):
-                return self._pipe.recv()
+            while self._pipe.poll(self._waits):
+                kind, value = self._pipe.recv()
+                self._waits = self.patience
+                if kind != "here":
+                    return kind, value
         self.end()
-        raise SilentError(f"nothing was heard of it for {self.patience:g} s", self.doing)
+        raise SilentError(f"nothing was heard of it for {self._waits:g} s", self.doing)
 
     @contextmanager
     def _alive(self) -> Iterator[None]:
@@ -124,6 +132,7 @@ class Server:
 
     def serve(self) -> None:
         """Do what is asked until nobody asks any more."""
+        self.say("here", None)
         while True:
             try:
                 command, arguments = self.pipe.recv()

@@ -234,12 +234,12 @@ def test_control_c_ends_the_process_too(module):
 def test_a_simulator_that_dies_is_told(module, monkeypatch):
     class Dying(simulating.Asked):
         def answer(self, tick):
-            os.kill(self._process.pid, signal.SIGSEGV)
+            os.kill(self._process.pid, signal.SIGKILL)
             return super().answer(tick)
 
     monkeypatch.setattr(simulating, "Asked", Dying)
     report = gk.check(module.forever, 1, 1, np.zeros(1, np.int32))
-    assert str(report) == ("forever: it took the simulator with it: its process ended by SIGSEGV")
+    assert str(report) == ("forever: it took the simulator with it: its process ended by SIGKILL")
 
 
 def test_what_cannot_be_simulated_says_so():

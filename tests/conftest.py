@@ -97,6 +97,16 @@ def frozen() -> Iterator[None]:
     gc.unfreeze()
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of its own for what the tests of a file compile."""
+    folder = tmp_path_factory.mktemp("kept")
+    folder.chmod(0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder
+
+
 @pytest.fixture
 def balanced() -> Iterator[None]:
     """The test leaves as many device bytes allocated as it has found."""

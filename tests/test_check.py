@@ -20,20 +20,13 @@ from gpukern.kernels.signature import FLOAT, POINTER, Parameter
 from gpukern.machine import libraries
 from waiting import join_all
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ is here")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ is here"),
+    pytest.mark.usefixtures("kept"),
+]
 
 ON_GPU = _core.backend() == "cuda"
 HAS_NVRTC = libraries.find_nvrtc(13000) is not None
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kept(tmp_path_factory):
-    """A folder of its own for what is compiled."""
-    folder = tmp_path_factory.mktemp("kept")
-    folder.chmod(0o700)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        yield folder
 
 
 SOURCE = r"""

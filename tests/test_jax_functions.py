@@ -13,6 +13,7 @@ import pytest
 
 import gpukern as gk
 from arrays import on_gpu
+from framework_kernels import compiled
 from waiting import join_all
 
 jax = pytest.importorskip(
@@ -20,25 +21,7 @@ jax = pytest.importorskip(
 )
 jnp = pytest.importorskip("jax.numpy", reason="JAX is not installed")
 
-SOURCE = r"""
-__global__ void twice(const float *x, float *y, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = 2 * x[i];
-}
-__global__ void rows(const float *x, float scale, float *sums, int *counts, int width) {
-    float sum = 0;
-    int positive = 0;
-    for (int i = 0; i < width; i++) {
-        sum += scale * x[blockIdx.x * width + i];
-        positive += x[blockIdx.x * width + i] > 0;
-    }
-    sums[blockIdx.x] = sum;
-    counts[blockIdx.x] = positive;
-}
-__global__ void histogram(const unsigned char *x, int *bins, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) atomicAdd(&bins[x[i]], 1);
-}
+MORE = r"""
 __global__ void wide(const float *x, double *y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i];
@@ -56,10 +39,7 @@ def _where_gpukern_is():
 
 @pytest.fixture(scope="module")
 def module() -> Any:
-    try:
-        return gk.compile(SOURCE)
-    except gk.CudaError as error:
-        pytest.skip(str(error))
+    return compiled(MORE)
 
 
 @pytest.fixture

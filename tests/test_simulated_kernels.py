@@ -27,6 +27,7 @@ from waiting import join_all
 pytestmark = [
     pytest.mark.skipif(_core.backend() != "sim", reason="this process has a GPU"),
     pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ is here"),
+    pytest.mark.usefixtures("kept"),
 ]
 
 
@@ -34,16 +35,6 @@ pytestmark = [
 AT_ONCE = pytest.mark.skipif(
     os.environ.get("GPUKERN_SIM_LAZY", "0") != "0", reason="launches run later"
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kept(tmp_path_factory):
-    """A folder of its own for what is compiled."""
-    folder = tmp_path_factory.mktemp("kept")
-    folder.chmod(0o700)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        yield folder
 
 
 RIGHT = r"""

@@ -503,6 +503,89 @@ assert _core.live_bytes() == 0
     )
 
 
+PRODUCT = """
+x, y = matrices(60, 40, 50)
+def freed(stream=None, times=2):  # by so many products on the stream, which are right
+    p, q, out = gk.to_device(x), gk.to_device(y), gk.empty((60, 50))
+    def work():
+        for _ in range(times):
+            gk.matmul(p, q, variant="cublas", stream=stream, out=out)
+            assert (out.to_host() == x @ y).all()
+    return [step for step in steps(work) if step[0] == "f"]
+"""
+
+
+def test_a_stream_keeps_what_cublas_works_in(with_blas):
+    with_blas(f"""{PRODUCT}
+assert freed() == freed(at(1001)) == [], "taken once, and kept"
+assert freed(2) == ["f2", "f2"], "the stream of a thread is many streams"
+assert _core.live_bytes() == 0, "nobody's to release"
+assert len(steps(gk.release_memory)) >= 2, "both are given back"
+assert freed() == freed(at(1001)) == []
+""")
+
+
+def test_a_stream_that_ends_takes_its_workspace_along(with_blas):
+    with_blas(f"""{PRODUCT}
+stream = gk.Stream()
+assert freed(stream) == []
+def end():
+    global stream
+    del stream
+    gc.collect()
+assert len([step for step in steps(end) if step[0] == "f"]) == 1
+assert all(freed(gk.Stream()) == [] for _ in range(40)), "there is always a place"
+assert _core.live_bytes() == 0
+""")
+
+
+def test_a_full_device_has_the_workspaces_back(with_blas):
+    with_blas(
+        f"""{PRODUCT}
+assert freed() == []
+whole = gk.empty((15 << 20,), "uint8")
+assert len(freed()) == 2, "what is left is enough for a product, and not to be kept"
+del whole
+freed()
+assert freed() == []
+""",
+        FAKE_MEMORY=16 << 20,
+        FAKE_CAPABILITY=80,
+    )
+
+
+def test_more_streams_than_workspaces(with_blas):
+    with_blas(f"""{PRODUCT}
+kept = [freed(at(number)) == [] for number in range(1001, 1041)]
+assert 8 <= sum(kept) < 40 and kept == sorted(kept, reverse=True), kept
+gk.release_memory()
+assert freed(at(1040)) == []
+""")
+
+
+def test_a_graph_has_a_workspace_of_its_own(with_blas):
+    with_blas(f"""{PRODUCT}
+stream = gk.Stream()
+p, q, out = gk.to_device(x), gk.to_device(y), gk.empty((60, 50))
+multiply = lambda: gk.matmul(p, q, variant="cublas", stream=stream, out=out)
+multiply()
+before = _core.live_bytes()
+def captured():
+    stream.begin_capture()
+    done = steps(lambda: (multiply(), multiply(), multiply()))
+    assert not [step for step in done if step[0] == "f"], "no node but the products"
+    return stream.end_capture()
+def work():
+    return _core.live_bytes() - before
+one = captured()
+bytes = work()
+assert bytes >= 4 << 20
+two = captured()
+assert work() == 2 * bytes, "one a graph, of which two may run at once"
+del one, two
+""")
+
+
 # --- arrays that are lent ---------------------------------------------------------------------
 
 

@@ -26,7 +26,8 @@ void fake_note(char what, handle stream) {
 enum { OBJECTS = 64 };
 static handle captured;
 static int is_blocking, is_ended; /* by a call that is forbidden meanwhile */
-static int graph, holders;        /* of the graph: itself and executables */
+static uint64_t capture_number;
+static int graph, holders; /* of the graph: itself and executables */
 static _Thread_local int mode_of_thread;
 static struct user_object {
     void (*gone)(void *); /* NULL: there is none in this place */
@@ -43,6 +44,7 @@ static void end_object(struct user_object *object) {
 
 void fake_capture(handle stream, int blocking) {
     captured = stream;
+    capture_number += stream != NULL;
     is_blocking = blocking;
     is_ended = 0;
 }
@@ -139,9 +141,11 @@ result cuStreamIsCapturing(handle stream, int *status) {
 
 result cuStreamGetCaptureInfo_v3(handle stream, int *status, uint64_t *id, handle *of,
                                  handle **dependencies, void **edges, size_t *count) {
-    (void)id, (void)dependencies, (void)edges, (void)count;
+    (void)dependencies, (void)edges, (void)count;
     FAKE_ENTER();
     *of = &graph;
+    if (id)
+        *id = capture_number;
     return cuStreamIsCapturing(stream, status);
 }
 

@@ -7,6 +7,7 @@
 #include "device/cuda/device.h"
 #include "device/cuda/images.h"
 #include "device/cuda/modules.h"
+#include "device/cuda/workspaces.h"
 #include "device/registry.h"
 
 struct gk_event {
@@ -35,6 +36,7 @@ static void cuda_stream_free(gk_backend *base, gk_stream stream) {
     CUresult result;
     if (!stream)
         return;
+    gk_cuda_workspace_end(cuda, stream);
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamDestroy((CUstream)stream));
     (void)result; /* fails only after a fault, which the next call reports */
 }
@@ -84,38 +86,22 @@ static gk_status need_cublas(gk_cuda *cuda, gk_error *error) {
     return status;
 }
 
-/* A workspace of the call's own: cuBLAS has one a handle, for which two streams would have to wait
-   for one another, and which a CUDA graph could not count on. The sizes are NVIDIA's advice; where
-   the device is too full for so much, cuBLAS takes kernels that need less. */
-static gk_status take_workspace(gk_cuda *cuda, gk_stream stream, void **workspace, size_t *bytes,
-                                gk_error *error) {
-    const size_t least = 64 << 10;
-    gk_status status;
-    *bytes = (size_t)(cuda->base.capability >= 90 ? 32 : 4) << 20;
-    while ((status = gk_cuda_allocate(&cuda->base, *bytes, stream, workspace, error)) ==
-               GK_MEMORY_ERROR &&
-           *bytes / 8 >= least)
-        *bytes /= 8;
-    return status;
-}
-
 static gk_status cuda_gemm(gk_backend *base, const gk_gemm *gemm, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
-    void *workspace = NULL;
-    size_t bytes = 0;
+    gk_cuda_workspace workspace;
     gk_status status = need_cublas(cuda, error);
     if (status == GK_OK)
-        status = take_workspace(cuda, gemm->stream, &workspace, &bytes, error);
+        status = gk_cuda_workspace_take(cuda, gemm->stream, &workspace, error);
     if (status != GK_OK)
         return status;
     bool pushed = false;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver); /* a first call loads its kernels */
     status = gk_cuda_check(cuda, gk_cuda_enter(cuda, &pushed), "entering the context", error);
     if (status == GK_OK)
-        status = gk_cublas_gemm(cuda->cublas, gemm, workspace, bytes, error);
+        status = gk_cublas_gemm(cuda->cublas, gemm, workspace.memory, workspace.bytes, error);
     gk_cuda_leave(cuda, pushed);
     gk_restrict(&cuda->driver, mode);
-    gk_cuda_release(base, workspace, gemm->stream);
+    gk_cuda_workspace_give(cuda, &workspace);
     return status;
 }
 
@@ -277,6 +263,7 @@ static void cuda_close(gk_backend *base) {
      */
     if (cuda->context && gk_cuda_enter(cuda, &pushed) == CUDA_SUCCESS) {
         gk_cublas_close(cuda->cublas);
+        (void)gk_cuda_workspaces_drop(cuda);
         gk_cuda_unload(cuda);
         if (cuda->joint)
             (void)driver->cuEventDestroy(cuda->joint);
@@ -293,6 +280,7 @@ static void cuda_close(gk_backend *base) {
     gk_captures_free(cuda->captures);
     pthread_mutex_destroy(&cuda->lock);
     pthread_mutex_destroy(&cuda->cublas_lock);
+    pthread_mutex_destroy(&cuda->gemm_lock);
     pthread_mutex_destroy(&cuda->event_lock);
     gk_modules_free(cuda->modules);
     free(cuda);
@@ -397,7 +385,8 @@ gk_status gk_backend_cuda_open(gk_backend **backend, int ordinal, gk_locator loc
     cuda->base.ordinal = ordinal;
     cuda->locate = locate;
     cuda->locate_context = context;
-    cuda->lock = cuda->cublas_lock = cuda->event_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    cuda->lock = cuda->cublas_lock = cuda->gemm_lock = cuda->event_lock =
+        (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     gk_status status = start(cuda, error);
     if (status != GK_OK) {
         cuda_close(&cuda->base);

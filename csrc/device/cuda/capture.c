@@ -138,7 +138,7 @@ CUresult gk_captures_share(gk_captures *captures, const gk_driver *driver, CUstr
     CUstreamCaptureStatus status;
     CUgraph graph = NULL;
     CUuserObject object = NULL;
-    CUresult result = gk_driver_captured_graph(driver, stream, &status, &graph);
+    CUresult result = gk_driver_captured_graph(driver, stream, &status, NULL, &graph);
     if (result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     block *shared = add(captures, SHARED, pointer, CU_STREAM_LEGACY);

@@ -1,7 +1,6 @@
 #include "device/cuda/cublas.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +46,6 @@ struct gk_cublas {
     char path[512];
     int version;
     cublas_handle handle;
-    pthread_mutex_t lock; /* a handle has one stream at a time */
     const char *(*status_text)(cublas_status);
 #define GK_DECLARE(member, symbol, parameters) cublas_status(*member) parameters;
     GK_CUBLAS_FUNCTIONS(GK_DECLARE)
@@ -122,7 +120,6 @@ gk_status gk_cublas_open(gk_cublas **opened, int driver, gk_locator locate, void
     gk_cublas *cublas = calloc(1, sizeof *cublas);
     if (!cublas)
         return gk_fail(error, GK_MEMORY_ERROR, "cuBLAS: out of host memory");
-    cublas->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     gk_status status = load(cublas, driver, locate, context, error);
     if (status == GK_OK)
         status = start(cublas, error);
@@ -140,7 +137,6 @@ void gk_cublas_close(gk_cublas *cublas) {
     if (cublas->handle)
         cublas->destroy(cublas->handle);
     /* The library stays loaded: unloading it under other users of the process is not ours to do. */
-    pthread_mutex_destroy(&cublas->lock);
     free(cublas);
 }
 
@@ -175,7 +171,6 @@ static cublas_status multiply(gk_cublas *cublas, const gk_gemm *gemm) {
 
 gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, void *workspace, size_t bytes,
                          gk_error *error) {
-    pthread_mutex_lock(&cublas->lock);
     gk_status status = check(cublas, cublas->set_stream(cublas->handle, (void *)gemm->stream),
                              "setting the stream", error);
     if (status == GK_OK) /* after the stream, which takes the handle's own one back */
@@ -184,7 +179,6 @@ gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, void *workspace
     /* cuBLAS is column-major: a row-major C = A B is, read so, C' = B' A' with nothing moved. */
     if (status == GK_OK)
         status = check(cublas, multiply(cublas, gemm), "the matrix product", error);
-    pthread_mutex_unlock(&cublas->lock);
     return status;
 }
 

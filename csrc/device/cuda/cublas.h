@@ -11,7 +11,7 @@ typedef struct gk_cublas gk_cublas;
 gk_status gk_cublas_open(gk_cublas **cublas, int driver, gk_locator locate, void *context,
                          gk_error *error);
 void gk_cublas_close(gk_cublas *cublas);
-/* The workspace is device memory of the product's stream. */
+/* The workspace is device memory of the product's stream; one thread at a time. */
 gk_status gk_cublas_gemm(gk_cublas *cublas, const gk_gemm *gemm, void *workspace, size_t bytes,
                          gk_error *error);
 int gk_cublas_version(const gk_cublas *cublas);

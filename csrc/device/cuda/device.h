@@ -12,7 +12,7 @@
 
 typedef struct gk_modules gk_modules;
 
-enum { GK_COUNTED_STREAMS = 64 };
+enum { GK_COUNTED_STREAMS = 64, GK_WORKSPACES = 16, GK_NOT_CAPTURED = 0 };
 
 /* A place for the counters of each stream, as long as there are places. */
 typedef struct gk_cuda_counters_memory {
@@ -20,6 +20,15 @@ typedef struct gk_cuda_counters_memory {
     gk_stream owner[GK_COUNTED_STREAMS];
     int owners;
 } gk_cuda_counters_memory;
+
+/* What cuBLAS works in on a stream, or on one that is being captured: workspaces.h. */
+typedef struct gk_cuda_workspace {
+    gk_stream stream;
+    cuuint64_t capture; /* the driver's number of it; whose graph owns the memory */
+    void *memory;       /* NULL: a vacant place */
+    size_t bytes;
+    bool lasts; /* beyond the product */
+} gk_cuda_workspace;
 
 typedef struct gk_cuda {
     gk_backend base;
@@ -38,7 +47,9 @@ typedef struct gk_cuda {
     gk_cuda_counters_memory counters;
     gk_captures *captures;
     pthread_mutex_t event_lock, /* an event is recorded or read, not both at a time */
-        cublas_lock;            /* of its own: whoever looks for cuBLAS asks Python for the place */
+        cublas_lock,            /* of its own: whoever looks for cuBLAS asks Python for the place */
+        gemm_lock;              /* a handle has one stream at a time; the workspaces too */
+    gk_cuda_workspace workspaces[GK_WORKSPACES];
     gk_cublas *cublas;
     gk_error cublas_problem;
     gk_locator locate;

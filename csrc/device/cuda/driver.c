@@ -134,10 +134,11 @@ CUresult gk_driver_load_function(const gk_driver *driver, CUfunction function) {
 }
 
 CUresult gk_driver_captured_graph(const gk_driver *driver, CUstream stream,
-                                  CUstreamCaptureStatus *status, CUgraph *graph) {
+                                  CUstreamCaptureStatus *status, cuuint64_t *number,
+                                  CUgraph *graph) {
     if (driver->cuStreamGetCaptureInfo)
-        return driver->cuStreamGetCaptureInfo(stream, status, NULL, graph, NULL, NULL, NULL);
-    return driver->older_capture_info(stream, status, NULL, graph, NULL, NULL);
+        return driver->cuStreamGetCaptureInfo(stream, status, number, graph, NULL, NULL, NULL);
+    return driver->older_capture_info(stream, status, number, graph, NULL, NULL);
 }
 
 const char *gk_driver_error_name(const gk_driver *driver, CUresult result) {

@@ -40,9 +40,11 @@ bool gk_driver_takes_machine_code(int version);
 /* Have the kernel's code on the device now, and not when it is first launched. */
 CUresult gk_driver_load_function(const gk_driver *driver, CUfunction function);
 
-/* The graph that a stream's work goes into, if it is captured. */
+/* The graph that a stream's work goes into, if it is captured, and the number of that capture,
+   which no other has. */
 CUresult gk_driver_captured_graph(const gk_driver *driver, CUstream stream,
-                                  CUstreamCaptureStatus *status, CUgraph *graph);
+                                  CUstreamCaptureStatus *status, cuuint64_t *number,
+                                  CUgraph *graph);
 
 /* "CUDA_ERROR_NO_DEVICE", also where the library is too broken to say so itself. */
 const char *gk_driver_error_name(const gk_driver *driver, CUresult result);

@@ -1,5 +1,6 @@
 /* Device memory: taken from a pool in the order of a stream, copied, pinned, asked for. */
 #include "device/cuda/device.h"
+#include "device/cuda/workspaces.h"
 
 static gk_status out_of_memory(gk_cuda *cuda, size_t bytes, CUresult result, gk_error *error) {
     const gk_driver *driver = &cuda->driver;
@@ -20,8 +21,10 @@ gk_status gk_cuda_captured(gk_backend *base, gk_stream stream, bool *captured, g
 }
 
 /* What was freed is in the pool until its stream has passed it: wait first. In the context. */
-static CUresult trim_pool(const gk_cuda *cuda) {
-    CUresult result = cuda->driver.cuCtxSynchronize();
+static CUresult trim_pool(gk_cuda *cuda) {
+    CUresult result = gk_cuda_workspaces_drop(cuda);
+    if (result == CUDA_SUCCESS)
+        result = cuda->driver.cuCtxSynchronize();
     return result == CUDA_SUCCESS ? cuda->driver.cuMemPoolTrimTo(cuda->pool, 0) : result;
 }
 
@@ -352,5 +355,7 @@ size_t gk_cuda_live_bytes(gk_backend *base) {
     pthread_mutex_lock(&cuda->lock); /* nobody's to release */
     used -= cuda->counters.memory && used >= counters_bytes ? counters_bytes : 0;
     pthread_mutex_unlock(&cuda->lock);
+    size_t kept = gk_cuda_workspace_bytes(cuda);
+    used -= used >= kept ? kept : 0;
     return (size_t)used;
 }

@@ -522,6 +522,10 @@ assert freed(2) == ["f2", "f2"], "the stream of a thread is many streams"
 assert _core.live_bytes() == 0, "nobody's to release"
 assert len(steps(gk.release_memory)) >= 2, "both are given back"
 assert freed() == freed(at(1001)) == []
+p, q = gk.to_device(x), gk.to_device(y)
+product = gk.matmul(p, q, variant="cublas", stream=at(1001))
+gk.release_memory()  # which waits for it
+assert (product.to_host() == x @ y).all()
 """)
 
 

@@ -36,6 +36,7 @@ step full $pytest $full
 step doctor gpukern doctor
 step info gpukern info
 step memcheck compute-sanitizer --tool memcheck --error-exitcode 9 python tests/every_variant.py
+step memcheck-users compute-sanitizer --tool memcheck --error-exitcode 9 python tests/every_variant.py users
 step racecheck compute-sanitizer --tool racecheck --error-exitcode 9 python tests/every_variant.py
 step compare gpukern compare --json "$results/compare.json"
 step adds gpukern bench adds --json "$results/adds.json"

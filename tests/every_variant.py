@@ -3,6 +3,8 @@
 What compute-sanitizer is run over: short, and with nothing but our own launches in it.
 
     compute-sanitizer --tool memcheck python tests/every_variant.py [OPERATION ...]
+
+"users", which is not among them where none is named, are kernels that users might write.
 """
 
 import sys
@@ -140,6 +142,62 @@ def run_transpose(variant: Variant) -> None:
         check(str(variant), gk.transpose(gk.to_device(a), variant=variant.variant), a.T, 0.0)
 
 
+SCALED = """
+__constant__ float table[4];
+__global__ void scaled(const float *x, float *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = table[i & 3] * x[i];
+}
+"""
+
+
+def run_expression(dtype: np.dtype) -> int:
+    """Contiguous ones, and lines that start anywhere, are apart, turned round or one for all."""
+    saxpy = gk.elementwise("T a, T x, T y, T z", "z = a * x + y")
+    a = random_array((64, 65), dtype)
+    there, two = gk.to_device(a), dtype.type(2)
+    for length in LENGTHS:
+        x = random_array((length,), dtype)
+        exact = 3 * x.astype(np.float64)
+        check("expression", saxpy(two, *[gk.to_device(x)] * 2), exact, 0.0)
+        check("expression of the host", gk.to_device(saxpy(two, x, x)), exact, 0.0)
+    for view in (np.s_[:, 1:], np.s_[:, ::2], np.s_[::-1, 3:], np.s_[5:6], np.s_[:, 7:8]):
+        exact = 3 * a[view].astype(np.float64)
+        check("expression of a view", saxpy(two, there[view], there[view]), exact, 0.0)
+    for view in (np.s_[5], np.s_[5:6], np.s_[:, 7:8], np.s_[:, ::-1]):
+        exact = 2 * a[view].astype(np.float64) + a
+        check("broadcast expression", saxpy(two, there[view], there), exact, 0.0)
+    return 1
+
+
+def run_expression_sums() -> int:
+    distance = gk.reduction("T x, T y", "(x - y) * (x - y)", "a + b")
+    for shape in ((3, 17_001), (70, 65), (9000, 3), (1, 1)):
+        a = random_array(shape, np.dtype("f4"))
+        for axis in (None, 0, 1):
+            got = distance(gk.to_device(a), 1.0, axis=axis)
+            exact = np.asarray(((a.astype("f8") - 1) ** 2).sum(axis=axis))
+            check("reduction", got, exact, 2.0**-7 * float(exact.max()))
+    return 1
+
+
+def run_module() -> int:
+    """A variable of the module, and arrays of both sides, small and large."""
+    module = gk.compile(SCALED)
+    table = np.float32([1, -2, 3, -4])
+    module.symbol("table")[...] = table
+    for length in (*LENGTHS, 1_000_003):
+        x = random_array((length,), np.dtype("f4"))
+        exact, out = np.resize(table, length) * x, np.empty_like(x)
+        module.scaled.over(length)(x, gk.Out(out), length)
+        check("kernel", gk.to_device(out), exact, 0.0)
+        result = gk.empty(length)
+        module.scaled.over(length)(gk.to_device(x), result, length)
+        check("kernel", result, exact, 0.0)
+    return 1
+
+
 ONE_OPERAND = ("clip", "negative", "abs", "sqrt", "exp")
 REDUCTIONS = ("mean", "prod", "max", "min", "norm", "argmax", "argmin")
 RUNS = {"sum": run_sum, "matmul": run_matmul, "transpose": run_transpose}
@@ -156,6 +214,9 @@ def main(operations: list[str]) -> None:
         for name in ("float32", "float64", "float16", "bfloat16"):
             launched += run_few_vectors(gk.empty(0, name).dtype)
         launched += run_small()
+    if "users" in operations:
+        launched += run_expression(np.dtype("f4")) + run_expression(np.dtype("f2"))
+        launched += run_expression_sums() + run_module()
     gk.synchronize()
     print(f"{launched} variants right on {gk.device_info()[0].name}")
 

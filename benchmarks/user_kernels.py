@@ -263,11 +263,11 @@ def factories(run: Run) -> Iterator[Line]:
     assert np.allclose(axpy(2.0, few, few), 3 * few)
     assert np.allclose(total(few), few.sum(), atol=1e-3)
     works: dict[str, Calls] = {
-        "2 * x + y": {
+        f"2 * x + y, {length}": {
             "gpukern": partial(axpy, 2.0, x, y, out=z),
             "scale_add": partial(gk.scale_add, x, y, 2.0, out=z),
         },
-        "the sum of x": {"gpukern": partial(total, x), "gk.sum": partial(gk.sum, x)},
+        f"the sum of x, {length}": {"gpukern": partial(total, x), "gk.sum": partial(gk.sum, x)},
     }
     if run.has("cupy"):
         import cupy
@@ -275,8 +275,9 @@ def factories(run: Run) -> Iterator[Line]:
         lent, other = (cupy.asarray(one) for one in (x, y))
         made = cupy.ElementwiseKernel("float32 a, T x, T y", "T z", "z = a * x + y", "gk_axpy")
         result = cupy.empty(length, np.float32)
-        works["2 * x + y"]["CuPy"] = partial(made, np.float32(2), lent, other, result)
-        works["the sum of x"]["CuPy"] = partial(lent.sum)
+        works[f"2 * x + y, {length}"]["CuPy"] = partial(made, np.float32(2), lent, other, result)
+        works[f"the sum of x, {length}"]["CuPy"] = partial(lent.sum)
+    works |= layouts(axpy)
     timer = DeviceTimer(run.clock)
     for work, found in works.items():
         ways = {name: Work(call) for name, call in found.items()}
@@ -285,14 +286,78 @@ def factories(run: Run) -> Iterator[Line]:
             work, {name: partial(on_device, timer, ways[name], paces[name]) for name in ways}
         )
         own = next(name for name in found if name not in ("gpukern", "CuPy"))
-        yield run.against("factories", f"{work}, {length}, on the device", 0.98, samples, own)
+        yield run.against("factories", f"{work}, on the device", 0.98, samples, own)
+
+
+def layouts(axpy: Callable[..., object]) -> dict[str, Calls]:
+    """The first operand in other orders than it is needed in."""
+    rows, columns = (16, 24) if _core.backend() == "sim" else (4096, 8192)
+    a = np.random.default_rng(7).standard_normal((rows, 2 * columns), dtype=np.float32)
+    there, turned = gk.to_device(a), gk.to_device(a[:, :rows].copy())
+    out, square = gk.empty((rows, columns)), gk.empty((rows, rows))
+    y = there[:, columns:]
+    operands = {
+        "columns from 1 on": (there[:, 1 : columns + 1], y, out),
+        "every second column": (there[:, ::2], y, out),
+        "one column for all": (there[:, 5:6], y, out),
+        "one row for all": (there[7, :columns], y, out),
+        "transposed": (turned.T, turned, square),
+    }
+    return {
+        f"2 * x + y, {name}": {
+            "gpukern": partial(axpy, 2.0, x, y, out=to),
+            "scale_add": partial(gk.scale_add, x, y, 2.0, out=to),
+        }
+        for name, (x, y, to) in operands.items()
+    }
 
 
 def on_device(timer: DeviceTimer, work: Work, pace: Any) -> float:
     return timer.sample(work, pace).warm
 
 
-SECTIONS = {"compile": compile_, "calls": calls, "factories": factories}
+def frameworks(run: Run) -> Iterator[Line]:
+    """gpukern's addition as an operation of a framework, beside the framework's own."""
+    if run.has("torch"):
+        import torch
+
+        x, y = (torch.ones(COUNT, device="cuda") for _ in range(2))
+        add = gk.as_torch_op(gk.add, "bench::add")
+        found: Calls = {"gpukern": partial(add, x, y), "torch.add": partial(torch.add, x, y)}
+        samples = run.hold(
+            "torch", {name: partial(leetcuda, run.clock, one) for name, one in found.items()}
+        )
+        yield run.line("frameworks", "PyTorch, a call of an operation", "-", samples, "right")
+    if run.has("jax"):
+        import jax
+        import jax.numpy as jnp
+
+        a, b = (jnp.ones(COUNT, jnp.float32) for _ in range(2))
+        programs = {"gpukern": jax.jit(gk.as_jax(gk.add)), "jax.numpy.add": jax.jit(jnp.add)}
+        waited = {
+            name: partial(wall, run.clock, partial(thousand, one, a, b))
+            for name, one in programs.items()
+        }
+        samples = {
+            name: {turn: spent / 1000 for turn, spent in times.items()}
+            for name, times in run.hold("jax", waited).items()
+        }
+        yield run.line("frameworks", "JAX, a call of a jitted function", "-", samples, "right")
+
+
+def thousand(call: Callable[..., Any], *arguments: object) -> Any:
+    """So many calls; the last result, which is complete after all others."""
+    for _ in range(999):
+        call(*arguments)
+    return call(*arguments).block_until_ready()
+
+
+SECTIONS = {
+    "compile": compile_,
+    "calls": calls,
+    "factories": factories,
+    "frameworks": frameworks,
+}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -90,6 +90,34 @@ for n in 0, 1, 3, 4, 5, 255, 2047, 2048, 2049, 4097:
     )
 
 
+# As CUDA's own functions are called, which every source sees: CuPy's examples have a "norm".
+TAKEN = """
+x, y = some(300), some(300)
+for name in "norm", "exp", "atomicAdd", "printf", "clock":
+    saxpy = gk.elementwise("float a, float x, float y, float z", "z = a*x + y", name=name)
+    squares = gk.ReductionKernel("T x", "T y", "x * x", "a + b", "y = a", "0", name)
+"""
+
+
+def test_a_name_that_a_function_of_cuda_has(computes):
+    computes(
+        TAKEN
+        + """
+    close(saxpy(2.0, x, y), 2.0 * x.astype(float) + y)
+    close(squares(gk.to_device(x)), (x.astype(float) ** 2).sum(), 1e-4)
+"""
+    )
+
+
+def test_a_name_that_a_function_of_cuda_has_by_nvrtc(launches):
+    launches(
+        TAKEN
+        + """
+    saxpy(2.0, gk.to_device(x), gk.to_device(y)), squares(gk.to_device(x))
+"""
+    )
+
+
 def test_elementwise_of_every_layout(computes):
     computes(
         SAXPY
@@ -523,8 +551,8 @@ linear._made[key] = made._replace(wide=Noting(made.wide), strided=Noting(made.st
                                   far=Noting(made.far))
 for array in x, x[1], x[1, :4], x[1:3], x.to_host()[:, ::2]:
     linear(1.0, array)
-assert {name for name, *_ in names} == {"linear"}
-assert names[0] == ("linear", 2, 256) and names[1] == ("linear", 1, 256)
+assert {name for name, *_ in names} == {"linear_flat"}
+assert names[0] == ("linear_flat", 2, 256) and names[1] == ("linear_flat", 1, 256)
 names.clear()
 for array in x[1, 1:], x[:, ::2], x.T, x[:1, 0:1]:
     linear(1.0, array)
@@ -533,7 +561,7 @@ names.clear()
 y = gk.empty((64, 64))
 for _ in range(3):
     linear(1.0, x, out=y), linear(1.0, x, out=x), linear(2, x)
-assert [name for name, *_ in names] == ["linear"] * 9
+assert [name for name, *_ in names] == ["linear_flat"] * 9
 plans = len(linear._plans)
 assert linear(1.0, x[:32], out=x[1:33]).shape == (32, 64)
 assert len(names) == 10 and len(linear._plans) == plans, "by way of a copy"

@@ -506,7 +506,7 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         source = templates.elementwise(self.name, operands, types, self._operation, self._preamble)
         module = compile(source, self._options, name=f"{self.name}.cu")
         return _Made(
-            module[self.name],
+            module[f"{self.name}_flat"],
             module[f"{self.name}_strided"],
             module[f"{self.name}_strided_far"],
             dtypes,

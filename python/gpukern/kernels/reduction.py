@@ -402,7 +402,7 @@ class ReductionKernel(ExpressionKernel[_Made]):
         )
         module = compile(source, self._options, name=f"{self.name}.cu")
         return _Made(
-            module[self.name],
+            module[f"{self.name}_flat"],
             module[f"{self.name}_rows"],
             module[f"{self.name}_far"],
             module[f"{self.name}_columns"],

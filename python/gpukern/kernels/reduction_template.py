@@ -363,7 +363,7 @@ def reduction(
     kind: str,
     preamble: str,
 ) -> str:
-    """Five kernels: ``name`` of contiguous arrays to one result, of rows by vectors and 32-bit
+    """Five kernels: of contiguous arrays to one result, of rows by vectors and 32-bit
     numbers and by elements and 64-bit numbers, of columns, and the one that joins segments.
     ``texts`` are what is made of an element, how two are joined, what is made of all, and what
     stands for none; ``kind`` is the type of a value.
@@ -378,7 +378,7 @@ def reduction(
         + _post(outs, post)
         + _leave(outs)
         + _FIND
-        + _flat(name, ins, outs, width)
+        + _flat(f"{name}_flat", ins, outs, width)
         + _rows(templates.Walk(ins, width, named), outs, f"{name}_rows", "unsigned", LOADS)
         + _rows(templates.Walk(ins, 1, named), outs, f"{name}_far", "unsigned long long", 1)
         + _columns(templates.Walk(ins, width_of(ins), named), outs, f"{name}_columns")

@@ -389,13 +389,13 @@ def elementwise(
     operation: str,
     preamble: str,
 ) -> str:
-    """Three kernels: ``name`` of contiguous arrays, and those of any strides, by vectors and 32-bit
+    """Three kernels: of contiguous arrays, and those of any strides, by vectors and 32-bit
     numbers, and by elements and 64-bit numbers."""
     named = is_numbered(operation, preamble)
     return (
         head(operands, types, preamble)
         + _one_element(operands, operation)
-        + _wide(name, operands, width_of(operands))
+        + _wide(f"{name}_flat", operands, width_of(operands))
         + _strided(f"{name}_strided", Walk(operands, width_of(operands), named), "unsigned")
         + _strided(f"{name}_strided_far", Walk(operands, 1, named), "unsigned long long")
     )

@@ -60,6 +60,12 @@ typedef struct gk_launch {
     void *context;
 } gk_launch;
 
+/* For one kernel at a time. NULL: there is none. */
+typedef struct gk_stream_memory {
+    unsigned *counters; /* GK_STREAM_COUNTERS, which kernels find 0 and leave 0 */
+    void *scratch;      /* of the bytes that were asked for, and of any contents */
+} gk_stream_memory;
+
 /* A part of a matrix that the copy engine of capability 9.0 moves at a time (TMA), described as
    cuTensorMapEncodeTiled takes it: row-major, `pitch` bytes from row to row. Of a stack the
    matrices are planes, `plane_pitch` bytes apart, and the copy engine is told which; planes 0:
@@ -143,9 +149,10 @@ struct gk_backend {
                     gk_stream); /* after the stream's work; NULL is fine */
     gk_status (*captured)(gk_backend *, gk_stream, bool *, gk_error *);
     gk_status (*zero)(gk_backend *, void *device, size_t bytes, gk_stream, gk_error *);
-    /* GK_STREAM_COUNTERS of them that last, for kernels that find them 0 and leave them 0, on a
-       stream that runs them one after another and is not being captured. NULL: there are none. */
-    gk_status (*counters)(gk_backend *, gk_stream, unsigned **counters, gk_error *);
+    /* What lasts as long as the stream, or as the graph that it is being captured in, both of which
+       run kernels one after another. */
+    gk_status (*stream_memory)(gk_backend *, gk_stream, size_t bytes, gk_stream_memory *,
+                               gk_error *);
     /* Copies return when the host memory may be reused (in) or read (out). */
     gk_status (*copy_in)(gk_backend *, void *device, const void *host, size_t bytes, gk_stream,
                          gk_error *);

@@ -200,9 +200,10 @@ gk_status gk_call_zero(gk_call *call, void *device, size_t bytes) {
     return phase_end(call, status, start, GK_PHASE(call, kernel));
 }
 
-gk_status gk_call_counters(gk_call *call, unsigned **counters) {
+gk_status gk_call_stream_memory(gk_call *call, size_t bytes, gk_stream_memory *memory) {
     gk_backend *backend = call->backend;
-    return gk_call_blame(call, backend->counters(backend, call->stream, counters, &call->error));
+    return gk_call_blame(
+        call, backend->stream_memory(backend, call->stream, bytes, memory, &call->error));
 }
 
 /* Work of a kernel or a library: timed by events on the device, and waited for under strict(). */

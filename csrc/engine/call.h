@@ -79,7 +79,7 @@ gk_status gk_call_copy_out(gk_call *call, void *host, const void *device, size_t
 gk_status gk_call_copy_within(gk_call *call, void *to, const void *from, size_t bytes);
 gk_status gk_call_zero(gk_call *call, void *device, size_t bytes);
 /* What gk_backend has by this name. */
-gk_status gk_call_counters(gk_call *call, unsigned **counters);
+gk_status gk_call_stream_memory(gk_call *call, size_t bytes, gk_stream_memory *memory);
 
 /* Launch a row's kernel on `blocks` blocks; nothing at all for 0. */
 gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments);

@@ -175,21 +175,6 @@ static gk_status choose(reduction *made, const gk_array *a, gk_dtype result) {
     return gk_call_blame(call, status);
 }
 
-/* Counters for blocks to arrive at: the stream's, or memory that has to be zeroed for the launch.
- */
-static gk_status take_counters(gk_call *call, size_t count, unsigned **counters) {
-    gk_status status = GK_OK;
-    void *memory = NULL;
-    *counters = NULL;
-    if (!call->captured && count <= GK_STREAM_COUNTERS)
-        status = gk_call_counters(call, counters);
-    if (status != GK_OK || *counters)
-        return status;
-    status = gk_call_temporary(call, count * sizeof **counters, &memory);
-    *counters = memory;
-    return status == GK_OK ? gk_call_zero(call, memory, count * sizeof **counters) : status;
-}
-
 /* What the kernel has to know beside the shape. */
 static void describe(reduction *whole, gk_dtype result) {
     whole->plan.how.stored = (int32_t)result;
@@ -197,18 +182,36 @@ static void describe(reduction *whole, gk_dtype result) {
     whole->plan.how.flip = whole->kind->flip;
 }
 
+/* Counters for blocks to arrive at: the stream's, or memory that has to be zeroed for the launch.
+ */
+static gk_status take_counters(gk_call *call, size_t count, unsigned *lasting,
+                               unsigned **counters) {
+    void *memory = NULL;
+    *counters = lasting;
+    if (lasting && count <= GK_STREAM_COUNTERS)
+        return GK_OK;
+    gk_status status = gk_call_temporary(call, count * sizeof **counters, &memory);
+    *counters = memory;
+    return status == GK_OK ? gk_call_zero(call, memory, count * sizeof **counters) : status;
+}
+
 /* And what it needs: memory for partial results, and counters. */
 static gk_status prepare(reduction *whole, const gk_array *a, gk_dtype result) {
     gk_call *call = whole->call;
     gk_reduction *how = &whole->plan.how;
+    gk_stream_memory lasting = {0};
     describe(whole, result);
     size_t partials = gk_plan_partials(&whole->plan);
     if (partials == 0)
         return GK_OK;
-    gk_status status = gk_call_temporary(call, partials, &how->partials);
+    gk_status status = gk_call_stream_memory(call, partials, &lasting);
+    how->partials = lasting.scratch;
+    if (status == GK_OK && !lasting.scratch)
+        status = gk_call_temporary(call, partials, &how->partials);
     if (status != GK_OK)
         return status;
-    return take_counters(call, gk_plan_arrivals(&whole->plan, a->dtype), &how->arrivals);
+    size_t arrivals = gk_plan_arrivals(&whole->plan, a->dtype);
+    return take_counters(call, arrivals, lasting.counters, &how->arrivals);
 }
 
 static gk_status launch(const reduction *whole, gk_call *call, const gk_reduction *how,

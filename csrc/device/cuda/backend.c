@@ -7,8 +7,10 @@
 #include "device/cuda/device.h"
 #include "device/cuda/images.h"
 #include "device/cuda/modules.h"
-#include "device/cuda/workspaces.h"
 #include "device/registry.h"
+
+/* Bytes. Every graph of a reduction has the little, and few need the other. */
+enum { LITTLE_SCRATCH = 256 << 10, MUCH_SCRATCH = 8 << 20 };
 
 struct gk_event {
     CUevent handle;
@@ -36,7 +38,9 @@ static void cuda_stream_free(gk_backend *base, gk_stream stream) {
     CUresult result;
     if (!stream)
         return;
-    gk_cuda_workspace_end(cuda, stream);
+    gk_standing_end(cuda, &cuda->workspaces, stream);
+    gk_standing_end(cuda, &cuda->meetings, stream);
+    gk_standing_end(cuda, &cuda->scratch, stream);
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamDestroy((CUstream)stream));
     (void)result; /* fails only after a fault, which the next call reports */
 }
@@ -86,22 +90,55 @@ static gk_status need_cublas(gk_cuda *cuda, gk_error *error) {
     return status;
 }
 
-static gk_status cuda_gemm(gk_backend *base, const gk_gemm *gemm, gk_error *error) {
-    gk_cuda *cuda = (gk_cuda *)base;
-    gk_cuda_workspace workspace;
-    gk_status status = need_cublas(cuda, error);
-    if (status == GK_OK)
-        status = gk_cuda_workspace_take(cuda, gemm->stream, &workspace, error);
+/* NVIDIA's advice. */
+static size_t workspace_bytes(const gk_cuda *cuda) {
+    return (size_t)(cuda->base.capability >= 90 ? 32 : 4) << 20;
+}
+
+/* In memory of the stream's own: cuBLAS has one block a handle, for which two streams would have to
+   wait for one another, and which a CUDA graph could not count on. `brief` is what lasts as long as
+   the product; where the device is too full for so much, cuBLAS takes kernels that need less. */
+static gk_status take_workspace(gk_cuda *cuda, gk_stream stream, void **workspace, void **brief,
+                                size_t *bytes, gk_error *error) {
+    const size_t least = 64 << 10;
+    *bytes = workspace_bytes(cuda);
+    *brief = NULL;
+    gk_status status = gk_standing_take(cuda, &cuda->workspaces, stream, workspace, error);
+    if (status != GK_OK || *workspace)
+        return status;
+    while ((status = gk_cuda_allocate(&cuda->base, *bytes, stream, brief, error)) ==
+               GK_MEMORY_ERROR &&
+           *bytes / 8 >= least)
+        *bytes /= 8;
+    *workspace = *brief;
+    return status;
+}
+
+static gk_status multiply(gk_cuda *cuda, const gk_gemm *gemm, gk_error *error) {
+    void *workspace, *brief;
+    size_t bytes;
+    gk_status status = take_workspace(cuda, gemm->stream, &workspace, &brief, &bytes, error);
     if (status != GK_OK)
         return status;
     bool pushed = false;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver); /* a first call loads its kernels */
     status = gk_cuda_check(cuda, gk_cuda_enter(cuda, &pushed), "entering the context", error);
     if (status == GK_OK)
-        status = gk_cublas_gemm(cuda->cublas, gemm, workspace.memory, workspace.bytes, error);
+        status = gk_cublas_gemm(cuda->cublas, gemm, workspace, bytes, error);
     gk_cuda_leave(cuda, pushed);
     gk_restrict(&cuda->driver, mode);
-    gk_cuda_workspace_give(cuda, &workspace);
+    gk_cuda_release(&cuda->base, brief, gemm->stream);
+    return status;
+}
+
+static gk_status cuda_gemm(gk_backend *base, const gk_gemm *gemm, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    gk_status status = need_cublas(cuda, error);
+    if (status != GK_OK)
+        return status;
+    pthread_mutex_lock(&cuda->workspaces.lock);
+    status = multiply(cuda, gemm, error);
+    pthread_mutex_unlock(&cuda->workspaces.lock);
     return status;
 }
 
@@ -263,12 +300,12 @@ static void cuda_close(gk_backend *base) {
      */
     if (cuda->context && gk_cuda_enter(cuda, &pushed) == CUDA_SUCCESS) {
         gk_cublas_close(cuda->cublas);
-        (void)gk_cuda_workspaces_drop(cuda);
+        (void)gk_standing_drop(cuda, &cuda->workspaces);
+        (void)gk_standing_drop(cuda, &cuda->meetings);
+        (void)gk_standing_drop(cuda, &cuda->scratch);
         gk_cuda_unload(cuda);
         if (cuda->joint)
             (void)driver->cuEventDestroy(cuda->joint);
-        if (cuda->counters.memory)
-            (void)driver->cuMemFreeAsync(cuda->counters.memory, cuda->aside);
         if (cuda->aside)
             (void)driver->cuStreamDestroy(cuda->aside);
         if (cuda->pool)
@@ -280,7 +317,9 @@ static void cuda_close(gk_backend *base) {
     gk_captures_free(cuda->captures);
     pthread_mutex_destroy(&cuda->lock);
     pthread_mutex_destroy(&cuda->cublas_lock);
-    pthread_mutex_destroy(&cuda->gemm_lock);
+    pthread_mutex_destroy(&cuda->workspaces.lock);
+    pthread_mutex_destroy(&cuda->meetings.lock);
+    pthread_mutex_destroy(&cuda->scratch.lock);
     pthread_mutex_destroy(&cuda->event_lock);
     gk_modules_free(cuda->modules);
     free(cuda);
@@ -312,6 +351,7 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
                                   &cuda->base.capability, error);
     if (status != GK_OK)
         return status;
+    cuda->workspaces.bytes = workspace_bytes(cuda);
     char *model = cuda->base.model;
     if (cuda->driver.cuDeviceGetName(model, sizeof cuda->base.model, cuda->device) != CUDA_SUCCESS)
         model[0] = '\0';
@@ -333,7 +373,7 @@ static const gk_backend functions = {
     .release = gk_cuda_release,
     .captured = gk_cuda_captured,
     .zero = gk_cuda_zero,
-    .counters = gk_cuda_counters,
+    .stream_memory = gk_cuda_stream_memory,
     .copy_in = gk_cuda_copy_in,
     .copy_out = gk_cuda_copy_out,
     .copy_within = gk_cuda_copy_within,
@@ -385,8 +425,11 @@ gk_status gk_backend_cuda_open(gk_backend **backend, int ordinal, gk_locator loc
     cuda->base.ordinal = ordinal;
     cuda->locate = locate;
     cuda->locate_context = context;
-    cuda->lock = cuda->cublas_lock = cuda->gemm_lock = cuda->event_lock =
-        (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    cuda->lock = cuda->cublas_lock = cuda->event_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    const size_t counters = GK_STREAM_COUNTERS * sizeof(unsigned);
+    gk_standing_start(&cuda->meetings, counters + LITTLE_SCRATCH, counters, GK_STANDING_PLACES);
+    gk_standing_start(&cuda->scratch, MUCH_SCRATCH, 0, GK_STANDING_PLACES / 4);
+    gk_standing_start(&cuda->workspaces, 0, 0, GK_STANDING_PLACES / 4);
     gk_status status = start(cuda, error);
     if (status != GK_OK) {
         cuda_close(&cuda->base);

@@ -9,52 +9,35 @@
 #include "device/cuda/capture.h"
 #include "device/cuda/cublas.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/standing.h"
 
 typedef struct gk_modules gk_modules;
 
-enum { GK_COUNTED_STREAMS = 64, GK_WORKSPACES = 16, GK_NOT_CAPTURED = 0 };
-
-/* A place for the counters of each stream, as long as there are places. */
-typedef struct gk_cuda_counters_memory {
-    CUdeviceptr memory; /* 0: none so far */
-    gk_stream owner[GK_COUNTED_STREAMS];
-    int owners;
-} gk_cuda_counters_memory;
-
-/* What cuBLAS works in on a stream, or on one that is being captured: workspaces.h. */
-typedef struct gk_cuda_workspace {
-    gk_stream stream;
-    cuuint64_t capture; /* the driver's number of it; whose graph owns the memory */
-    void *memory;       /* NULL: a vacant place */
-    size_t bytes;
-    bool lasts; /* beyond the product */
-} gk_cuda_workspace;
-
-typedef struct gk_cuda {
+struct gk_cuda {
     gk_backend base;
     gk_driver driver;
     CUdevice device;
     CUcontext context; /* the primary one, so that PyTorch, CuPy and Numba share it */
     CUmemoryPool pool;
     pthread_mutex_t lock; /* guards what is loaded or made at first use: modules, functions, the
-                             event, the stream and the counters */
+                             event and the stream */
     gk_modules *modules;
     _Atomic(const char *) last_launch; /* the name of a kernel */
     atomic_bool is_lost;
     gk_error lost;  /* what every call says after a fault that took the context */
     CUevent joint;  /* recorded and waited for at once, under the lock */
     CUstream aside; /* for what is done beside a capture */
-    gk_cuda_counters_memory counters;
     gk_captures *captures;
     pthread_mutex_t event_lock, /* an event is recorded or read, not both at a time */
-        cublas_lock,            /* of its own: whoever looks for cuBLAS asks Python for the place */
-        gemm_lock;              /* a handle has one stream at a time; the workspaces too */
-    gk_cuda_workspace workspaces[GK_WORKSPACES];
+        cublas_lock;            /* of its own: whoever looks for cuBLAS asks Python for the place */
+    gk_standing workspaces, /* of cuBLAS; a handle has one stream at a time, and goes by the lock */
+        meetings,           /* of gk_stream_memory: counters, and a little scratch behind them */
+        scratch;            /* and where that is too little */
     gk_cublas *cublas;
     gk_error cublas_problem;
     gk_locator locate;
     void *locate_context;
-} gk_cuda;
+};
 
 /* The sentence for a result of the driver, or GK_OK. */
 gk_status gk_cuda_check(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error);
@@ -97,11 +80,15 @@ gk_status gk_cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, voi
                            gk_error *error);
 gk_status gk_cuda_allocate_lasting(gk_backend *base, size_t bytes, gk_stream stream, void **device,
                                    gk_error *error);
+/* Shared by the caller and the graph that the stream is being captured in; so many of its first
+   bytes are zeros. */
+gk_status gk_cuda_allocate_shared(gk_cuda *cuda, size_t bytes, size_t zeroed, gk_stream stream,
+                                  void **device, gk_error *error);
 void gk_cuda_release(gk_backend *base, void *device, gk_stream stream);
 gk_status gk_cuda_zero(gk_backend *base, void *device, size_t bytes, gk_stream stream,
                        gk_error *error);
-gk_status gk_cuda_counters(gk_backend *base, gk_stream stream, unsigned **counters,
-                           gk_error *error);
+gk_status gk_cuda_stream_memory(gk_backend *base, gk_stream stream, size_t bytes,
+                                gk_stream_memory *memory, gk_error *error);
 gk_status gk_cuda_start_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
                                 gk_stream stream, gk_error *error);
 gk_status gk_cuda_start_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,

@@ -1,6 +1,5 @@
 /* Device memory: taken from a pool in the order of a stream, copied, pinned, asked for. */
 #include "device/cuda/device.h"
-#include "device/cuda/workspaces.h"
 
 static gk_status out_of_memory(gk_cuda *cuda, size_t bytes, CUresult result, gk_error *error) {
     const gk_driver *driver = &cuda->driver;
@@ -22,7 +21,7 @@ gk_status gk_cuda_captured(gk_backend *base, gk_stream stream, bool *captured, g
 
 /* What was freed is in the pool until its stream has passed it: wait first. In the context. */
 static CUresult trim_pool(gk_cuda *cuda) {
-    CUresult result = gk_cuda_workspaces_drop(cuda);
+    CUresult result = gk_standing_drop(cuda, &cuda->workspaces);
     if (result == CUDA_SUCCESS)
         result = cuda->driver.cuCtxSynchronize();
     return result == CUDA_SUCCESS ? cuda->driver.cuMemPoolTrimTo(cuda->pool, 0) : result;
@@ -86,7 +85,8 @@ static CUresult need_aside(gk_cuda *cuda) {
 }
 
 /* In the context, relaxed. The memory is there before anything that is captured can run. */
-static CUresult allocate_aside(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+static CUresult allocate_aside(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes, size_t zeroed,
+                               CUstream stream) {
     const gk_driver *driver = &cuda->driver;
     pthread_mutex_lock(&cuda->lock);
     CUresult result = need_aside(cuda);
@@ -95,7 +95,10 @@ static CUresult allocate_aside(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes
         result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, cuda->aside);
     if (result != CUDA_SUCCESS)
         return result;
-    result = driver->cuStreamSynchronize(cuda->aside);
+    if (zeroed)
+        result = driver->cuMemsetD8Async(*pointer, 0, zeroed, cuda->aside);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuStreamSynchronize(cuda->aside);
     if (result == CUDA_SUCCESS)
         result = gk_captures_share(cuda->captures, driver, stream, *pointer);
     if (result != CUDA_SUCCESS)
@@ -103,23 +106,28 @@ static CUresult allocate_aside(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes
     return result;
 }
 
-gk_status gk_cuda_allocate_lasting(gk_backend *base, size_t bytes, gk_stream stream, void **device,
-                                   gk_error *error) {
-    gk_cuda *cuda = (gk_cuda *)base;
+gk_status gk_cuda_allocate_shared(gk_cuda *cuda, size_t bytes, size_t zeroed, gk_stream stream,
+                                  void **device, gk_error *error) {
     CUdeviceptr pointer = 0;
     CUresult result;
-    bool captured;
-    gk_status status = gk_cuda_captured(base, stream, &captured, error);
-    if (status != GK_OK || !captured)
-        return status == GK_OK ? gk_cuda_allocate(base, bytes, stream, device, error) : status;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver);
-    GK_IN_CONTEXT(cuda, result,
-                  allocate_aside(cuda, &pointer, bytes ? bytes : 1, (CUstream)stream));
+    GK_IN_CONTEXT(cuda, result, allocate_aside(cuda, &pointer, bytes, zeroed, (CUstream)stream));
     gk_restrict(&cuda->driver, mode);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         return out_of_memory(cuda, bytes, result, error);
     *device = (void *)pointer;
     return gk_cuda_check(cuda, result, "allocating device memory for a CUDA graph", error);
+}
+
+gk_status gk_cuda_allocate_lasting(gk_backend *base, size_t bytes, gk_stream stream, void **device,
+                                   gk_error *error) {
+    bool captured;
+    gk_status status = gk_cuda_captured(base, stream, &captured, error);
+    if (status != GK_OK)
+        return status;
+    return captured ? gk_cuda_allocate_shared((gk_cuda *)base, bytes ? bytes : 1, 0, stream, device,
+                                              error)
+                    : gk_cuda_allocate(base, bytes, stream, device, error);
 }
 
 void gk_cuda_release(gk_backend *base, void *device, gk_stream stream) {
@@ -142,61 +150,27 @@ gk_status gk_cuda_zero(gk_backend *base, void *device, size_t bytes, gk_stream s
     return gk_cuda_check(cuda, result, "zeroing device memory", error);
 }
 
-/* Of one stream, and of all of them. */
-static const size_t stream_bytes = GK_STREAM_COUNTERS * sizeof(unsigned);
-static const size_t counters_bytes = GK_COUNTED_STREAMS * GK_STREAM_COUNTERS * sizeof(unsigned);
-
-/* In the context, relaxed, under the lock. */
-static CUresult make_counters(gk_cuda *cuda) {
-    const gk_driver *driver = &cuda->driver;
-    CUdeviceptr made = 0;
-    CUresult result = need_aside(cuda);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuMemAllocFromPoolAsync(&made, counters_bytes, cuda->pool, cuda->aside);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = driver->cuMemsetD8Async(made, 0, counters_bytes, cuda->aside);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuStreamSynchronize(cuda->aside);
-    if (result == CUDA_SUCCESS)
-        cuda->counters.memory = made;
-    else
-        (void)driver->cuMemFreeAsync(made, cuda->aside);
-    return result;
+static gk_status take_standing(gk_cuda *cuda, gk_standing *standing, gk_stream stream,
+                               void **memory, gk_error *error) {
+    pthread_mutex_lock(&standing->lock);
+    gk_status status = gk_standing_take(cuda, standing, stream, memory, error);
+    pthread_mutex_unlock(&standing->lock);
+    return status;
 }
 
-/* The number of the stream's place, a new one if need be; -1: all are taken. Under the lock. The
-   driver keeps a stream until its work is done, so whoever has its handle next comes after that. */
-static int place_of(gk_cuda_counters_memory *counters, gk_stream stream) {
-    for (int i = 0; i < counters->owners; i++)
-        if (gk_same_stream(counters->owner[i], stream))
-            return i;
-    if (counters->owners == GK_COUNTED_STREAMS)
-        return -1;
-    counters->owner[counters->owners] = stream;
-    return counters->owners++;
-}
-
-gk_status gk_cuda_counters(gk_backend *base, gk_stream stream, unsigned **counters,
-                           gk_error *error) {
+gk_status gk_cuda_stream_memory(gk_backend *base, gk_stream stream, size_t bytes,
+                                gk_stream_memory *memory, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
-    CUresult result = CUDA_SUCCESS;
-    *counters = NULL;
-    if (stream == GK_PER_THREAD_STREAM) /* one name for many streams */
-        return GK_OK;
-    pthread_mutex_lock(&cuda->lock);
-    if (!cuda->counters.memory) {
-        CUstreamCaptureMode mode = gk_relax(&cuda->driver);
-        GK_IN_CONTEXT(cuda, result, make_counters(cuda));
-        gk_restrict(&cuda->driver, mode);
-    }
-    int place = result == CUDA_SUCCESS ? place_of(&cuda->counters, stream) : -1;
-    if (place >= 0)
-        *counters = (unsigned *)(cuda->counters.memory + (size_t)place * stream_bytes);
-    pthread_mutex_unlock(&cuda->lock);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY)
-        return GK_OK;
-    return gk_cuda_check(cuda, result, "making counters for kernels", error);
+    const size_t counters = cuda->meetings.zeroed;
+    void *meeting;
+    *memory = (gk_stream_memory){0};
+    gk_status status = take_standing(cuda, &cuda->meetings, stream, &meeting, error);
+    memory->counters = meeting;
+    if (meeting && counters + bytes <= cuda->meetings.bytes)
+        memory->scratch = (char *)meeting + counters;
+    else if (status == GK_OK && bytes <= cuda->scratch.bytes)
+        status = take_standing(cuda, &cuda->scratch, stream, &memory->scratch, error);
+    return status;
 }
 
 gk_status gk_cuda_start_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
@@ -352,10 +326,8 @@ size_t gk_cuda_live_bytes(gk_backend *base) {
         GK_IN_CONTEXT(cuda, result,
                       cuda->driver.cuMemPoolGetAttribute(cuda->pool,
                                                          CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
-    pthread_mutex_lock(&cuda->lock); /* nobody's to release */
-    used -= cuda->counters.memory && used >= counters_bytes ? counters_bytes : 0;
-    pthread_mutex_unlock(&cuda->lock);
-    size_t kept = gk_cuda_workspace_bytes(cuda);
+    size_t kept = gk_standing_bytes(&cuda->workspaces) + gk_standing_bytes(&cuda->meetings) +
+                  gk_standing_bytes(&cuda->scratch);
     used -= used >= kept ? kept : 0;
     return (size_t)used;
 }

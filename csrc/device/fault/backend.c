@@ -25,9 +25,10 @@ GK_FORWARD(allocate_lasting, GK_MEMORY_ERROR,
 GK_FORWARD(zero, GK_CUDA_ERROR,
            (gk_backend * base, void *device, size_t bytes, gk_stream stream, gk_error *error),
            device, bytes, stream)
-GK_FORWARD(counters, GK_CUDA_ERROR,
-           (gk_backend * base, gk_stream stream, unsigned **counters, gk_error *error), stream,
-           counters)
+GK_FORWARD(stream_memory, GK_CUDA_ERROR,
+           (gk_backend * base, gk_stream stream, size_t bytes, gk_stream_memory *memory,
+            gk_error *error),
+           stream, bytes, memory)
 GK_FORWARD(copy_in, GK_CUDA_ERROR,
            (gk_backend * base, void *device, const void *host, size_t bytes, gk_stream stream,
             gk_error *error),
@@ -177,7 +178,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .release = fault_release,
                  .captured = fault_captured,
                  .zero = fault_zero,
-                 .counters = fault_counters,
+                 .stream_memory = fault_stream_memory,
                  .copy_in = fault_copy_in,
                  .copy_out = fault_copy_out,
                  .copy_within = fault_copy_within,

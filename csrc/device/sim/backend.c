@@ -112,10 +112,10 @@ static gk_status sim_zero(gk_backend *backend, void *device, size_t bytes, gk_st
 
 /* A fault ends a launch half-way here without ending the process: the counters would stay as they
    are. */
-static gk_status sim_counters(gk_backend *backend, gk_stream stream, unsigned **counters,
-                              gk_error *error) {
-    (void)backend, (void)stream, (void)error;
-    *counters = NULL;
+static gk_status sim_stream_memory(gk_backend *backend, gk_stream stream, size_t bytes,
+                                   gk_stream_memory *memory, gk_error *error) {
+    (void)backend, (void)stream, (void)bytes, (void)error;
+    *memory = (gk_stream_memory){0};
     return GK_OK;
 }
 
@@ -558,7 +558,7 @@ static const gk_backend functions = {
     .release = gk_simulated_release,
     .captured = sim_captured,
     .zero = sim_zero,
-    .counters = sim_counters,
+    .stream_memory = sim_stream_memory,
     .copy_in = sim_copy_in,
     .copy_out = sim_copy_out,
     .copy_within = sim_copy_within,

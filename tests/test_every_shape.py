@@ -1,0 +1,76 @@
+"""The script benchmarks/every_shape.py: what it draws, how it judges, and a whole small run."""
+
+from __future__ import annotations
+
+import json
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from scripts import FOLDER, imported, run
+
+SCRIPT = FOLDER / "every_shape.py"
+
+pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests stand alone")
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    with imported("every_shape", "shapes") as modules:
+        yield modules
+
+
+def test_a_whole_run_on_the_simulator(tmp_path):
+    paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
+    done = run(SCRIPT, *paths, "--count", "60", "--seed", "5")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    stored = json.loads((tmp_path / "a.json").read_text())
+    assert stored["seed"] == 5 and len(stored["works"]) == 60
+    assert "| right results | each | 60 works | right |" in (tmp_path / "a.md").read_text()
+
+
+def test_what_is_drawn(scripts):
+    _, shapes = scripts
+    chance = random.Random(3)
+    drawn = [shapes.draw(chance, 1 << 31) for _ in range(600)]
+    assert {one.kind for one in drawn} == set(shapes.KINDS)
+    assert {len(one.shape) for one in drawn} == {1, 2, 3, 4, 5, 6}
+    assert min(one.bytes_moved for one in drawn) < 100
+    assert 1 << 30 < max(one.bytes_moved for one in drawn) < 1 << 34
+    views = [one for one in drawn if one.shape != one.held]
+    assert 0.3 < len(views) / len(drawn) < 0.7
+    again = random.Random(3)
+    assert [shapes.draw(again, 1 << 31) for _ in range(600)] == drawn, "a seed says it all"
+
+
+def test_a_wrong_result_is_found(scripts):
+    _, shapes = scripts
+    chance = random.Random(4)
+    for _ in range(40):
+        one = shapes.draw(chance, 1 << 12)
+        arrays = shapes.operands(one)
+        got = shapes.works(one, arrays, False).results["gpukern"]
+        if one.kind in ("transpose", "add", "copy"):
+            got[...] = 3
+        else:
+            got = got + got.dtype.type(120)
+        assert shapes.fault(one, arrays, got), one
+
+
+def test_the_worst_and_the_mean_are_judged(scripts):
+    script, shapes = scripts
+    sums = shapes.Draw("sum", "float32", (9000, 1000), (slice(None),) * 2, (0, 1), (0,))
+    adds = shapes.Draw("add", "float32", (10, 10), (slice(None),) * 2, (0, 1), ())
+    outcomes = [
+        script.Outcome(sums, {"gpukern": 10e-6, "PyTorch": 20e-6, "CuPy": 12e-6}),
+        script.Outcome(sums, {"gpukern": 20e-6, "PyTorch": 18e-6}),
+        script.Outcome(adds, {"gpukern": 4e-6, "PyTorch": 1e-6}),
+    ]
+    made = SimpleNamespace(outcomes=outcomes, simulated=False)
+    right, reductions, elementwise, worst = script.judged(made)
+    assert right.met == "right"
+    assert reductions.met == "no" and reductions.measured == "1.039x of 2"
+    assert elementwise.met == "no" and elementwise.measured == "0.250x of 1"
+    assert worst.met == "no" and worst.measured.startswith("1 of 2 below; sum 9000x1000 float32")
+    assert len(script.slowest(made)) == 2, "short works are not listed"

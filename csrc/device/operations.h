@@ -6,8 +6,7 @@
 
 #include "elementwise/operations.h"
 
-/* Those that walk over an array in one of three ways: along rows, along short ones, down columns.
- */
+/* Those that walk over an array in one of several ways. */
 #define GK_REDUCTIONS(X)                                                                           \
     X(sum)                                                                                         \
     X(mean)                                                                                        \
@@ -27,7 +26,7 @@
 
 #define GK_OPERATIONS(X) GK_ELEMENTWISE(X) GK_EXCHANGED(X) GK_REDUCTIONS(X) GK_OTHER_OPERATIONS(X)
 
-/* With the steps, which nobody calls by name; X(name), or WALKS(name) for three in a row. */
+/* With the steps, which nobody calls by name; X(name), or WALKS(name) for those of a reduction. */
 #define GK_KERNEL_NAMES(X, WALKS)                                                                  \
     GK_ELEMENTWISE(X)                                                                              \
     GK_REDUCTIONS(WALKS)                                                                           \
@@ -43,15 +42,25 @@
     X(sum_finish)                                                                                  \
     X(copy)
 
-typedef enum gk_walk { GK_WALK_ROWS, GK_WALK_SHORT, GK_WALK_COLUMNS } gk_walk;
+/* Along rows, along short ones and down columns of an array that is one run in memory; along rows
+   of any length and down columns of one whose elements lie anywhere. */
+typedef enum gk_walk {
+    GK_WALK_ROWS,
+    GK_WALK_SHORT,
+    GK_WALK_COLUMNS,
+    GK_WALK_GATHERED,
+    GK_WALK_GATHERED_COLUMNS
+} gk_walk;
 
 /* The kernels of a walk have the number of the operation plus that of the walk. */
 typedef enum gk_op {
-#define GK_NUMBER(name, ...)   GK_OP_##name,
-#define GK_THREE_NUMBERS(name) GK_OP_##name, GK_OP_##name##_short, GK_OP_##name##_columns,
-    GK_KERNEL_NAMES(GK_NUMBER, GK_THREE_NUMBERS) GK_OP_COUNT
+#define GK_NUMBER(name, ...) GK_OP_##name,
+#define GK_NUMBERS(name)                                                                           \
+    GK_OP_##name, GK_OP_##name##_short, GK_OP_##name##_columns, GK_OP_##name##_gathered,           \
+        GK_OP_##name##_gathered_columns,
+    GK_KERNEL_NAMES(GK_NUMBER, GK_NUMBERS) GK_OP_COUNT
 #undef GK_NUMBER
-#undef GK_THREE_NUMBERS
+#undef GK_NUMBERS
 } gk_op;
 
 const char *gk_op_name(gk_op op);

@@ -38,11 +38,12 @@ const gk_row *gk_rows(size_t *count) {
 
 const char *gk_op_name(gk_op op) {
     static const char *const names[] = {
-#define GK_NAME(name, ...)   #name,
-#define GK_THREE_NAMES(name) #name, #name "_short", #name "_columns",
-        GK_KERNEL_NAMES(GK_NAME, GK_THREE_NAMES)
+#define GK_NAME(name, ...) #name,
+#define GK_NAMES(name)                                                                             \
+#name, #name "_short", #name "_columns", #name "_gathered", #name "_gathered_columns",
+        GK_KERNEL_NAMES(GK_NAME, GK_NAMES)
 #undef GK_NAME
-#undef GK_THREE_NAMES
+#undef GK_NAMES
     };
     return names[op];
 }

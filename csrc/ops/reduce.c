@@ -157,10 +157,16 @@ typedef struct reduction {
     gk_reduce_plan plan;
 } reduction;
 
+static gk_walk walk_of(const gk_reduce_plan *plan) {
+    if (plan->gathered)
+        return plan->walk == GK_WALK_COLUMNS ? GK_WALK_GATHERED_COLUMNS : GK_WALK_GATHERED;
+    return plan->walk;
+}
+
 static gk_status choose(reduction *made, const gk_array *a, gk_dtype result) {
     gk_call *call = made->call;
     bool wide = is_wide(made->kind, a->dtype, result);
-    gk_op op = (wide ? GK_OP_sum_wide : made->kind->base.op) + made->plan.walk;
+    gk_op op = (wide ? GK_OP_sum_wide : made->kind->base.op) + walk_of(&made->plan);
     if (op == made->kind->base.op)
         return gk_call_choose(call, op, a->dtype, 0, &made->row);
     const gk_wish wish = {.op = op, .dtype = a->dtype};
@@ -217,14 +223,15 @@ static gk_status prepare(reduction *whole, const gk_array *a, gk_dtype result) {
 static gk_status launch(const reduction *whole, gk_call *call, const gk_reduction *how,
                         size_t blocks, const gk_array *operands) {
     gk_reduction copy = *how;
+    gk_layout layout = whole->plan.layout;
     void *a = operands[0].data, *b = whole->kind->base.operand_count == 2 ? operands[1].data : a;
-    void *arguments[] = {&copy, &a, &b};
+    void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
     return gk_call_launch(call, whole->row, blocks, arguments);
 }
 
-/* Move the kept axes in front, where they alternate with the reduced ones. */
-static gk_status pack(gk_call *call, const gk_array *a, gk_array *packed) {
-    gk_array moved = gk_reduced_last(a, axes_of(call));
+/* Make it one run in memory, the kept axes in front where they alternate with the reduced ones. */
+static gk_status pack(gk_call *call, const gk_array *a, bool moves, gk_array *packed) {
+    gk_array moved = moves ? gk_reduced_last(a, axes_of(call)) : *a;
     *packed = moved;
     gk_make_contiguous(packed);
     gk_status status = gk_call_temporary(call, gk_bytes(packed), &packed->data);
@@ -237,9 +244,12 @@ static gk_status run_planned(const reduction_operation *kind, gk_call *call, gk_
     reduction whole = {.call = call, .kind = kind, .plan = plan};
     if (kind->base.operand_count == 2)
         taken[1] = operands[1];
+    bool is_run = (!plan.packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
+    if (!is_run)
+        is_run = gk_plan_gathered(&whole.plan, &operands[0], axes_of(call));
     gk_status status = choose(&whole, &taken[0], result->dtype);
-    if (status == GK_OK && plan.packed && gk_count(&operands[0]) > 0)
-        status = pack(call, &operands[0], &taken[0]);
+    if (status == GK_OK && !is_run)
+        status = pack(call, &operands[0], plan.packed, &taken[0]);
     if (status == GK_OK)
         status = prepare(&whole, &taken[0], result->dtype);
     if (status != GK_OK)
@@ -309,8 +319,11 @@ static gk_status run_reduction(const gk_operation *operation, gk_call *call,
         return GK_OK;
     if (is_ladder(call->wanted)) {
         const gk_row *row;
-        gk_status status = gk_call_choose(call, operation->op, a->dtype, (uintptr_t)a->data, &row);
-        return status == GK_OK ? run_ladder(call, row, a, result) : status;
+        gk_array run = *a;
+        gk_status status = gk_is_contiguous(a) ? GK_OK : pack(call, a, false, &run);
+        if (status == GK_OK)
+            status = gk_call_choose(call, operation->op, a->dtype, (uintptr_t)run.data, &row);
+        return status == GK_OK ? run_ladder(call, row, &run, result) : status;
     }
     return run_planned(kind, call, gk_plan_reduction(a, axes_of(call)), operands, result);
 }
@@ -506,20 +519,28 @@ static const gk_parameter of_indices[] = {{"axis", GK_AXIS, offsetof(request, ax
                                           {0}};
 static const gk_parameter of_dot[] = {{"out", GK_OUT, 0}, {0}};
 
+/* Kernels find the elements, or the operation makes one run of them itself. */
+static bool takes_any(const gk_array *view, int operand) {
+    (void)view, (void)operand;
+    return true;
+}
+
 #define GK_REDUCTION_OP(name_, count, infer_, parameters_, bytes_, doc_, result_, ...)             \
-    static const reduction_operation name_##_operation = {.base = {.name = #name_,                 \
-                                                                   .op = GK_OP_##name_,            \
-                                                                   .doc = #name_ doc_,             \
-                                                                   .operand_count = count,         \
-                                                                   .operands = names,              \
-                                                                   .parameters = parameters_,      \
-                                                                   .parameter_bytes = bytes_,      \
-                                                                   .infer = infer_,                \
-                                                                   .run = run_reduction,           \
-                                                                   .flow = flow_reduction,         \
-                                                                   .mapped = true},                \
-                                                          .result = result_,                       \
-                                                          __VA_ARGS__};                            \
+    static const reduction_operation name_##_operation = {                                         \
+        .base = {.name = #name_,                                                                   \
+                 .op = GK_OP_##name_,                                                              \
+                 .doc = #name_ doc_,                                                               \
+                 .operand_count = count,                                                           \
+                 .operands = names,                                                                \
+                 .parameters = parameters_,                                                        \
+                 .parameter_bytes = bytes_,                                                        \
+                 .infer = infer_,                                                                  \
+                 .run = run_reduction,                                                             \
+                 .flow = flow_reduction,                                                           \
+                 .takes = count == 1 ? takes_any : NULL,                                           \
+                 .mapped = true},                                                                  \
+        .result = result_,                                                                         \
+        __VA_ARGS__};                                                                              \
     const gk_operation *const gk_op_##name_ = &name_##_operation.base;
 #define GK_OVER_AXES(name, parameters, doc, result, ...)                                           \
     GK_REDUCTION_OP(name, 1, infer_reduction, parameters, sizeof(request), doc, result, __VA_ARGS__)

@@ -1,5 +1,7 @@
 #include "ops/reduce_shape.h"
 
+#include "engine/nest.h"
+
 #include <string.h>
 
 /* Enough blocks to fill a device, few enough partial results for one block to join. To change one
@@ -13,6 +15,8 @@ enum {
     MANY_ROWS = 8192,          /* enough rows for all warps */
     LITTLE = 2048,             /* elements that are too few for a block of columns */
     COLUMN_BLOCKS = 2048,      /* enough blocks of columns to keep the memory busy */
+    SCATTERED = 4 << 20,       /* bytes that are in the cache when they are read again */
+    LINE = 8,                  /* elements side by side that are worth a load */
     COLUMN_SEGMENTS = 256,     /* the last block has to read a partial result of each */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
 };
@@ -154,4 +158,58 @@ gk_array gk_reduced_last(const gk_array *array, uint64_t reduced) {
                 moved.strides[next++] = array->strides[i];
             }
     return moved;
+}
+
+/* elements that lie anywhere ---------------------------------------------------------------------
+ */
+
+/* The axes in their order, those merged that are one; false: they are too many for a layout. */
+static bool lay_out(const gk_array *array, gk_layout *layout) {
+    int64_t shape[GK_LAYOUT_DIMENSIONS] = {1};
+    int last = -1;
+    for (int i = 0; i < array->ndim; i++) {
+        int64_t length = array->shape[i], stride = array->strides[i];
+        if (length == 1)
+            continue;
+        if (last >= 0 && layout->stride[0][last] == stride * length) {
+            shape[last] *= length;
+        } else if (++last == GK_LAYOUT_DIMENSIONS) {
+            return false;
+        } else {
+            shape[last] = length;
+        }
+        layout->stride[0][last] = stride;
+    }
+    layout->ndim = last < 0 ? 1 : last + 1;
+    for (int i = 0; i < layout->ndim; i++)
+        layout->length[i] = gk_divisor_of((uint32_t)shape[i]);
+    return true;
+}
+
+/* Whether the bits of its address and of all strides, but the last where that is an element's, are
+   multiples. */
+static bool are_multiples(const gk_array *array, const gk_layout *layout, int axes, size_t of) {
+    uintptr_t bits = (uintptr_t)array->data;
+    for (int i = 0; i < axes; i++)
+        bits |= (uintptr_t)layout->stride[0][i];
+    return bits % of == 0;
+}
+
+bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    gk_array lies = plan->packed ? gk_reduced_last(array, reduced) : *array;
+    gk_layout *layout = &plan->layout;
+    const size_t size = gk_dtype_size(array->dtype);
+    *layout = (gk_layout){0};
+    if (gk_count(array) > INT32_MAX || !lay_out(&lies, layout) ||
+        !are_multiples(array, layout, layout->ndim, size))
+        return false;
+    int last = layout->ndim - 1;
+    bool side_by_side = layout->stride[0][last] == (int64_t)size;
+    if (gk_bytes(array) > SCATTERED && !(side_by_side && layout->length[last].value >= LINE))
+        return false;
+    plan->how.aligned = side_by_side &&
+                        layout->length[last].value % vector_width(array->dtype) == 0 &&
+                        are_multiples(array, layout, last, GK_REDUCE_VECTOR_BYTES);
+    plan->how.short_rows = plan->walk == GK_WALK_SHORT;
+    return plan->gathered = true;
 }

@@ -4,13 +4,16 @@
 
 #include "base/array.h"
 #include "device/operations.h"
+#include "layout.h"
 #include "reduce/reduction.h"
 
 /* It depends on the shape, the axes and the dtype alone, and so does the order of the additions. */
 typedef struct gk_reduce_plan {
-    gk_walk walk;
+    gk_walk walk;     /* of the array as one run in memory */
     bool packed;      /* kept and reduced axes alternate: the kept ones have to be moved in front */
     gk_reduction how; /* all of it that comes of the shape */
+    bool gathered;    /* the elements lie as `layout` says, in the order of that run */
+    gk_layout layout;
 } gk_reduce_plan;
 
 /* Axis i is reduced where bit i of `reduced` is set. */
@@ -27,6 +30,10 @@ void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced);
 size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype);
 size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype); /* counters */
 size_t gk_plan_partials(const gk_reduce_plan *plan);                 /* bytes */
+
+/* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the
+   array has to be made one run in memory. */
+bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
 /* The array with its reduced axes behind the kept ones: the same memory. */
 gk_array gk_reduced_last(const gk_array *array, uint64_t reduced);

@@ -9,11 +9,11 @@ GK_UNSIGNED_DTYPES(GK_DOT_ROW, single_launch, "wraps around as NumPy does")
 GK_BOOLEAN_DTYPES(GK_DOT_ROW, single_launch, "whether both are true anywhere")
 
 // Squares of integers of one or two bytes add up exactly in int64, those of others as doubles do.
-#define GK_NORM_ROW(dtype, name, T, bytes, text, number, variant, note) GK_THREE_WALKS(norm, variant, dtype, gk_norm_##name, note)
+#define GK_NORM_ROW(dtype, name, T, bytes, text, number, variant, note) GK_WALKS(norm, variant, dtype, gk_norm_##name, note)
 #define GK_NORM_WHOLE(dtype, name, T, bytes, ...) GK_NORM_WHOLE_##bytes(dtype, name)
-#define GK_NORM_WHOLE_1(dtype, name) GK_THREE_WALKS(norm, single_launch, dtype, gk_norm_##name, "exact squares in int64, the root in float64")
+#define GK_NORM_WHOLE_1(dtype, name) GK_WALKS(norm, single_launch, dtype, gk_norm_##name, "exact squares in int64, the root in float64")
 #define GK_NORM_WHOLE_2(dtype, name) GK_NORM_WHOLE_1(dtype, name)
-#define GK_NORM_WHOLE_4(dtype, name) GK_THREE_WALKS(norm, compensated, dtype, gk_norm_##name, "squares in float64")
+#define GK_NORM_WHOLE_4(dtype, name) GK_WALKS(norm, compensated, dtype, gk_norm_##name, "squares in float64")
 #define GK_NORM_WHOLE_8(dtype, name) GK_NORM_WHOLE_4(dtype, name)
 GK_REAL_DTYPES(GK_NORM_ROW, compensated, "squares and their sum in twice the precision")
 GK_HALF_DTYPES(GK_NORM_ROW, single_launch, "squares in float32, rounded once at the end")
@@ -25,7 +25,7 @@ GK_BOOLEAN_DTYPES(GK_NORM_WHOLE, )
 
 #define GK_DOT_KERNEL(name, T, Op, A)                                                              \
     extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) gk_dot_##name(gk_reduction how, const T *a, const T *b) { \
-        gk_reduce_rows<Op<2, T, A>>(how, a, b);                                                    \
+        gk_reduce_rows<Op<2, T, A>>(how, gk_run<T>{a}, gk_run<T>{b});                                                    \
     }
 #define GK_COMPENSATED_DOT(dtype, name, T, ...) GK_DOT_KERNEL(name, T, gk_compensated_dot, T)
 #define GK_PLAIN_DOT(dtype, name, T, ...)       GK_DOT_KERNEL(name, T, gk_plain_dot, gk_traits<T>::sum)

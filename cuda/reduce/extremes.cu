@@ -3,10 +3,10 @@
 #include "reduce/reduce.cuh"
 
 #define GK_EXTREME_ROWS(dtype, name, T, bytes, text, number, note)                                 \
-    GK_THREE_WALKS(max, single_launch, dtype, gk_extreme_##name, note)                             \
-    GK_THREE_WALKS(min, single_launch, dtype, gk_extreme_##name, note)                             \
-    GK_THREE_WALKS(argmax, single_launch, dtype, gk_index_##name, note "; the first of several")   \
-    GK_THREE_WALKS(argmin, single_launch, dtype, gk_index_##name, note "; the first of several")
+    GK_WALKS(max, single_launch, dtype, gk_extreme_##name, note)                             \
+    GK_WALKS(min, single_launch, dtype, gk_extreme_##name, note)                             \
+    GK_WALKS(argmax, single_launch, dtype, gk_index_##name, note "; the first of several")   \
+    GK_WALKS(argmin, single_launch, dtype, gk_index_##name, note "; the first of several")
 GK_REAL_DTYPES(GK_EXTREME_ROWS, "NaN wins")
 GK_HALF_DTYPES(GK_EXTREME_ROWS, "NaN wins")
 GK_SIGNED_DTYPES(GK_EXTREME_ROWS, "compared as integers of 32 or 64 bits")

@@ -1,7 +1,7 @@
 // Products, over all elements or along an axis.
 #include "reduce/reduce.cuh"
 
-#define GK_PRODUCT_ROW(dtype, name, T, bytes, text, number, note) GK_THREE_WALKS(prod, single_launch, dtype, gk_prod_##name, note)
+#define GK_PRODUCT_ROW(dtype, name, T, bytes, text, number, note) GK_WALKS(prod, single_launch, dtype, gk_prod_##name, note)
 GK_REAL_DTYPES(GK_PRODUCT_ROW, "one multiplication an element")
 GK_HALF_DTYPES(GK_PRODUCT_ROW, "multiplied in float32, rounded once at the end")
 GK_SIGNED_DTYPES(GK_PRODUCT_ROW, "multiplied in 64 bits, wrapping around as NumPy does")

@@ -1,8 +1,9 @@
 // What every reduction is made of. An operation is a small struct (operations.cuh); here are the three ways
-// of walking over an array with it: along rows, along short rows, and down columns.
+// of walking over an array with it: along rows, along short rows, and down columns. The array is a run of
+// elements in memory, or one that is gathered, whose elements lie anywhere.
 //
 // Which thread takes which elements, and in which order all is joined, depends on the shape alone:
-// the same array gives the same bits on every device, wherever its memory starts.
+// the same array gives the same bits on every device, wherever its elements lie.
 #ifndef GK_REDUCE_CUH
 #define GK_REDUCE_CUH
 
@@ -12,27 +13,86 @@
 // A kernel that takes a gk_reduction, and the three of a reduction, which GK_REDUCE_KERNELS defines.
 #define GK_REDUCE(op, variant, dtype, symbol, block, note)                                         \
     GK_ROW(op, variant, dtype, symbol, note, .takes = GK_TAKES_REDUCTION, .tile_rows = 1, .tile_columns = block, .threads = block, .alignment = 1)
-#define GK_THREE_WALKS(op, variant, dtype, symbol, note)                                           \
+#define GK_WALKS(op, variant, dtype, symbol, note)                                                 \
     GK_REDUCE(op, variant, dtype, symbol##_rows, GK_REDUCE_THREADS, note)                          \
     GK_REDUCE(op##_short, variant, dtype, symbol##_short, GK_REDUCE_THREADS, "of rows shorter than a block") \
-    GK_REDUCE(op##_columns, variant, dtype, symbol##_columns, GK_REDUCE_COLUMN_THREADS, "of columns")
+    GK_REDUCE(op##_columns, variant, dtype, symbol##_columns, GK_REDUCE_COLUMN_THREADS, "of columns") \
+    GK_REDUCE(op##_gathered, variant, dtype, symbol##_gathered, GK_REDUCE_THREADS, "of rows whose elements lie anywhere") \
+    GK_REDUCE(op##_gathered_columns, variant, dtype, symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, "of such columns")
 
 #ifndef GK_ROWS_ONLY
 
 #include "reduce/operations.cuh"
+#include "strided.cuh"
 
-template <typename T> __device__ static inline bool gk_is_aligned(const T *at) {
-    return (uintptr_t)at % GK_REDUCE_VECTOR_BYTES == 0;
-}
+// Elements side by side in memory.
+template <typename T> struct gk_run {
+    typedef T Element;
+    const T *first;
 
-// The vector at `run`, all of whose elements are there, by loads as wide as its address allows.
-template <bool ALIGNED, typename T> __device__ static inline gk_vector<T> gk_load_whole(const T *run) {
-    if (ALIGNED)
-        return gk_load_once(run);
-    T elements[gk_vector<T>::WIDTH];
+    __device__ gk_run operator+(size_t i) const { return {first + i}; }
+    // Whether vectors are loaded at once.
+    __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
+    __device__ gk_vector<T> vector() const { return gk_load_once(first); }
+    // The first `count` elements, of no more than a vector.
+    __device__ void read(T (&elements)[gk_vector<T>::WIDTH], size_t count) const {
 #pragma unroll
-    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-        elements[e] = gk_read<T>(run + e);
+        for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+            if (e < count)
+                elements[e] = gk_read<T>(first + e);
+    }
+};
+
+// Elements that a layout finds, from number `at` on in its order.
+template <typename T> struct gk_gathered {
+    typedef T Element;
+    const char *base;
+    const gk_layout *layout;
+    bool aligned; // the elements of a vector lie side by side, where one can be loaded
+    uint32_t at;
+
+    __device__ gk_gathered operator+(size_t i) const { return {base, layout, aligned, at + (uint32_t)i}; }
+    __device__ bool is_aligned() const { return aligned; }
+    __device__ gk_vector<T> vector() const {
+        uint32_t along;
+        return gk_load_once((const T *)(base + find(at, along)));
+    }
+    __device__ void read(T (&elements)[gk_vector<T>::WIDTH], size_t count) const {
+        uint32_t along;
+        int last = layout->ndim - 1;
+        int64_t offset = find(at, along);
+#pragma unroll
+        for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+            if (e < count) {
+                elements[e] = gk_read<T>(base + offset);
+                offset += layout->stride[0][last];
+                if (++along == layout->length[last].value && e + 1 < count) // on to the next line
+                    offset = find(at + e + 1, along);
+            }
+    }
+    // Where element i lies, and its number along the last axis.
+    __device__ int64_t find(uint32_t i, uint32_t &along) const {
+        int axis = layout->ndim - 1;
+        uint32_t rest = gk_divide(i, layout->length[axis]);
+        along = i - rest * layout->length[axis].value;
+        int64_t offset = along * layout->stride[0][axis];
+#pragma unroll 1
+        for (axis--; axis >= 0; axis--) {
+            i = rest;
+            rest = axis > 0 ? gk_divide(i, layout->length[axis]) : 0;
+            offset += (int64_t)(i - rest * layout->length[axis].value) * layout->stride[0][axis];
+        }
+        return offset;
+    }
+};
+
+// The vector at the start of `a`, all of whose elements are there, by loads as wide as they allow.
+template <bool ALIGNED, class A> __device__ static inline gk_vector<typename A::Element> gk_load_whole(const A &a) {
+    typedef typename A::Element T;
+    if (ALIGNED)
+        return a.vector();
+    T elements[gk_vector<T>::WIDTH];
+    a.read(elements, gk_vector<T>::WIDTH);
     gk_vector<T> loaded;
     loaded.pack(elements);
     return loaded;
@@ -44,12 +104,18 @@ template <bool ALIGNED, typename T, int MOST> struct gk_loads {
     enum { FEW = GK_REDUCE_RAGGED_LOADS / gk_vector<T>::WIDTH, AT_ONCE = ALIGNED || FEW > MOST ? MOST : FEW > 1 ? FEW : 1 };
 };
 
-// Elements [i, i + WIDTH) of a run of n, the last of which may be beyond its end: those are padding.
-template <class Op, typename T> __device__ static inline gk_vector<T> gk_load_padded(const Op &op, const T *run, size_t i, size_t n) {
+// Elements [i, i + WIDTH) of n, the last of which may be beyond their end: those are padding.
+template <class Op, class A> __device__ static inline gk_vector<typename A::Element> gk_load_padded(const Op &op, const A &a, size_t i, size_t n) {
+    typedef typename A::Element T;
     T elements[gk_vector<T>::WIDTH];
+    (a + i).read(elements, n - i);
+    if (n - i < gk_vector<T>::WIDTH) {
+        T first[gk_vector<T>::WIDTH];
+        a.read(first, 1);
 #pragma unroll
-    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-        elements[e] = i + e < n ? gk_read<T>(run + i + e) : op.padding(gk_read<T>(run));
+        for (int e = 1; e < gk_vector<T>::WIDTH; e++)
+            elements[e] = e < n - i ? elements[e] : op.padding(first[0]);
+    }
     gk_vector<T> loaded;
     loaded.pack(elements);
     return loaded;
@@ -86,9 +152,9 @@ __device__ static inline void gk_take_vector(const Op &op, typename Op::State &s
 
 // Up to LOADS vectors of a run, STEP elements apart: all are loaded before the first is taken. ALL:
 // `count` is LOADS.
-template <bool ALIGNED, bool ALL, int LOADS, int STEP, class Op, typename T>
-__device__ static inline void gk_take_vectors(const Op &op, typename Op::State &state, const T *a, const T *b, int count, size_t index) {
-    gk_vector<T> x[LOADS], y[LOADS];
+template <bool ALIGNED, bool ALL, int LOADS, int STEP, class Op, class A>
+__device__ static inline void gk_take_vectors(const Op &op, typename Op::State &state, const A &a, const A &b, int count, size_t index) {
+    gk_vector<typename A::Element> x[LOADS], y[LOADS];
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count) {
@@ -103,8 +169,9 @@ __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &
 
 // The vectors of a thread's part of a run of n elements that are whole, from element i on, several loads
 // at a time; where the next one is.
-template <bool ALIGNED, class Op, typename T>
-__device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &state, const T *a, const T *b, size_t i, size_t n, size_t index) {
+template <bool ALIGNED, class Op, class A>
+__device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &state, const A &a, const A &b, size_t i, size_t n, size_t index) {
+    typedef typename A::Element T;
     enum { WIDTH = gk_vector<T>::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH, LOADS = gk_loads<ALIGNED, T, GK_REDUCE_LOADS / Op::OPERANDS>::AT_ONCE };
     for (size_t whole = n / (STEP * LOADS); whole > 0; whole--, i += STEP * LOADS)
         gk_take_vectors<ALIGNED, true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
@@ -115,10 +182,11 @@ __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &
 
 // A thread's part of a run of n elements, the first of which has the number `index`: every 256th
 // vector.
-template <class Op, typename T>
-__device__ static inline void gk_take_run(const Op &op, typename Op::State &state, const T *a, const T *b, size_t n, size_t index) {
+template <class Op, class A>
+__device__ static inline void gk_take_run(const Op &op, typename Op::State &state, const A &a, const A &b, size_t n, size_t index) {
+    typedef typename A::Element T;
     enum { WIDTH = gk_vector<T>::WIDTH };
-    bool aligned = gk_is_aligned(a) && gk_is_aligned(b);
+    bool aligned = a.is_aligned() && b.is_aligned();
     size_t i = threadIdx.x * WIDTH;
     i = aligned ? gk_take_whole<true>(op, state, a, b, i, n, index) : gk_take_whole<false>(op, state, a, b, i, n, index);
     if (i < n) {
@@ -145,8 +213,8 @@ __device__ static inline void gk_join_partials(const Op &op, typename Op::State 
 }
 
 // Long rows: one block takes a segment of a row. All elements of an array are one row.
-template <class Op>
-__device__ static inline void gk_reduce_rows(const gk_reduction &how, const typename Op::Element *a, const typename Op::Element *b) {
+template <class Op, class A>
+__device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a, const A &b) {
     typedef typename Op::State State;
     Op op = {how.flip};
     size_t row = blockIdx.x / how.segments, segment = blockIdx.x % how.segments;
@@ -174,14 +242,14 @@ __device__ static inline void gk_reduce_rows(const gk_reduction &how, const type
 
 // Short rows: a group of lanes takes several rows, side by side so that enough loads are under way.
 // WHOLE: every vector of every row is whole and aligned.
-template <bool WHOLE, class Op, typename T, int ROWS>
-__device__ static inline void gk_take_short(const Op &op, typename Op::State (&state)[ROWS], const T *const (&row)[ROWS], size_t first, size_t length,
+template <bool WHOLE, class Op, class A, int ROWS>
+__device__ static inline void gk_take_short(const Op &op, typename Op::State (&state)[ROWS], const A (&row)[ROWS], size_t first, size_t length,
                                             size_t step) {
     for (size_t i = first; i < length; i += step) {
-        gk_vector<T> x[ROWS];
+        gk_vector<typename A::Element> x[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            x[r] = WHOLE ? gk_load_once(row[r] + i) : gk_load_padded(op, row[r], i, length);
+            x[r] = WHOLE ? (row[r] + i).vector() : gk_load_padded(op, row[r], i, length);
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             gk_take_vector(op, state[r], x[r], x[r], i);
@@ -219,7 +287,7 @@ __device__ static inline gk_held gk_join_rows(const Op &op, typename Op::State (
     return mine;
 }
 
-template <class Op> __device__ static inline void gk_reduce_short(const gk_reduction &how, const typename Op::Element *a) {
+template <class Op, class A> __device__ static inline void gk_reduce_short(const gk_reduction &how, const A &a) {
     enum { ROWS = GK_REDUCE_SHORT_ROWS, WIDTH = gk_vector<typename Op::Element>::WIDTH };
     Op op = {how.flip};
     unsigned lane = threadIdx.x % how.lanes, groups = GK_REDUCE_THREADS / how.lanes;
@@ -229,14 +297,14 @@ template <class Op> __device__ static inline void gk_reduce_short(const gk_reduc
     size_t begin = (size_t)blockIdx.x * groups * ROWS, group = threadIdx.x / how.lanes;
     size_t apart = side_by_side ? 1 : groups, first = begin + (side_by_side ? group * ROWS : group);
     typename Op::State state[ROWS];
-    const typename Op::Element *row[ROWS];
+    A row[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) { // beyond the end: the last row again, for nobody
         size_t number = first + r * apart;
         row[r] = a + (number < how.outer ? number : how.outer - 1) * how.length;
         state[r] = op.start();
     }
-    if (gk_is_aligned(a) && how.length % WIDTH == 0)
+    if (a.is_aligned() && how.length % WIDTH == 0)
         gk_take_short<true>(op, state, row, lane * WIDTH, how.length, how.lanes * WIDTH);
     else
         gk_take_short<false>(op, state, row, lane * WIDTH, how.length, how.lanes * WIDTH);
@@ -303,15 +371,15 @@ __device__ static inline void gk_take_columns(const Op &op, typename Op::State (
 
 // A thread's part of the rows [row, end): every `height`-th one, LOADS at a time; what is left of them is
 // for the next call. WHOLE: every vector of every row is whole and aligned.
-template <bool WHOLE, int LOADS, class Op, typename T, int WIDTH>
-__device__ static inline size_t gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, const T *a, size_t row, size_t end,
+template <bool WHOLE, int LOADS, class Op, class A, int WIDTH>
+__device__ static inline size_t gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, const A &a, size_t row, size_t end,
                                              typename Op::State (&state)[WIDTH]) {
     for (; row + (LOADS - 1) * at.height < end; row += LOADS * at.height) {
-        gk_vector<T> x[LOADS];
+        gk_vector<typename A::Element> x[LOADS];
 #pragma unroll
         for (int j = 0; j < LOADS; j++) {
-            const T *run = a + (row + j * at.height) * how.inner;
-            x[j] = WHOLE ? gk_load_once(run + at.column) : gk_load_padded(op, run, at.column, how.inner);
+            A line = a + (row + j * at.height) * how.inner;
+            x[j] = WHOLE ? (line + at.column).vector() : gk_load_padded(op, line, at.column, how.inner);
         }
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
@@ -321,7 +389,7 @@ __device__ static inline size_t gk_take_rows(const Op &op, const gk_reduction &h
 }
 
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
-template <class Op> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const typename Op::Element *a) {
+template <class Op, class A> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const A &a) {
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
     typedef typename Op::State State;
     Op op = {how.flip};
@@ -331,9 +399,9 @@ template <class Op> __device__ static inline void gk_reduce_columns(const gk_red
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         state[e] = op.start();
-    const typename Op::Element *top = a + at.outer * how.length * how.inner;
+    A top = a + at.outer * how.length * how.inner;
     size_t row = begin + at.y;
-    if (at.column < how.inner && gk_is_aligned(top) && how.inner % WIDTH == 0) {
+    if (at.column < how.inner && top.is_aligned() && how.inner % WIDTH == 0) {
         row = gk_take_rows<true, GK_REDUCE_COLUMN_LOADS>(op, how, at, top, row, end, state);
         gk_take_rows<true, 1>(op, how, at, top, row, end, state);
     } else if (at.column < how.inner) {
@@ -364,15 +432,32 @@ template <class Op> __device__ static inline void gk_reduce_columns(const gk_red
             op.store(how, at.outer * how.inner + at.column + e, state[e]);
 }
 
+// Of the bytes that a gathered array begins at; vectors as the host has found them.
+template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk_reduction &how, const gk_layout &layout, const T *a) {
+    return {(const char *)a, &layout, how.aligned, 0};
+}
+
+#define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \
+    extern "C" __global__ void __launch_bounds__(threads, resident) symbol
 #define GK_REDUCE_KERNELS(symbol, Op)                                                              \
-    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) symbol##_rows(gk_reduction how, const Op::Element *a) { \
-        gk_reduce_rows<Op>(how, a, a);                                                             \
+    GK_REDUCE_KERNEL(symbol##_rows, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
+        gk_reduce_rows<Op>(how, gk_run<Op::Element>{a}, gk_run<Op::Element>{a});                   \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) symbol##_short(gk_reduction how, const Op::Element *a) { \
-        gk_reduce_short<Op>(how, a);                                                               \
+    GK_REDUCE_KERNEL(symbol##_short, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
+        gk_reduce_short<Op>(how, gk_run<Op::Element>{a});                                          \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT) symbol##_columns(gk_reduction how, const Op::Element *a) { \
-        gk_reduce_columns<Op>(how, a);                                                             \
+    GK_REDUCE_KERNEL(symbol##_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a) { \
+        gk_reduce_columns<Op>(how, gk_run<Op::Element>{a});                                        \
+    }                                                                                              \
+    GK_REDUCE_KERNEL(symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_layout layout) { \
+        gk_gathered<Op::Element> gathered = gk_gather(how, layout, a);                             \
+        if (how.short_rows)                                                                        \
+            gk_reduce_short<Op>(how, gathered);                                                    \
+        else                                                                                       \
+            gk_reduce_rows<Op>(how, gathered, gathered);                                           \
+    }                                                                                              \
+    GK_REDUCE_KERNEL(symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a, gk_layout layout) { \
+        gk_reduce_columns<Op>(how, gk_gather(how, layout, a));                                     \
     }
 
 #endif

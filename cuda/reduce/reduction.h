@@ -41,6 +41,8 @@ typedef struct gk_reduction {
     int32_t last;     /* gk_reduce_last */
     int32_t stage;    /* gk_reduce_stage */
     bool flip;        /* the order of the values turned round: min and argmin */
+    bool short_rows;  /* of a gathered array: `lanes` threads a row */
+    bool aligned;     /* of a gathered array: its vectors are loaded at once */
     size_t divisor;   /* of a mean */
     void *partials;
     unsigned *arrivals; /* a counter for each result, or each block of columns: 0 before and after */

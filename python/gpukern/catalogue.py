@@ -18,6 +18,7 @@ _INTERNAL = (
     "_wide",
     "_short",
     "_columns",
+    "_gathered",
     "_vectors",
     "_vector",
     "_small",

@@ -396,3 +396,10 @@ def as_host(memory: object) -> np.ndarray:
     count = int(np.prod(interface["shape"])) * dtype.itemsize
     raw = (ctypes.c_char * count).from_address(interface["data"][0])
     return np.frombuffer(raw, dtype).reshape(interface["shape"])
+
+
+def same_bits(got, want, case):
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.dtype == want.dtype, case
+    assert got.shape == want.shape, case
+    assert got.tobytes() == want.tobytes(), case

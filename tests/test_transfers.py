@@ -18,6 +18,7 @@ from arrays import (
     dtypes_of,
     on_gpu,
     random,
+    same_bits,
     sanitized,
     swapped,
     variants,
@@ -43,13 +44,6 @@ def chunked():
 def product(a, b, **options):
     """The product that a user gets on a GPU; the one that the simulator is quick at elsewhere."""
     return gk.matmul(a, b, variant=None if on_gpu() else "naive", **options)
-
-
-def same_bits(got, want, case):
-    got, want = np.asarray(got), np.asarray(want)
-    assert got.dtype == want.dtype, case
-    assert got.shape == want.shape, case
-    assert got.tobytes() == want.tobytes(), case
 
 
 def on_the_device(op, *arrays, variant=None):

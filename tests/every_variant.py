@@ -17,6 +17,13 @@ from gpukern.catalogue import Variant
 
 LENGTHS = (1, 2, 3, 7, 8, 9, 31, 255, 257, 1023, 4097, 70_001)
 MATRICES = ((1, 1, 1), (1, 33, 2), (31, 32, 33), (65, 7, 129))
+RUNS_OF = ((3, 17_001), (70, 65), (9000, 3), (1, 1))
+VIEWS = [(shape, view) for shape in RUNS_OF for view in (np.s_[:], np.s_[::-1, ::-1])]
+VIEWS += [
+    ((70, 65), np.s_[3:, 1:]),
+    ((2000, 40), np.s_[:, :33]),
+    ((3, 40_000), np.s_[::2, :32_000]),
+]
 # Rows that a copy engine can fetch, more of them than a tile has, and more stages than there are.
 FETCHED = (136, 264, 392)
 
@@ -66,13 +73,15 @@ def run_sum(variant: Variant) -> None:
 
 
 def run_reduction(variant: Variant) -> None:
-    """Along both axes and over all: rows, short rows, columns, and segments of each."""
-    for shape in ((3, 17_001), (70, 65), (9000, 3), (1, 1)):
-        a = random_array(shape, gk.empty(0, variant.dtype).dtype)
+    """Along both axes and over all: rows, short rows, columns, and segments of each, of arrays in
+    one run and of others."""
+    for shape, view in VIEWS:
+        whole = random_array(shape, gk.empty(0, variant.dtype).dtype)
         if variant.op == "prod":
-            a = signs(a)
+            whole = signs(whole)
+        there, a = gk.to_device(whole)[view], whole[view]
         for axis in (None, 0, 1):
-            got = getattr(gk, variant.op)(gk.to_device(a), axis, variant=variant.variant)
+            got = getattr(gk, variant.op)(there, axis, variant=variant.variant)
             wide = a.astype(np.float64)
             of_numpy = np.linalg.norm if variant.op == "norm" else getattr(np, variant.op)
             exact = of_numpy(wide.ravel()) if axis is None else of_numpy(wide, axis=axis)

@@ -165,6 +165,42 @@ for view in views:
     )
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
+def test_interlaced_rows_of_every_length(computes, dtype):
+    computes(
+        f"dtype = np.dtype({dtype!r})"
+        + """
+numbered = gk.elementwise("T x, T y, T z", "z = x + y * T(i % 7)", name="numbered")
+plain = gk.elementwise("T x, T y, T z", "z = x + 3 * y", name="plain")
+kept = gk.elementwise("T x, T y, T z", "if (y > 3) z += x", name="kept")
+width = 16 // dtype.itemsize
+x = (np.arange(6 * 34 * width * 3) % 29).astype(dtype).reshape(6, -1)
+there, results = gk.to_device(x), np.arange(x.size).reshape(x.shape).astype(dtype)
+for length in 1, 8 * width - 7, 8 * width, 9 * width + 1, 31 * width + 3, 32 * width:
+    for step in 2, 3, -3:
+        first = 0 if step > 0 else 3 * length - 1
+        part = slice(None), slice(first, None, step)
+        a, b = (one[part][:, :length] for one in (x, there))
+        for other in (slice(0, length),), (slice(3, 4),), (slice(None, None, 2),):
+            c, d = x[:, other[0]][:, :length], there[:, other[0]][:, :length]
+            if c.shape[1] not in (1, length):
+                continue
+            places = (np.arange(a.size) % 7).astype(dtype).reshape(a.shape)
+            for kernel, expected in [
+                (numbered, a + c * places),
+                (plain, a + dtype.type(3) * c),
+                (kept, results[part][:, :length] + np.where(c > 3, a, 0).astype(dtype)),
+            ]:
+                out, wanted = gk.to_device(results), results.copy()
+                wanted[part][:, :length] = expected
+                kernel(b, d, out=out[part][:, :length])
+                assert (out.to_host() == wanted).all(), "and nothing beside"
+                if kernel is not kept:
+                    assert (kernel(b, d).to_host() == expected).all()
+"""
+    )
+
+
 def test_the_way_of_each_array():
     run = layout.merged("k", (6, 5, 8), [[160, 32, 4], [160, 32, 4]])
     assert run == layout.Axes([240], [[4], [4]])
@@ -186,6 +222,28 @@ def test_the_way_of_each_array():
         rows = layout.rows(axes, [4], [address], 4)
         assert rows.ways == [way, single] and rows.vectors == 3 * 4
     assert layout.rows(layout.Axes([], [[]]), [4], [4], 4).vectors == 1
+
+
+@pytest.mark.parametrize(
+    ("length", "step", "is_interlaced"),
+    [
+        *((64, 8, True), (61, -12, True), (29, 28, True), (28, 8, False)),
+        *((64, 32, False), (64, 4, False), (64, -4, False), (64, 0, False)),
+    ],
+)
+def test_vectors_are_interlaced_where_their_elements_share_sectors(length, step, is_interlaced):
+    plain = layout.rows(layout.Axes([3, length], [[1024, 4], [1024, step]]), [4, 4], [0, 4], 4)
+    rows = plain.interlaced([4, 4])
+    assert rows.is_interlaced == is_interlaced and rows.vectors == plain.vectors
+    assert rows.is_interlaced or rows is plain
+    single = layout.Way.ONE_BY_ONE
+    assert not is_interlaced or rows.ways == [single, single]
+    inner, between, apart, *last = struct.unpack_from("<7q", rows.packed(), 72 + 64 + 128)
+    assert (inner, last[:2]) == (length, [4 * apart, step * apart])
+    walked = [v * between + k * apart for v in range(rows.a_row) for k in range(4)]
+    assert sorted(walked)[:length] == list(range(length)), "each once"
+    far = plain._replace(width=1)
+    assert far.interlaced([4, 4]) is far, "whose threads take neighbours as it is"
     with pytest.raises(ValueError, match="k: the arrays lie in memory in 9 axes"):
         layout.merged("k", [2] * 9, [[3**axis for axis in range(9)]])
 

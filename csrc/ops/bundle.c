@@ -57,18 +57,13 @@ static gk_status copy_in(gk_bundle *bundle, gk_call *call, gk_kernel_argument *a
 
 gk_status gk_bundle_begin(gk_bundle *bundle, gk_call *call, gk_kernel_argument *arguments,
                           int count) {
-    void *device;
     *bundle = (gk_bundle){0};
     if (call->captured || call->backend->watches_arrays || !lay_out(bundle, arguments, count))
         return GK_OK;
     bundle->box = gk_mailbox_take(call->device->mailboxes, call->backend);
-    if (!bundle->box)
-        return GK_OK;
-    gk_status status = gk_call_temporary(call, bundle->end, &device);
-    if (status != GK_OK)
-        return status;
-    bundle->device = device;
-    return copy_in(bundle, call, arguments, count);
+    if (bundle->box)
+        bundle->device = gk_mailbox_device(call->device->mailboxes, bundle->box, call->backend);
+    return bundle->device ? copy_in(bundle, call, arguments, count) : GK_OK;
 }
 
 gk_status gk_bundle_deliver(gk_bundle *bundle, gk_call *call, const gk_kernel_argument *arguments,

@@ -327,18 +327,24 @@ def test_large_host_arrays_go_in_chunks(computes):
 gk._core.limit("chunk", 1 << 16)
 x, y = some(3, 70001), some(3, 70001)
 expected = 2.5 * x.astype(float) + y
-for read_x, read_y in (x, y), (x[:, ::-1][:, ::-1], y), (x.astype(">f4"), y):
+for read_x, read_y in (x, y), (x[:, ::-1][:, ::-1], y), (x.astype(">f4"), y), (x, y.copy("F")):
     result = saxpy(2.5, read_x, read_y)
     assert isinstance(result, np.ndarray)
     close(result, expected)
 out = np.full((3, 2 * 70001), 7, np.float32)
 assert saxpy(2.5, x, y, out=out[:, ::2]).base is out
 close(out[:, ::2], expected), close(out[:, 1::2], np.full((3, 70001), 7))
+wide = some(3, 140002)
+for read_x, read_y in [(wide[:, ::2], y), (x, y[1]), (x, y[:, 7:8]), (x[:1], y[:, :1]),
+                       (wide[::-1, 70001:], y[2:0:-1, None, ::-1][:1]), (x, y[1, :1])]:
+    close(saxpy(2.5, read_x, read_y), 2.5 * read_x.astype(float) + read_y)
+    close(saxpy(2.5, read_y, read_x), 2.5 * read_y.astype(float) + read_x)
 mixed = gk.elementwise("float x, signed char y, double s, T t, T z", "z = T(x + y + s) + t")
 small = (rng.integers(-9, 9, x.shape)).astype(np.int8)
 close(mixed(x, small, 0.5, y), x.astype(float) + small + 0.5 + y)
 many = gk.vectorize("a + b + c + d")
 close(many(x, y, x, y), 2 * (x.astype(float) + y))
+close(many(wide[:, ::2], y, x[0], y[:, :1]), wide[:, ::2].astype(float) + y + x[0] + y[:, :1])
 # What depends on where an element stands, or on what its place held.
 close(gk.vectorize("x + i")(x[0]), x[0] + np.arange(70001.0))
 z = y.copy()
@@ -347,6 +353,9 @@ close(z, x.astype(float) + y)
 inplace = x.copy()
 assert saxpy(1.0, inplace, y, out=inplace) is inplace
 close(inplace, x.astype(float) + y)
+shifted = wide[0].copy()
+saxpy(1.0, shifted[:-1], 1.0, out=shifted[1:])
+close(shifted[1:], wide[0, :-1].astype(float) + 1)
 for call, words in [
     (lambda: saxpy(1.0, x, y, out=np.empty((3, 2), "f4")), "shape"),
     (lambda: saxpy(1.0, x, y, out=np.empty(x.shape)), "float64"),
@@ -603,6 +612,9 @@ class Noting:
     def __call__(self, grid, block, *arguments, **named):
         names.append((self.kernel.name, grid, block))
         self.kernel(grid, block, *arguments, **named)
+    def map(self, a_block, block, shape, *arguments, **named):
+        names.append((self.kernel.name, -(-int(np.prod(shape)) // a_block), block))
+        return self.kernel.map(a_block, block, shape, *arguments, **named)
 [key] = linear._made
 linear._plans.clear()
 linear._made[key] = made._replace(wide=Noting(made.wide), strided=Noting(made.strided),
@@ -632,15 +644,23 @@ for _ in range(3):
 assert len(linear._plans) == plans + 2
 z.flags.writeable = False
 assert "read-only" in failure(linear, 1.0, host, out=z)[1]
-assert failure(linear, 1.0, host.astype(">f4"))[0] == "none"
-assert failure(linear, 1.0, host[:, ::2])[0] == "none"
 assert failure(linear, 1.0, x, out=host)[0] == "none"
 assert failure(linear, 1.0, host[:32], out=host)[0] == "ValueError"
 assert failure(linear, 1.0, host.astype("f8"))[0] == "TypeError"
+assert failure(linear, 1.0, host, out=host.astype("f8"))[0] == "TypeError"
 assert linear(1.0, np.ones((64, 64), "f4"), out=np.empty((64, 64), "f4")).shape == (64, 64)
 assert len(linear._plans) == plans + 2
-log = steps(lambda: linear(1.0, host))
-assert log == ["i0", "l0", "o0", "f0"], log
+plans = len(linear._plans)
+for array in host, host[:, ::2], host[:1], host[:, 3:4], host.astype(">f4"), host[:, 1::2]:
+    log = steps(lambda: linear(1.0, array))
+    assert [step[0] for step in log] == ["l"] and log != ["l0"], "without copies"
+    log = steps(lambda: linear(1.0, array, stream=gk.Stream()))
+    assert [step[0] for step in log] == ["i", "l", "o"], log
+assert len(linear._plans) == plans + 3, "of two new shapes and another byte order"
+from gpukern.kernels import elementwise
+elementwise._MOST_PLANS = len(linear._plans)
+linear(1.0, host[:7])
+assert len(linear._plans) == 1, "and not ever more of them"
 """)
 
 

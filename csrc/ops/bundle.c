@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/pack.h"
+
 enum { ONLY_READ, BOTH, ONLY_WRITTEN, TURNS };
 
 bool gk_is_bundled(const gk_kernel_argument *argument) {
@@ -45,8 +47,8 @@ static gk_status copy_in(gk_bundle *bundle, gk_call *call, gk_kernel_argument *a
         if (!gk_is_bundled(argument))
             continue;
         if (argument->is_in)
-            memcpy(bundle->box->memory + argument->number, argument->array.data,
-                   gk_bytes(&argument->array));
+            gk_pack(bundle->box->memory + argument->number, &argument->array, 0,
+                    gk_count(&argument->array));
         argument->number += (uintptr_t)bundle->device;
     }
     bundle->is_under_way = true;

@@ -165,6 +165,42 @@ for view in views:
     )
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
+def test_interlaced_rows_of_every_length(computes, dtype):
+    computes(
+        f"dtype = np.dtype({dtype!r})"
+        + """
+numbered = gk.elementwise("T x, T y, T z", "z = x + y * T(i % 7)", name="numbered")
+plain = gk.elementwise("T x, T y, T z", "z = x + 3 * y", name="plain")
+kept = gk.elementwise("T x, T y, T z", "if (y > 3) z += x", name="kept")
+width = 16 // dtype.itemsize
+x = (np.arange(6 * 34 * width * 3) % 29).astype(dtype).reshape(6, -1)
+there, results = gk.to_device(x), np.arange(x.size).reshape(x.shape).astype(dtype)
+for length in 1, 8 * width - 7, 8 * width, 9 * width + 1, 31 * width + 3, 32 * width:
+    for step in 2, 3, -3:
+        first = 0 if step > 0 else 3 * length - 1
+        part = slice(None), slice(first, None, step)
+        a, b = (one[part][:, :length] for one in (x, there))
+        for other in (slice(0, length),), (slice(3, 4),), (slice(None, None, 2),):
+            c, d = x[:, other[0]][:, :length], there[:, other[0]][:, :length]
+            if c.shape[1] not in (1, length):
+                continue
+            places = (np.arange(a.size) % 7).astype(dtype).reshape(a.shape)
+            for kernel, expected in [
+                (numbered, a + c * places),
+                (plain, a + dtype.type(3) * c),
+                (kept, results[part][:, :length] + np.where(c > 3, a, 0).astype(dtype)),
+            ]:
+                out, wanted = gk.to_device(results), results.copy()
+                wanted[part][:, :length] = expected
+                kernel(b, d, out=out[part][:, :length])
+                assert (out.to_host() == wanted).all(), "and nothing beside"
+                if kernel is not kept:
+                    assert (kernel(b, d).to_host() == expected).all()
+"""
+    )
+
+
 def test_the_way_of_each_array():
     run = layout.merged("k", (6, 5, 8), [[160, 32, 4], [160, 32, 4]])
     assert run == layout.Axes([240], [[4], [4]])
@@ -186,6 +222,28 @@ def test_the_way_of_each_array():
         rows = layout.rows(axes, [4], [address], 4)
         assert rows.ways == [way, single] and rows.vectors == 3 * 4
     assert layout.rows(layout.Axes([], [[]]), [4], [4], 4).vectors == 1
+
+
+@pytest.mark.parametrize(
+    ("length", "step", "is_interlaced"),
+    [
+        *((64, 8, True), (61, -12, True), (29, 28, True), (28, 8, False)),
+        *((64, 32, False), (64, 4, False), (64, -4, False), (64, 0, False)),
+    ],
+)
+def test_vectors_are_interlaced_where_their_elements_share_sectors(length, step, is_interlaced):
+    plain = layout.rows(layout.Axes([3, length], [[1024, 4], [1024, step]]), [4, 4], [0, 4], 4)
+    rows = plain.interlaced([4, 4])
+    assert rows.is_interlaced == is_interlaced and rows.vectors == plain.vectors
+    assert rows.is_interlaced or rows is plain
+    single = layout.Way.ONE_BY_ONE
+    assert not is_interlaced or rows.ways == [single, single]
+    inner, between, apart, *last = struct.unpack_from("<7q", rows.packed(), 72 + 64 + 128)
+    assert (inner, last[:2]) == (length, [4 * apart, step * apart])
+    walked = [v * between + k * apart for v in range(rows.a_row) for k in range(4)]
+    assert sorted(walked)[:length] == list(range(length)), "each once"
+    far = plain._replace(width=1)
+    assert far.interlaced([4, 4]) is far, "whose threads take neighbours as it is"
     with pytest.raises(ValueError, match="k: the arrays lie in memory in 9 axes"):
         layout.merged("k", [2] * 9, [[3**axis for axis in range(9)]])
 
@@ -269,18 +327,24 @@ def test_large_host_arrays_go_in_chunks(computes):
 gk._core.limit("chunk", 1 << 16)
 x, y = some(3, 70001), some(3, 70001)
 expected = 2.5 * x.astype(float) + y
-for read_x, read_y in (x, y), (x[:, ::-1][:, ::-1], y), (x.astype(">f4"), y):
+for read_x, read_y in (x, y), (x[:, ::-1][:, ::-1], y), (x.astype(">f4"), y), (x, y.copy("F")):
     result = saxpy(2.5, read_x, read_y)
     assert isinstance(result, np.ndarray)
     close(result, expected)
 out = np.full((3, 2 * 70001), 7, np.float32)
 assert saxpy(2.5, x, y, out=out[:, ::2]).base is out
 close(out[:, ::2], expected), close(out[:, 1::2], np.full((3, 70001), 7))
+wide = some(3, 140002)
+for read_x, read_y in [(wide[:, ::2], y), (x, y[1]), (x, y[:, 7:8]), (x[:1], y[:, :1]),
+                       (wide[::-1, 70001:], y[2:0:-1, None, ::-1][:1]), (x, y[1, :1])]:
+    close(saxpy(2.5, read_x, read_y), 2.5 * read_x.astype(float) + read_y)
+    close(saxpy(2.5, read_y, read_x), 2.5 * read_y.astype(float) + read_x)
 mixed = gk.elementwise("float x, signed char y, double s, T t, T z", "z = T(x + y + s) + t")
 small = (rng.integers(-9, 9, x.shape)).astype(np.int8)
 close(mixed(x, small, 0.5, y), x.astype(float) + small + 0.5 + y)
 many = gk.vectorize("a + b + c + d")
 close(many(x, y, x, y), 2 * (x.astype(float) + y))
+close(many(wide[:, ::2], y, x[0], y[:, :1]), wide[:, ::2].astype(float) + y + x[0] + y[:, :1])
 # What depends on where an element stands, or on what its place held.
 close(gk.vectorize("x + i")(x[0]), x[0] + np.arange(70001.0))
 z = y.copy()
@@ -289,6 +353,9 @@ close(z, x.astype(float) + y)
 inplace = x.copy()
 assert saxpy(1.0, inplace, y, out=inplace) is inplace
 close(inplace, x.astype(float) + y)
+shifted = wide[0].copy()
+saxpy(1.0, shifted[:-1], 1.0, out=shifted[1:])
+close(shifted[1:], wide[0, :-1].astype(float) + 1)
 for call, words in [
     (lambda: saxpy(1.0, x, y, out=np.empty((3, 2), "f4")), "shape"),
     (lambda: saxpy(1.0, x, y, out=np.empty(x.shape)), "float64"),
@@ -545,6 +612,9 @@ class Noting:
     def __call__(self, grid, block, *arguments, **named):
         names.append((self.kernel.name, grid, block))
         self.kernel(grid, block, *arguments, **named)
+    def map(self, a_block, block, shape, *arguments, **named):
+        names.append((self.kernel.name, -(-int(np.prod(shape)) // a_block), block))
+        return self.kernel.map(a_block, block, shape, *arguments, **named)
 [key] = linear._made
 linear._plans.clear()
 linear._made[key] = made._replace(wide=Noting(made.wide), strided=Noting(made.strided),
@@ -574,15 +644,23 @@ for _ in range(3):
 assert len(linear._plans) == plans + 2
 z.flags.writeable = False
 assert "read-only" in failure(linear, 1.0, host, out=z)[1]
-assert failure(linear, 1.0, host.astype(">f4"))[0] == "none"
-assert failure(linear, 1.0, host[:, ::2])[0] == "none"
 assert failure(linear, 1.0, x, out=host)[0] == "none"
 assert failure(linear, 1.0, host[:32], out=host)[0] == "ValueError"
 assert failure(linear, 1.0, host.astype("f8"))[0] == "TypeError"
+assert failure(linear, 1.0, host, out=host.astype("f8"))[0] == "TypeError"
 assert linear(1.0, np.ones((64, 64), "f4"), out=np.empty((64, 64), "f4")).shape == (64, 64)
 assert len(linear._plans) == plans + 2
-log = steps(lambda: linear(1.0, host))
-assert log == ["i0", "l0", "o0", "f0"], log
+plans = len(linear._plans)
+for array in host, host[:, ::2], host[:1], host[:, 3:4], host.astype(">f4"), host[:, 1::2]:
+    log = steps(lambda: linear(1.0, array))
+    assert [step[0] for step in log] == ["l"] and log != ["l0"], "without copies"
+    log = steps(lambda: linear(1.0, array, stream=gk.Stream()))
+    assert [step[0] for step in log] == ["i", "l", "o"], log
+assert len(linear._plans) == plans + 3, "of two new shapes and another byte order"
+from gpukern.kernels import elementwise
+elementwise._MOST_PLANS = len(linear._plans)
+linear(1.0, host[:7])
+assert len(linear._plans) == 1, "and not ever more of them"
 """)
 
 

@@ -348,9 +348,9 @@ bool gk_engine_fault_due(gk_engine *base) {
 /* memory and reports --------------------------------------------------------------------------- */
 
 size_t gk_device_live_bytes(const gk_device *device) {
-    size_t lanes = gk_pipeline_bytes(device->pipeline);
+    size_t own = gk_pipeline_bytes(device->pipeline) + gk_mailboxes_bytes(device->mailboxes);
     size_t live = device->backend->live_bytes(device->backend);
-    return live > lanes ? live - lanes : 0; /* they may have gone in between */
+    return live > own ? live - own : 0; /* they may have gone in between */
 }
 
 void gk_device_trim(const gk_device *device) {

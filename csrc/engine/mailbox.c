@@ -1,5 +1,6 @@
 #include "engine/mailbox.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/lock.h"
@@ -11,6 +12,7 @@ struct gk_mailboxes {
     gk_lock lock; /* of what follows */
     char *memory;
     gk_mailbox boxes[MAILBOXES];
+    atomic_size_t held; /* bytes of device memory, for those who ask without the lock */
 };
 
 gk_mailboxes *gk_mailboxes_new(gk_pool *pool) {
@@ -26,12 +28,14 @@ gk_mailboxes *gk_mailboxes_new(gk_pool *pool) {
 
 static void discard(gk_mailboxes *mailboxes, gk_backend *backend) {
     for (int i = 0; i < MAILBOXES; i++) {
+        backend->release(backend, mailboxes->boxes[i].device, mailboxes->boxes[i].stream);
         backend->stream_free(backend, mailboxes->boxes[i].stream);
         mailboxes->boxes[i] = (gk_mailbox){0};
     }
     if (mailboxes->memory)
         gk_pool_give(mailboxes->pool, mailboxes->memory);
     mailboxes->memory = NULL;
+    atomic_store(&mailboxes->held, 0);
 }
 
 void gk_mailboxes_free(gk_mailboxes *mailboxes, gk_backend *backend) {
@@ -97,4 +101,25 @@ void gk_mailbox_give(gk_mailboxes *mailboxes, gk_mailbox *mailbox) {
     lock(mailboxes);
     mailbox->taken = false;
     gk_lock_give(&mailboxes->lock);
+}
+
+/* Nobody else has the box. */
+char *gk_mailbox_device(gk_mailboxes *mailboxes, gk_mailbox *mailbox, gk_backend *backend) {
+    gk_error ignored;
+    void *device;
+    if (mailbox->device)
+        return mailbox->device;
+    if (backend->allocate(backend, GK_MAILBOX_BYTES, mailbox->stream, &device, &ignored) != GK_OK)
+        return NULL;
+    /* That stream has it; then all have. */
+    if (backend->synchronize(backend, mailbox->stream, &ignored) != GK_OK) {
+        backend->release(backend, device, mailbox->stream);
+        return NULL;
+    }
+    atomic_fetch_add(&mailboxes->held, GK_MAILBOX_BYTES);
+    return mailbox->device = device;
+}
+
+size_t gk_mailboxes_bytes(gk_mailboxes *mailboxes) {
+    return atomic_load(&mailboxes->held);
 }

@@ -12,6 +12,7 @@ typedef struct gk_mailboxes gk_mailboxes;
 typedef struct gk_mailbox {
     char *memory; /* pinned, GK_MAILBOX_BYTES long */
     char *mapped; /* the same, as kernels address it */
+    char *device; /* of gk_mailbox_device, or NULL */
     gk_stream stream;
     bool taken;
 } gk_mailbox;
@@ -27,5 +28,12 @@ void gk_mailboxes_trim(gk_mailboxes *mailboxes, gk_backend *backend);
    this device may not reach the host's memory. */
 gk_mailbox *gk_mailbox_take(gk_mailboxes *mailboxes, gk_backend *backend);
 void gk_mailbox_give(gk_mailboxes *mailboxes, gk_mailbox *mailbox);
+
+/* Device memory of the same length, for a box that is taken: it comes when it is first asked for,
+   and stays. NULL: there is none. */
+char *gk_mailbox_device(gk_mailboxes *mailboxes, gk_mailbox *mailbox, gk_backend *backend);
+
+/* Device memory that the boxes have. */
+size_t gk_mailboxes_bytes(gk_mailboxes *mailboxes);
 
 #endif

@@ -41,6 +41,14 @@ void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array 
     }
 }
 
+bool gk_broadcasts_to(const gk_array *source, const gk_array *target) {
+    int missing = target->ndim - source->ndim;
+    bool fits = missing >= 0;
+    for (int i = 0; i < source->ndim && fits; i++)
+        fits = source->shape[i] == 1 || source->shape[i] == target->shape[i + missing];
+    return fits;
+}
+
 size_t gk_mapped_view(gk_array *view, char *mapped) {
     size_t bytes = gk_bytes(view);
     view->data = mapped;

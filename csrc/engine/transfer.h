@@ -19,6 +19,9 @@ void gk_copy_host(const gk_device *device, const gk_array *to, const gk_array *f
 /* The same memory seen in the shape of `target`: new and repeated axes get stride 0. */
 void gk_broadcast_view(const gk_array *source, const gk_array *target, gk_array *view);
 
+/* Whether its axes are the target's last ones, of the same lengths or of length 1. */
+bool gk_broadcasts_to(const gk_array *source, const gk_array *target);
+
 /* Make the view one of contiguous memory in a mailbox, as kernels address it; returns the bytes to
    where the next one begins. */
 size_t gk_mapped_view(gk_array *view, char *mapped);

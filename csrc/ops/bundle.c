@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/pack.h"
+
 enum { ONLY_READ, BOTH, ONLY_WRITTEN, TURNS };
 
 bool gk_is_bundled(const gk_kernel_argument *argument) {
@@ -45,8 +47,8 @@ static gk_status copy_in(gk_bundle *bundle, gk_call *call, gk_kernel_argument *a
         if (!gk_is_bundled(argument))
             continue;
         if (argument->is_in)
-            memcpy(bundle->box->memory + argument->number, argument->array.data,
-                   gk_bytes(&argument->array));
+            gk_pack(bundle->box->memory + argument->number, &argument->array, 0,
+                    gk_count(&argument->array));
         argument->number += (uintptr_t)bundle->device;
     }
     bundle->is_under_way = true;
@@ -57,18 +59,13 @@ static gk_status copy_in(gk_bundle *bundle, gk_call *call, gk_kernel_argument *a
 
 gk_status gk_bundle_begin(gk_bundle *bundle, gk_call *call, gk_kernel_argument *arguments,
                           int count) {
-    void *device;
     *bundle = (gk_bundle){0};
     if (call->captured || call->backend->watches_arrays || !lay_out(bundle, arguments, count))
         return GK_OK;
     bundle->box = gk_mailbox_take(call->device->mailboxes, call->backend);
-    if (!bundle->box)
-        return GK_OK;
-    gk_status status = gk_call_temporary(call, bundle->end, &device);
-    if (status != GK_OK)
-        return status;
-    bundle->device = device;
-    return copy_in(bundle, call, arguments, count);
+    if (bundle->box)
+        bundle->device = gk_mailbox_device(call->device->mailboxes, bundle->box, call->backend);
+    return bundle->device ? copy_in(bundle, call, arguments, count) : GK_OK;
 }
 
 gk_status gk_bundle_deliver(gk_bundle *bundle, gk_call *call, const gk_kernel_argument *arguments,

@@ -8,7 +8,7 @@
 
 typedef struct gk_bundle {
     gk_mailbox *box;      /* pinned memory, in which they lie as on the device */
-    char *device;         /* NULL: there is no bundle, and each array goes by itself */
+    char *device;         /* the box's; NULL: there is no bundle, and each array goes by itself */
     size_t read, written; /* bytes [0, read) are copied in, [written, end) out */
     size_t end;
     size_t gaps_in, gaps_out; /* bytes of no array among those */

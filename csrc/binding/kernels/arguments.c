@@ -314,8 +314,8 @@ static int take_records(const gk_call *call, const gk_parameter *parameter, PyOb
     return 1;
 }
 
-static int take_plain(gk_state *state, gk_call *call, const gk_parameter *parameter,
-                      PyObject *object, gk_array *array, gk_holding *holding) {
+int gk_take_plain_array(gk_state *state, gk_call *call, const gk_parameter *parameter,
+                        PyObject *object, gk_array *array, gk_holding *holding) {
     if (is_python_number(object) || !gk_is_operand(state, object))
         return refuse_array(call, parameter, object);
     if (gk_take_value(state, call, parameter->text, object, GK_float32, array, &holding->keeper) <
@@ -396,7 +396,8 @@ static int take_pointer(gk_state *state, gk_call *call, const gk_parameter *para
     }
     int taken = take_records(call, parameter, given.object, &argument->array, holding);
     if (taken == 0)
-        taken = take_plain(state, call, parameter, given.object, &argument->array, holding);
+        taken =
+            gk_take_plain_array(state, call, parameter, given.object, &argument->array, holding);
     if (taken < 0 || check_layout(call, parameter, &argument->array) < 0)
         return -1;
     return check_written(call, parameter, argument, given);

@@ -14,6 +14,7 @@
 #include "binding/profile.h"
 #include "binding/signals.h"
 #include "binding/values.h"
+#include "engine/transfer.h"
 #include "ops/user_map.h"
 
 /* What a call of it takes in memory. */
@@ -294,23 +295,29 @@ PyObject *gk_kernel_examine(PyObject *object, PyObject *positional, PyObject *na
     return with_arguments((gk_kernel_object *)object, positional, named, examine_on);
 }
 
-/* in chunks ------------------------------------------------------------------------------------ */
+/* element by element --------------------------------------------------------------------------- */
 
-/* An array that is read, or a number. */
+/* An array that is read, seen in the shape of the result, or a number. */
 static int take_mapped(gk_kernel_object *self, gk_call *call, int number, PyObject *object,
                        const gk_array *result, launching *it) {
     gk_kernel_argument *argument = &it->arguments[number];
-    if (gk_take_kernel_argument(self->state, call, &self->parameters[number], object, argument,
-                                &it->holdings[number]) < 0)
+    const gk_parameter *parameter = &self->parameters[number];
+    gk_holding *holding = &it->holdings[number];
+    gk_array given;
+    if (parameter->made_of != GK_OF_POINTER)
+        return gk_take_kernel_argument(self->state, call, parameter, object, argument, holding);
+    if (gk_take_plain_array(self->state, call, parameter, object, &given, holding) < 0)
         return -1;
-    if (!argument->is_array ||
-        (argument->array.place == GK_HOST && gk_count(&argument->array) == gk_count(result) &&
-         !argument->is_out))
+    if (parameter->readonly && given.place == GK_HOST && gk_broadcasts_to(&given, result)) {
+        argument->is_array = argument->is_in = true;
+        argument->is_out = false;
+        gk_broadcast_view(&given, result, &argument->array);
         return 0;
+    }
     PyErr_Format(PyExc_ValueError,
-                 "%s: %s has to be const, and an array on the host of as many elements as the "
-                 "result, %zu",
-                 call->operation, self->names[number], gk_count(result));
+                 "%s: %s has to be const, and an array on the host that can be broadcast to the "
+                 "shape of the result, %s",
+                 call->operation, self->names[number], gk_shape_text(result).text);
     return -1;
 }
 

@@ -35,7 +35,7 @@ _BEFORE = r"(?:\+\+|--)\s*{name}\b"
 _COMPOUND = r"(?<![\w.>]){name}\s*(?:(?:[-+*/%&|^]|<<|>>)=|\+\+|--)|(?:\+\+|--)\s*{name}\b"
 _READ = r"(?<![\w.>]){name}\b(?!\s*=(?!=))"
 _FEW = 1 << 31
-_CHUNKED_BYTES = 1 << 20
+_MOST_PLANS = 1024
 
 
 class _Made(NamedTuple):
@@ -54,10 +54,11 @@ class _Made(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How a call goes whose arrays are contiguous, aligned, of one shape and in one place."""
+    """How a call goes whose arrays are contiguous, aligned, of one shape and in one place, or are
+    mapped, which they may be however they lie on the host."""
 
-    wide: Callable[..., None]
-    blocks: int
+    wide: Kernel
+    a_block: int
     elements: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -166,17 +167,19 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             return self._given([self._again(self._plans[plain], arguments, out, stream)])
         call = self._taken(arguments, out, stream)
         shape = self._shape(call, size)
-        if self._goes_in_chunks(call, shape):
-            return self._given([self._in_chunks(call, shape)])
-        results = self._results(call, shape)
         count = prod(shape)
-        if count:
-            made = self._run(call, shape, count)
-            if plain is not None:
-                blocks = -(-count // made.a_block)
-                on_host = isinstance(results[0], np.ndarray)
-                dtype = made.dtypes[-1]
-                self._plans[plain] = _Plan(made.wide, blocks, count, shape, dtype, on_host)
+        made: _Made | None = None
+        if self._is_mapped(call):
+            made, result = self._mapped(call, shape)
+            results = [result]
+        else:
+            results = self._results(call, shape)
+            made = self._run(call, shape, count) if count else None
+        if plain is not None and made is not None:
+            on_host, dtype = isinstance(results[0], np.ndarray), made.dtypes[-1]
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            self._plans[plain] = _Plan(made.wide, made.a_block, count, shape, dtype, on_host)
         return self._given(results)
 
     def _given(self, results: list[Any]) -> Any:
@@ -195,6 +198,9 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         not of the simplest kind: numbers, and arrays in one place that a plan can be made for."""
         if not self._is_simple or len(arguments) != len(self._ins):
             return None
+        lying = _as_they_lie(arguments, out) if self._is_by_itself else None
+        if lying is not None:
+            return lying
         key: list[Any] = [_core.capability()]
         shape: tuple[int, ...] | None = None
         kind: type | None = None
@@ -215,15 +221,16 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         return (*key, kind, shape)
 
     def _again(self, plan: _Plan, arguments: tuple[Any, ...], out: Any, stream: Any) -> Any:
+        wide, a_block, elements, shape, dtype, on_host = plan
+        threads = templates.THREADS
+        if on_host and self._is_by_itself:
+            return wide.map(a_block, threads, shape, dtype, arguments, out, stream)
         result = out
         if out is None:
-            result = (
-                np.empty(plan.shape, plan.dtype)
-                if plan.on_host
-                else _core.empty(plan.shape, plan.dtype, stream=stream)
-            )
-        target = self._written(result) if plan.on_host else result
-        plan.wide(plan.blocks, templates.THREADS, *arguments, target, plan.elements, stream=stream)
+            result = np.empty(shape, dtype) if on_host else _core.empty(shape, dtype, stream=stream)
+        target = self._written(result) if on_host else result
+        blocks = -(-elements // a_block)
+        wide(blocks, threads, *arguments, target, elements, stream=stream)
         return result
 
     # what is given ------------------------------------------------------------------------------
@@ -317,20 +324,15 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             results.append(made)
         return results
 
-    # large host arrays --------------------------------------------------------------------------
+    # arrays on the host -------------------------------------------------------------------------
 
-    def _goes_in_chunks(self, call: _Call, shape: tuple[int, ...]) -> bool:
+    def _is_mapped(self, call: _Call) -> bool:
         """Whether an element is made of those of other arrays and of nothing else, and all of them
-        are on the host and too many for one copy."""
+        are on the host: they are taken as they lie, large ones in chunks."""
         walked = [one for one in call.operands if one is not None and not one.is_number]
-        return (
-            self._is_by_itself
-            and bool(walked)
-            and all(one.on_host and one.shape == shape for one in walked)
-            and sum(one.given.nbytes for one in walked) > _CHUNKED_BYTES
-        )
+        return self._is_by_itself and bool(walked) and all(one.on_host for one in walked)
 
-    def _in_chunks(self, call: _Call, shape: tuple[int, ...]) -> Any:
+    def _mapped(self, call: _Call, shape: tuple[int, ...]) -> tuple[_Made, Any]:
         *ins, out = call.operands
         written = self._outs[0]
         if out is None and written.letter and written.letter not in call.types:
@@ -341,10 +343,10 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         arguments = tuple(
             taken.number_of(self.name, parameter, operand, dtype)
             if operand.is_number
-            else np.ascontiguousarray(operand.given, dtype)
+            else operand.given
             for parameter, operand, dtype in zip(self._ins, read, made.dtypes, strict=False)
         )
-        return made.wide.map(
+        result = made.wide.map(
             made.a_block,
             templates.THREADS,
             shape,
@@ -353,6 +355,7 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             out=None if out is None else out.given,
             stream=call.stream,
         )
+        return made, result
 
     # what is run --------------------------------------------------------------------------------
 
@@ -512,6 +515,22 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             dtypes,
             templates.width_of(operands),
         )
+
+
+def _as_they_lie(arguments: tuple[Any, ...], out: Any) -> tuple[Any, ...] | None:
+    """The key of a plan for arrays on the host that are mapped."""
+    key: list[Any] = [_core.capability()]
+    for value in arguments if out is None else (*arguments, out):
+        kind = type(value)
+        if kind is np.ndarray and value.ndim > 0:
+            key += (value.dtype, value.shape)
+        elif value is not out and kind in (float, int, bool):
+            key.append(kind)
+        else:
+            return None
+    if out is None:
+        return (*key, None)
+    return tuple(key) if out.flags.writeable else None
 
 
 def _on_device(array: Any, is_out: bool) -> tuple[np.dtype[Any], tuple[int, ...], int] | None:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 MOST_AXES = 8  # of gk::axes, in templates.py
 _DIVIDED = 1 << 31  # a length that kernels divide numbers of 31 bits by has to be less
+_SECTOR = 32  # bytes that the memory of a GPU is read by
+_FEWEST = 8  # vectors of a row that are interlaced
 
 
 class Axes(NamedTuple):
@@ -44,31 +46,51 @@ class Way(IntEnum):
 
 
 class Rows(NamedTuple):
-    """Axes of which the last one is walked in vectors of so many elements."""
+    """Axes of which the last one is walked in vectors of so many elements: of neighbours, or where
+    the vectors are interlaced of elements that are as far apart as a row has vectors, so that
+    neighbours are those of neighbouring threads."""
 
     axes: Axes
     width: int
     ways: list[Way]
+    is_interlaced: bool = False
+
+    @property
+    def a_row(self) -> int:
+        """Vectors of a row, the last one maybe not whole."""
+        return -(-self.axes.lengths[-1] // self.width)
 
     @property
     def vectors(self) -> int:
-        """How many there are, the last one of each row maybe not whole."""
-        *outer, inner = self.axes.lengths
-        vectors = -(-inner // self.width)
-        for length in outer:
+        """How many there are."""
+        vectors = self.a_row
+        for length in self.axes.lengths[:-1]:
             vectors *= length
         return vectors
 
     def packed(self) -> bytes:
         """gk::rows of templates.py."""
         lengths, steps = self.axes
-        inner = lengths[-1]
+        between, apart = (1, self.a_row) if self.is_interlaced else (self.width, 1)
         vectors = Axes(
-            [*lengths[:-1], -(-inner // self.width)],
-            [[*row[:-1], row[-1] * self.width] for row in steps],
+            [*lengths[:-1], self.a_row],
+            [[*row[:-1], row[-1] * between] for row in steps],
         )
-        last = [row[-1] for row in steps]
-        return vectors.packed() + struct.pack(f"<{1 + 2 * len(last)}q", inner, *last, *self.ways)
+        last = [row[-1] * apart for row in steps]
+        return vectors.packed() + struct.pack(
+            f"<{3 + 2 * len(last)}q", lengths[-1], between, apart, *last, *self.ways
+        )
+
+    def interlaced(self, sizes: Sequence[int]) -> "Rows":
+        """The same where that is faster: where an array has several elements in a sector with
+        others between them, each load of a warp that takes vectors of neighbours asks for all the
+        sectors that the warp's vectors lie in."""
+        inner = [row[-1] for row in self.axes.steps]
+        shared = any(size < abs(step) < _SECTOR for size, step in zip(sizes, inner, strict=False))
+        if not shared or self.width == 1 or self.a_row < _FEWEST:
+            return self
+        ways: list[Way] = [Way.ONE_BY_ONE if way is Way.VECTOR else way for way in self.ways]
+        return self._replace(ways=ways, is_interlaced=True)
 
 
 def _divisor(length: int) -> tuple[int, int]:
@@ -161,7 +183,7 @@ def route(
     else:
         axes = merged(who, *in_order_of(steps[first], shape, steps))
         run = is_run(axes, sizes, addresses)
-    found = rows(axes, sizes, addresses, width)
+    found = rows(axes, sizes, addresses, width).interlaced(sizes)
     return Route(run, found.vectors, found.packed())
 
 

@@ -231,7 +231,7 @@ extern "C" __global__ void __launch_bounds__({THREADS})
         for (int gk_j = 0; gk_j < {loads}; gk_j++) {{
             if (gk_left[gk_j] < {width})
                 continue;
-#pragma unroll
+{walk.spreads()}#pragma unroll
             for (int gk_k = 0; gk_k < {width}; gk_k++)
                 gk_own = gk_join(gk_own, gk_some(gk_map({walk.number}, n, {walk.of_vectors})));
         }}
@@ -299,7 +299,7 @@ extern "C" __global__ void __launch_bounds__({THREADS})
         for (int gk_j = 0; gk_j < {LOADS}; gk_j++) {{
             if (gk_first + gk_j * gk_step >= gk_end)
                 continue;
-#pragma unroll
+{walk.spreads()}#pragma unroll
             for (int gk_k = 0; gk_k < {width}; gk_k++)
                 gk_own[gk_k] =
                     gk_join(gk_own[gk_k], gk_some(gk_map({walk.number}, n, {walk.of_vectors})));

@@ -100,33 +100,44 @@ offsets(const axes<gk_ARRAYS> &in, gk_I i, long long (&at)[gk_ARRAYS]) {
 }
 template <int gk_ARRAYS> struct rows {
     axes<gk_ARRAYS> vectors;
-    long long inner, step[gk_ARRAYS], way[gk_ARRAYS];
+    long long inner, between, apart, step[gk_ARRAYS], way[gk_ARRAYS];
 };
 enum { ONE_BY_ONE, VECTOR, SAME };
+template <class gk_T> __device__ __forceinline__ gk_T &element(gk_T *first, long long at) {
+    return *reinterpret_cast<gk_T *>(reinterpret_cast<char *>(first) + at);
+}
 template <class gk_T>
-__device__ __forceinline__ gk_T &element(gk_T *first, long long at) {
-    return *reinterpret_cast<gk_T *>(reinterpret_cast<unsigned long long>(first) + at);
+__device__ __forceinline__ const gk_T &element(const gk_T *first, long long at) {
+    return *reinterpret_cast<const gk_T *>(reinterpret_cast<const char *>(first) + at);
 }
 template <class gk_T, int gk_N, int gk_ARRAYS>
 __device__ __forceinline__ void take(pack<gk_T, gk_N> &to, const gk_T *first, long long at,
                                      const rows<gk_ARRAYS> &in, int array) {
-    if (in.way[array] == VECTOR) {
+    const int way = (int)in.way[array];
+    if (way == VECTOR) {
         to = reinterpret_cast<const pack<gk_T, gk_N> &>(element(first, at));
-    } else if (in.way[array] == SAME) {
-        const gk_T same = element(first, at);
+        return;
+    }
+    to.at[0] = element(first, at);
+    if (way == SAME)
+        return;
 #pragma unroll
-        for (int k = 0; k < gk_N; k++)
-            to.at[k] = same;
-    } else {
+    for (int k = 1; k < gk_N; k++)
+        to.at[k] = element(first, at + k * in.step[array]);
+}
+template <class gk_T, int gk_N, int gk_ARRAYS>
+__device__ __forceinline__ void spread(pack<gk_T, gk_N> &taken, const rows<gk_ARRAYS> &in,
+                                       int array) {
+    if ((int)in.way[array] == SAME) {
 #pragma unroll
-        for (int k = 0; k < gk_N; k++)
-            to.at[k] = element(first, at + k * in.step[array]);
+        for (int k = 1; k < gk_N; k++)
+            taken.at[k] = taken.at[0];
     }
 }
 template <class gk_T, int gk_N, int gk_ARRAYS>
 __device__ __forceinline__ void put(gk_T *first, long long at, const pack<gk_T, gk_N> &from,
                                     const rows<gk_ARRAYS> &in, int array) {
-    if (in.way[array] == VECTOR) {
+    if ((int)in.way[array] == VECTOR) {
         store(&element(first, at), from);
     } else {
 #pragma unroll
@@ -327,6 +338,15 @@ class Walk(NamedTuple):
             if o.is_out == written
         )
 
+    def spreads(self) -> str:
+        """What makes vectors of the elements that were loaded once. It waits for them, and stands
+        behind all loads."""
+        return "".join(
+            f"            gk::spread({o.name}_gk[gk_j], gk_layout, {k});\n"
+            for k, o in enumerate(self.walked)
+            if not o.is_out
+        )
+
     def stores(self) -> str:
         """The vectors of what is written."""
         return "".join(
@@ -346,37 +366,41 @@ class Walk(NamedTuple):
 
 def _strided(name: str, walk: Walk, index: str) -> str:
     """By vectors along the last axis, each array in the way that it allows. What is written is
-    loaded where it is written, so that the compiler sees whether what it was is used at all."""
+    loaded where it is written, so that the compiler sees whether what it was is used at all. A
+    vector that is not whole is done with at once, so that nothing is kept for it."""
     width, count = walk.width, walk.arrays
     return f"""
 extern "C" __global__ void __launch_bounds__({THREADS})
 {name}({declarations(walk.operands)}, gk::rows<{count}> gk_layout, {index} gk_vectors,
        long long n) {{
     const {index} gk_first = ({index})blockIdx.x * {VECTORS * THREADS} + threadIdx.x;
-    long long gk_at[{VECTORS}][{count}], gk_left[{VECTORS}];
+    const {index} gk_inner = ({index})gk_layout.inner, gk_apart = ({index})gk_layout.apart;
+    long long gk_at[{VECTORS}][{count}];
+    bool gk_is_whole[{VECTORS}];
 {walk.packs(VECTORS)}#pragma unroll
     for (int gk_j = 0; gk_j < {VECTORS}; gk_j++) {{
         const {index} gk_vector = gk_first + gk_j * {THREADS};
-        gk_left[gk_j] = 0;
+        gk_is_whole[gk_j] = false;
         if (gk_vector >= gk_vectors)
             continue;
-        gk_left[gk_j] = gk_layout.inner -
-            (long long)gk::offsets(gk_layout.vectors, gk_vector, gk_at[gk_j]) * {width};
-        if (gk_left[gk_j] >= {width}) {{
-{walk.loads()}        }}
+        {index} gk_place = gk::offsets(gk_layout.vectors, gk_vector, gk_at[gk_j]) *
+            ({index})gk_layout.between;
+        gk_is_whole[gk_j] = gk_place + {width - 1} * gk_apart < gk_inner;
+        if (gk_is_whole[gk_j]) {{
+{walk.loads()}            continue;
+        }}
+#pragma unroll 1
+        for (int gk_k = 0; gk_place < gk_inner; gk_k++, gk_place += gk_apart) {{
+{walk.references()}            gk_one({walk.number}, n, {walk.of_elements});
+        }}
     }}
 #pragma unroll
     for (int gk_j = 0; gk_j < {VECTORS}; gk_j++) {{
-        if (gk_left[gk_j] >= {width}) {{
-{walk.loads(written=True)}#pragma unroll
+        if (gk_is_whole[gk_j]) {{
+{walk.loads(written=True)}{walk.spreads()}#pragma unroll
             for (int gk_k = 0; gk_k < {width}; gk_k++)
                 gk_one({walk.number}, n, {walk.of_vectors});
-{walk.stores()}            continue;
-        }}
-#pragma unroll 1
-        for (int gk_k = 0; gk_k < gk_left[gk_j]; gk_k++) {{
-{walk.references()}            gk_one({walk.number}, n, {walk.of_elements});
-        }}
+{walk.stores()}        }}
     }}
 }}
 """

@@ -34,12 +34,11 @@ template <typename T> struct gk_run {
     // Whether vectors are loaded at once.
     __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
     __device__ gk_vector<T> vector() const { return gk_load_once(first); }
-    // The first `count` elements, of no more than a vector.
-    __device__ void read(T (&elements)[gk_vector<T>::WIDTH], size_t count) const {
+    // The elements of a vector, one by one.
+    __device__ void read(T (&elements)[gk_vector<T>::WIDTH], int) const {
 #pragma unroll
         for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-            if (e < count)
-                elements[e] = gk_read<T>(first + e);
+            elements[e] = gk_read<T>(first + e);
     }
 };
 
@@ -57,7 +56,7 @@ template <typename T> struct gk_gathered {
         uint32_t along;
         return gk_load_once((const T *)(base + find(at, along)));
     }
-    __device__ void read(T (&elements)[gk_vector<T>::WIDTH], size_t count) const {
+    __device__ void read(T (&elements)[gk_vector<T>::WIDTH], int count) const {
         uint32_t along;
         int last = layout->ndim - 1;
         int64_t offset = find(at, along);
@@ -105,16 +104,25 @@ template <bool ALIGNED, typename T, int MOST> struct gk_loads {
 };
 
 // Elements [i, i + WIDTH) of n, the last of which may be beyond their end: those are padding.
-template <class Op, class A> __device__ static inline gk_vector<typename A::Element> gk_load_padded(const Op &op, const A &a, size_t i, size_t n) {
-    typedef typename A::Element T;
+template <class Op, typename T> __device__ static inline gk_vector<T> gk_load_padded(const Op &op, const gk_run<T> &a, size_t i, size_t n) {
     T elements[gk_vector<T>::WIDTH];
-    (a + i).read(elements, n - i);
-    if (n - i < gk_vector<T>::WIDTH) {
-        T first[gk_vector<T>::WIDTH];
+#pragma unroll
+    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+        elements[e] = i + e < n ? gk_read<T>(a.first + i + e) : op.padding(gk_read<T>(a.first));
+    gk_vector<T> loaded;
+    loaded.pack(elements);
+    return loaded;
+}
+template <class Op, typename T> __device__ static inline gk_vector<T> gk_load_padded(const Op &op, const gk_gathered<T> &a, size_t i, size_t n) {
+    enum { WIDTH = gk_vector<T>::WIDTH };
+    T elements[WIDTH], first[WIDTH];
+    int count = n - i < WIDTH ? (int)(n - i) : WIDTH;
+    (a + i).read(elements, count);
+    if (count < WIDTH) {
         a.read(first, 1);
 #pragma unroll
-        for (int e = 1; e < gk_vector<T>::WIDTH; e++)
-            elements[e] = e < n - i ? elements[e] : op.padding(first[0]);
+        for (int e = 1; e < WIDTH; e++)
+            elements[e] = e < count ? elements[e] : op.padding(first[0]);
     }
     gk_vector<T> loaded;
     loaded.pack(elements);

@@ -7,6 +7,7 @@
 #include "device/cuda/device.h"
 #include "device/cuda/images.h"
 #include "device/cuda/modules.h"
+#include "device/cuda/standing.h"
 #include "device/registry.h"
 
 /* Bytes. Every graph of a reduction has the little, and few need the other. */

@@ -9,11 +9,27 @@
 #include "device/cuda/capture.h"
 #include "device/cuda/cublas.h"
 #include "device/cuda/driver.h"
-#include "device/cuda/standing.h"
 
 typedef struct gk_modules gk_modules;
 
-struct gk_cuda {
+/* What streams and graphs keep: standing.h. */
+enum { GK_STANDING_PLACES = 64, GK_NOT_CAPTURED = 0 };
+
+typedef struct gk_standing_block {
+    gk_stream stream;
+    cuuint64_t capture; /* the driver's number of it; whose graph owns the memory */
+    void *memory;       /* NULL: a vacant place */
+} gk_standing_block;
+
+typedef struct gk_standing {
+    pthread_mutex_t lock;
+    size_t bytes;  /* of a block */
+    size_t zeroed; /* of its first ones, as it is made */
+    int places;    /* no more than GK_STANDING_PLACES */
+    gk_standing_block blocks[GK_STANDING_PLACES];
+} gk_standing;
+
+typedef struct gk_cuda {
     gk_backend base;
     gk_driver driver;
     CUdevice device;
@@ -37,7 +53,7 @@ struct gk_cuda {
     gk_error cublas_problem;
     gk_locator locate;
     void *locate_context;
-};
+} gk_cuda;
 
 /* The sentence for a result of the driver, or GK_OK. */
 gk_status gk_cuda_check(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error);

@@ -1,5 +1,6 @@
 /* Device memory: taken from a pool in the order of a stream, copied, pinned, asked for. */
 #include "device/cuda/device.h"
+#include "device/cuda/standing.h"
 
 static gk_status out_of_memory(gk_cuda *cuda, size_t bytes, CUresult result, gk_error *error) {
     const gk_driver *driver = &cuda->driver;

@@ -1,7 +1,5 @@
 #include "device/cuda/standing.h"
 
-#include "device/cuda/device.h"
-
 void gk_standing_start(gk_standing *standing, size_t bytes, size_t zeroed, int places) {
     standing->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     standing->bytes = bytes;

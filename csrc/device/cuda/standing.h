@@ -4,28 +4,7 @@
 #ifndef GK_STANDING_H
 #define GK_STANDING_H
 
-#include <pthread.h>
-
-#include "device/backend.h"
-#include "device/cuda/driver.h"
-
-typedef struct gk_cuda gk_cuda;
-
-enum { GK_STANDING_PLACES = 64, GK_NOT_CAPTURED = 0 };
-
-typedef struct gk_standing_block {
-    gk_stream stream;
-    cuuint64_t capture; /* the driver's number of it; whose graph owns the memory */
-    void *memory;       /* NULL: a vacant place */
-} gk_standing_block;
-
-typedef struct gk_standing {
-    pthread_mutex_t lock;
-    size_t bytes;  /* of a block */
-    size_t zeroed; /* of its first ones, as it is made */
-    int places;    /* no more than GK_STANDING_PLACES */
-    gk_standing_block blocks[GK_STANDING_PLACES];
-} gk_standing;
+#include "device/cuda/device.h"
 
 void gk_standing_start(gk_standing *standing, size_t bytes, size_t zeroed, int places);
 

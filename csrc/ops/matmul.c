@@ -228,12 +228,8 @@ static gk_status choose_matrices(gk_call *call, const gk_gemm *gemm, uintptr_t b
 
 /* Whether the row takes the product as it lies or, where operands may be packed for it, so. */
 static bool is_for(const gk_row *row, const gk_gemm *gemm, uintptr_t bits, bool packs) {
-    if (row->plain && (gemm->a_transposed || gemm->b_transposed)) {
-        bits |= (uintptr_t)(gemm->k | gemm->n) * gk_dtype_size((gk_dtype)gemm->dtype);
-        if (!packs)
-            return false;
-    }
-    return bits % (uintptr_t)row->alignment == 0;
+    bool turned = gemm->a_transposed || gemm->b_transposed;
+    return (packs || !row->plain || !turned) && bits % (uintptr_t)row->alignment == 0;
 }
 
 /* By a rule that is sound anywhere. */
@@ -250,8 +246,8 @@ static gk_status choose_by_rule(gk_call *call, const gk_gemm *gemm, uintptr_t bi
     return gk_call_blame(call, status);
 }
 
-/* Whether the rows of operands and result, packed as they lie, and those along K are whole 16
-   bytes: what was measured of aligned operands are such products. */
+/* Whether the rows of operands and result, packed as they lie or along K, are whole 16 bytes: what
+   was measured of aligned operands are such products. */
 static bool is_even(const gk_gemm *gemm) {
     int64_t runs = gemm->k | gemm->n | (gemm->a_transposed ? gemm->m : 0);
     return (size_t)runs * gk_dtype_size((gk_dtype)gemm->dtype) % 16 == 0;

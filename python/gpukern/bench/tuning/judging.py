@@ -32,9 +32,9 @@ _BEHIND_SHORT, _BEHIND, _SHORT = 2.0, 1.15, 100e-6
 _HOPELESS = 3.0
 # Which variants are hopeless a small or a flat product does not tell.
 _TELLING = 512
-# Seconds that a sample measures, calls in it at most, and the host's seconds for each, at most; one
+# Seconds that a sample measures, calls in it at most, and about the host's seconds for each; one
 # that takes longer than _LONG is timed call by call.
-_SAMPLE, _MOST_CALLS, _ISSUE, _LONG = 400e-6, 16, 20e-6, 20e-3
+_SAMPLE, _MOST_CALLS, _ISSUE, _LONG = 400e-6, 16, 10e-6, 20e-3
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -110,7 +111,8 @@ a, b = normal(64, 68), normal(68, 80)
 x, y = gk.to_device(a), gk.to_device(b)
 assert ran(x, y) == ran(a, b) == "naive"
 assert ran(gk.to_device(a.T.copy()).T, y) == ran(np.asfortranarray(a), b) == "coalesced"
-assert ran(x, y, variant="tiled") == "tiled", "a name goes before the table"
+for name in ("tiled", "warptiled"):
+    assert ran(x, y, variant=name) == name, "a name goes before the table"
 rows = _core.rows()
 assert rows[_core.matmul_row(x, y)]["variant"] == "naive"
 assert rows[_core.matmul_row(x, y, by_rule=True)]["variant"] == "warptiled"
@@ -421,6 +423,7 @@ def test_who_wins_everywhere_is_chosen_everywhere_that_was_measured():
     assert {box.side for box in done.boxes if box.way == WAY} == {1}
     at = holding(done.boxes, WAY, 16384, 16384, 16384)
     assert at not in choices, "that takes too long, and what was not measured is a no"
+    assert holding(done.boxes, WAY, 9000, 8192, 8192) not in choices, "nor were all its corners"
     assert holding(done.boxes, WAY, 8192, 8192, 8192) in choices
     for way in search.ways(["float32"]):
         held = sum(box.side**3 for box in done.boxes if box.way == way)
@@ -539,12 +542,16 @@ BOX = search.Box(WAY, (0, 0, 0), 2)
 OTHER = search.Box(RAGGED, (4, 4, 4), 1)
 
 
+def well(product: products.Product, variant: str) -> float:
+    return 1.0
+
+
 def test_a_box_that_loses_on_a_random_shape_is_given_up():
     tma = search.Choice("tma", "cublas")
     both = {BOX: tma, OTHER: tma}
-    proof = proving.prove(both, judge_by(lambda product: {"tma": 0.991}), never)
+    proof = proving.prove(both, judge_by(lambda product: {"tma": 0.991}), well, never)
     assert (proof.kept, proof.lost, proof.untried) == (both, 0, 0)
-    proof = proving.prove(both, judge_by(only(WAY, lambda product: {"tma": 1.1})), never)
+    proof = proving.prove(both, judge_by(only(WAY, lambda product: {"tma": 1.1})), well, never)
     assert (proof.kept, proof.lost, proof.untried) == ({BOX: tma}, 1, 0)
     assert sorted(proof.speeds) == [0.5, *16 * [1.1]], "16 rounds, and one that lost"
     for words in ("17 random shapes", "1.050x", "the worst 0.500x; 1 boxes", "more than 1%"):
@@ -555,12 +562,35 @@ def test_a_box_that_no_shape_was_drawn_in_is_given_up():
     tma = search.Choice("tma", "cublas")
     turns = iter((False, True))
     judge = judge_by(lambda product: {"tma": 1.1})
-    proof = proving.prove({BOX: tma, OTHER: tma}, judge, lambda product: next(turns))
+    proof = proving.prove({BOX: tma, OTHER: tma}, judge, well, lambda product: next(turns))
     assert (len(proof.kept), proof.lost, proof.untried) == (1, 0, 1)
-    proof = proving.prove({BOX: tma}, judge_by(lambda product: {"tma": 1.1}, "small"), never)
+    proof = proving.prove({BOX: tma}, judge_by(lambda product: {"tma": 1.1}, "small"), well, never)
     assert (proof.kept, proof.speeds) == ({}, []), "the rule would choose another one there"
     assert proof.text == "no random shapes were drawn"
-    assert proving.prove({}, judge, never).kept == {}
+    assert proving.prove({}, judge, well, never).kept == {}
+
+
+def test_every_other_shape_fits_the_variant_badly():
+    """One that begins a last round of tiles with a single one is seldom drawn by chance."""
+    large = search.Box(WAY, (8, 8, 8), 1)  # from 1024 to 1536
+    seen: list[float] = []
+
+    def bad(product: products.Product, variant: str) -> float:
+        assert variant == "wgmma"
+        return judging.fit(product, (128, 256), 50)
+
+    def speeds(product: products.Product) -> dict[str, float]:
+        seen.append(bad(product, "wgmma"))
+        return {"wgmma": 1.1}
+
+    choice = search.Choice("wgmma", "cublas")
+    assert proving.prove({large: choice}, judge_by(speeds), bad, never).kept
+    assert len(seen) == 16
+    assert max(seen[1::2]) < statistics.median(seen[::2])
+    whole = products.Product(WAY, 1280, 1280, 1024)
+    assert judging.fit(whole, (128, 256), 50) == 1.0
+    over = products.Product(WAY, 1281, 1280, 1024)
+    assert judging.fit(over, (128, 256), 50) == pytest.approx(0.5, rel=0.01)
 
 
 def boxes(chance: random.Random, count: int) -> Iterator[search.Box]:

@@ -70,8 +70,10 @@ static int place_of(int m, int n, int k) {
 gk_faster gk_tuned_faster(const gk_tuned *tuned, const gk_gemm *gemm, bool aligned) {
     int way = way_of(gemm->a_transposed, gemm->b_transposed, aligned);
     const cell *cells = tuned->of[gemm->dtype][way];
+    if (!cells)
+        return (gk_faster){NULL, NULL};
     int m = range_of(gemm->m), n = range_of(gemm->n), k = range_of(gemm->k);
-    if (!cells || m < 0 || n < 0 || k < 0)
+    if (m < 0 || n < 0 || k < 0)
         return (gk_faster){NULL, NULL};
     size_t count;
     const gk_row *rows = gk_rows(&count);

@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from gpukern.bench.showing.progress import Display
-    from gpukern.bench.tuning.judging import Judge
+    from gpukern.bench.tuning.judging import DeviceJudge
     from gpukern.bench.tuning.products import Product
     from gpukern.bench.tuning.proving import Proof
     from gpukern.bench.tuning.search import Box, Search
@@ -57,7 +57,7 @@ def run(given: Sequence[str] | None, budget: float, save: str | None) -> None:
         click.echo(sentence, err=True)
 
 
-def _measured(dtypes: Sequence[str], judge: "Judge", budget: float) -> "tuple[Search, Proof]":
+def _measured(dtypes: Sequence[str], judge: "DeviceJudge", budget: float) -> "tuple[Search, Proof]":
     from gpukern.bench.showing.progress import displayed
     from gpukern.bench.tuning.proving import prove
     from gpukern.bench.tuning.search import Search
@@ -70,9 +70,13 @@ def _measured(dtypes: Sequence[str], judge: "Judge", budget: float) -> "tuple[Se
             [name for name in dtypes if name == _LAST],
         ):
             search.run(group)
-        return search, prove(
-            search.choices(), judge, lambda product: clock.is_over("random shapes", product, 1.0)
+        proof = prove(
+            search.choices(),
+            judge,
+            judge.fit,
+            lambda product: clock.is_over("random shapes", product, 1.0),
         )
+    return search, proof
 
 
 class _Budget:

@@ -6,6 +6,7 @@ drifts changes both alike. Who is far behind is not timed again, neither in the 
 larger products.
 """
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -126,12 +127,27 @@ def _pace(single: float) -> Pace:
     return Pace(calls, 1, _ISSUE, long=single > _LONG)
 
 
+def fit(product: Product, tile: tuple[int, int], multiprocessors: int) -> float:
+    """Its results as a share of those of whole tiles, as many at a time as multiprocessors."""
+    rows, columns = tile
+    tiles = math.ceil(product.m / rows) * math.ceil(product.n / columns)
+    whole = math.ceil(tiles / multiprocessors) * multiprocessors * rows * columns
+    return product.m * product.n / whole
+
+
 class DeviceJudge:
     """Judges on the device."""
 
     def __init__(self) -> None:
         self._timer, self._operands = DeviceTimer(MachineClock()), Operands()
         self._rows = _core.rows()
+        self._tiles = {
+            (row["dtype"], row["variant"]): row["tile"]
+            for row in self._rows
+            if row["op"] == "matmul"
+        }
+        attributes = dict(_core.devices()[0]["attributes"])
+        self._multiprocessors = attributes["MULTIPROCESSOR_COUNT"]
         self._contests: dict[tuple[str, bool], Contest] = {}
 
     def __call__(self, product: Product, names: Sequence[str] | None = None) -> Verdict | None:
@@ -140,6 +156,10 @@ class DeviceJudge:
             return self._judged(product, names)
         except MemoryError:
             return None
+
+    def fit(self, product: Product, variant: str) -> float:
+        """How well the variant's tiles fit the product and the device."""
+        return fit(product, self._tiles[product.way.dtype, variant], self._multiprocessors)
 
     def _judged(self, product: Product, names: Sequence[str] | None) -> Verdict | None:
         a, b, out = self._operands.of(product)

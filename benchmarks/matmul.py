@@ -30,7 +30,7 @@ from gpukern.bench.clock.protocols import leetcuda
 from gpukern.bench.clock.wall import wall
 from gpukern.bench.model.intervals import Figure, figure, ratio
 from gpukern.bench.model.limits import Limits
-from gpukern.bench.tuning import Operands, Product, Way
+from gpukern.bench.tuning.products import Operands, Product, Way
 from gpukern.machine.conditions import describe_machine
 from gpukern.machine.inventory import installed
 from gpukern.profiling import bus_bandwidth

@@ -137,12 +137,13 @@ static PyObject *rows(PyObject *module, PyObject *unused) {
 
 static PyObject *matmul_row(PyObject *module, gk_arguments arguments, Py_ssize_t count,
                             PyObject *keywords) {
-    static const char *const names[] = {"a", "b", NULL};
+    static const char *const names[] = {"a", "b", "by_rule", NULL};
     static const gk_signature signature = {"variants", names, 2, 2};
-    PyObject *values[2];
+    PyObject *values[3];
     if (gk_parse(&signature, arguments, count, keywords, values) < 0)
         return NULL;
-    return gk_report_matmul_row(state_of(module), values);
+    int by_rule = values[2] ? PyObject_IsTrue(values[2]) : 0;
+    return by_rule < 0 ? NULL : gk_report_matmul_row(state_of(module), values, by_rule);
 }
 
 static PyObject *devices(PyObject *module, PyObject *unused) {
@@ -369,8 +370,9 @@ static PyMethodDef methods[] = {
      "Why the simulator serves though nobody asked for it, or None."},
     {"rows", rows, METH_NOARGS, "rows($module)\n--\n\nThe table of kernels, a dict a row."},
     {"matmul_row", GK_FAST(matmul_row),
-     "matmul_row($module, a, b, /)\n--\n\n"
-     "The place in rows() of the kernel that would multiply two arrays; None where none runs."},
+     "matmul_row($module, a, b, /, *, by_rule=False)\n--\n\n"
+     "The place in rows() of the kernel that would multiply two arrays; None where none runs.\n"
+     "by_rule: the one that would if nothing had been measured."},
     {"devices", devices, METH_NOARGS,
      "devices($module)\n--\n\nWhat the driver tells of each device, a dict a device."},
     {"driver_report", driver_report, METH_NOARGS,

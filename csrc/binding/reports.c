@@ -40,7 +40,7 @@ PyObject *gk_report_rows(gk_state *state) {
     return list;
 }
 
-PyObject *gk_report_matmul_row(gk_state *state, PyObject *const *objects) {
+PyObject *gk_report_matmul_row(gk_state *state, PyObject *const *objects, bool by_rule) {
     static const char *const names[] = {"a", "b"};
     gk_call call;
     gk_array arrays[2];
@@ -53,7 +53,7 @@ PyObject *gk_report_matmul_row(gk_state *state, PyObject *const *objects) {
         return NULL;
     gk_status status;
     Py_BEGIN_ALLOW_THREADS; /* as for a call: a library may be looked for */
-    status = gk_call_blame(&call, gk_matmul_row(&call, arrays, &row));
+    status = gk_call_blame(&call, gk_matmul_row(&call, arrays, by_rule, &row));
     gk_call_end(&call);
     Py_END_ALLOW_THREADS;
     gk_drop_operands(keepers, 2);

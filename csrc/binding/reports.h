@@ -6,7 +6,7 @@
 
 PyObject *gk_report_rows(gk_state *state);
 /* The place in that table of the row that would multiply two arrays, or None. */
-PyObject *gk_report_matmul_row(gk_state *state, PyObject *const *objects);
+PyObject *gk_report_matmul_row(gk_state *state, PyObject *const *objects, bool by_rule);
 PyObject *gk_report_devices(gk_state *state);
 PyObject *gk_report_driver(void);
 PyObject *gk_report_cublas(gk_state *state);

@@ -1,32 +1,28 @@
 #include "device/tuned.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/registry.h"
 
-/* Sizes are told apart by half octaves, from 16 to 32768; what lies outside is the nearest. */
-enum { FIRST_HALF = 8, HALVES = 23, SIDES = 3, WAYS = 8, MOST_ROWS = 8, LINE = 512 };
+/* The borders of the ranges of sizes; outside of them nothing is measured. A range begins behind
+   its lower border, but for the first one. As python/gpukern/bench/tuning/products.py has them. */
+static const int64_t borders[] = {64,   96,   128,  192,  256,  384,  512,   768,  1024,
+                                  1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384};
 
-typedef struct entry {
-    uint8_t place[SIDES];
-    const gk_row *rows[MOST_ROWS + 1];
-} entry;
+enum { BORDERS = sizeof borders / sizeof *borders, RANGES = BORDERS - 1, SIDES = 3, WAYS = 8 };
+enum { CELLS = RANGES * RANGES * RANGES, LINE = 512 };
 
-/* Of products that lie alike. A cell of the grid of sizes holds 1 + the number of its nearest
-   entry, once that was looked for; 0 until then. */
-enum { CELLS = HALVES * HALVES * HALVES, MOST_ENTRIES = UINT16_MAX };
-typedef struct measured {
-    entry *entries;
-    int count;
-    _Atomic(uint16_t) *cells;
-} measured;
+/* Of a range of M, N and K: places in the table of rows; twice the same: nothing is faster. */
+typedef struct cell {
+    uint16_t row, than;
+} cell;
+_Static_assert(GK_MOST_ROWS <= UINT16_MAX, "a row's place fits into a cell");
 
 struct gk_tuned {
-    measured of[GK_DTYPE_COUNT][WAYS];
+    cell *of[GK_DTYPE_COUNT][WAYS]; /* CELLS of them; NULL: nothing is faster */
 };
 
 gk_tuned *gk_tuned_new(void) {
@@ -34,11 +30,10 @@ gk_tuned *gk_tuned_new(void) {
 }
 
 /* All of a dtype. */
-static void drop(measured *gone) {
+static void drop(cell **gone) {
     for (int way = 0; way < WAYS; way++) {
-        free(gone[way].entries);
-        free(gone[way].cells);
-        gone[way] = (measured){0};
+        free(gone[way]);
+        gone[way] = NULL;
     }
 }
 
@@ -50,66 +45,64 @@ void gk_tuned_free(gk_tuned *tuned) {
 
 /* looking up ----------------------------------------------------------------------------------- */
 
-/* The half octave that a size is nearest to, by its logarithm. */
-static uint8_t place_of(int64_t size) {
-    enum { QUARTER = 304, THREE_QUARTERS = 431 }; /* 256 x 2^(1/4) and 2^(3/4) */
-    int octave = 63 - __builtin_clzll((unsigned long long)size | 1);
-    int64_t within = octave > 8 ? size >> (octave - 8) : size << (8 - octave);
-    int half = 2 * octave + (within > QUARTER) + (within > THREE_QUARTERS) - FIRST_HALF;
-    return (uint8_t)(half < 0 ? 0 : half < HALVES ? half : HALVES - 1);
+/* The first border that is not less than the size; BORDERS: none. */
+static int border_of(int64_t size) {
+    int border = 0;
+    while (border < BORDERS && borders[border] < size)
+        border++;
+    return border;
+}
+
+/* The range that a size lies in; below 0: none. */
+static int range_of(int64_t size) {
+    int border = size < borders[0] ? BORDERS : border_of(size);
+    return border == BORDERS ? -1 : border > 0 ? border - 1 : 0;
 }
 
 static int way_of(bool a_transposed, bool b_transposed, bool aligned) {
     return 4 * a_transposed + 2 * b_transposed + aligned;
 }
 
-static int distance(const entry *from, const uint8_t *place) {
-    int sum = 0;
-    for (int i = 0; i < SIDES; i++)
-        sum += (from->place[i] - place[i]) * (from->place[i] - place[i]);
-    return sum;
+static int place_of(int m, int n, int k) {
+    return (m * RANGES + n) * RANGES + k;
 }
 
-static uint16_t nearest(const measured *of, const uint8_t *place) {
-    int found = 0, least = distance(&of->entries[0], place);
-    for (int i = 1; i < of->count; i++) {
-        int apart = distance(&of->entries[i], place);
-        if (apart < least) {
-            found = i;
-            least = apart;
-        }
-    }
-    return (uint16_t)(found + 1);
-}
-
-const gk_row *const *gk_tuned_rows(const gk_tuned *tuned, const gk_gemm *gemm, bool aligned) {
+gk_faster gk_tuned_faster(const gk_tuned *tuned, const gk_gemm *gemm, bool aligned) {
     int way = way_of(gemm->a_transposed, gemm->b_transposed, aligned);
-    const measured *of = &tuned->of[gemm->dtype][way];
-    if (!of->count)
-        return NULL;
-    const uint8_t place[SIDES] = {place_of(gemm->m), place_of(gemm->n), place_of(gemm->k)};
-    _Atomic(uint16_t) *cell = &of->cells[(place[0] * HALVES + place[1]) * HALVES + place[2]];
-    uint16_t found = atomic_load_explicit(cell, memory_order_relaxed);
-    if (!found) {
-        found = nearest(of, place);
-        atomic_store_explicit(cell, found, memory_order_relaxed);
-    }
-    return of->entries[found - 1].rows;
+    const cell *cells = tuned->of[gemm->dtype][way];
+    if (!cells)
+        return (gk_faster){NULL, NULL};
+    int m = range_of(gemm->m), n = range_of(gemm->n), k = range_of(gemm->k);
+    if (m < 0 || n < 0 || k < 0)
+        return (gk_faster){NULL, NULL};
+    size_t count;
+    const gk_row *rows = gk_rows(&count);
+    cell found = cells[place_of(m, n, k)];
+    return found.row == found.than ? (gk_faster){NULL, NULL}
+                                   : (gk_faster){&rows[found.row], &rows[found.than]};
 }
 
 /* reading -------------------------------------------------------------------------------------- */
 
-static const char heading[] = "# gpukern matmul table 1";
-static const char device_is[] = "# device: ";
+static const char heading[] = "# gpukern matmul table ", version[] = "2";
+static const char device_is[] = "# device: ", dtypes_are[] = "# measured: ";
 
 /* A file on its way into a table. */
 typedef struct reader {
     const char *path, *device;
     int line;
     bool device_known;
+    bool measured[GK_DTYPE_COUNT];
     gk_tuned fresh;
     gk_error *error;
 } reader;
+
+/* What a line says: the ranges from and up to these borders, and the rows. */
+typedef struct entry {
+    gk_dtype dtype;
+    int way, from[SIDES], to[SIDES];
+    cell rows;
+} entry;
 
 #define GK_WRONG(in, ...)                                                                          \
     (gk_fail((in)->error, GK_VALUE_ERROR, __VA_ARGS__),                                            \
@@ -119,19 +112,15 @@ static bool begins_with(const char *text, const char *head) {
     return strncmp(text, head, strlen(head)) == 0;
 }
 
-static gk_status read_comment(reader *in, const char *text) {
-    if (in->line == 1 && strcmp(text, heading) != 0)
+static gk_status read_heading(reader *in, const char *text) {
+    if (!begins_with(text, heading))
         return GK_WRONG(in,
                         "this is no table that this gpukern reads: it begins with '%.40s', not "
-                        "with '%s'",
-                        text, heading);
-    if (!begins_with(text, device_is))
-        return GK_OK;
-    in->device_known = true;
-    const char *name = text + strlen(device_is);
-    if (strcmp(name, in->device) != 0)
-        return GK_WRONG(in, "the table is of the device '%.80s', and this one is '%s'", name,
-                        in->device);
+                        "with '%s%s'",
+                        text, heading, version);
+    if (strcmp(text + strlen(heading), version) != 0)
+        return GK_WRONG(in, "the table is of version %.40s, and this gpukern reads version %s",
+                        text + strlen(heading), version);
     return GK_OK;
 }
 
@@ -142,6 +131,40 @@ static gk_status read_dtype(reader *in, const char *word, gk_dtype *dtype) {
             return GK_OK;
         }
     return GK_WRONG(in, "'%.40s' is no dtype", word);
+}
+
+static gk_status read_device(reader *in, const char *name) {
+    in->device_known = true;
+    if (strcmp(name, in->device) == 0)
+        return GK_OK;
+    return GK_WRONG(in, "the table is of the device '%.80s', and this one is '%s'", name,
+                    in->device);
+}
+
+static gk_status know_device(reader *in) {
+    if (in->device_known)
+        return GK_OK;
+    return GK_WRONG(in, "no line before this one names the device, as in '%sNVIDIA H200'",
+                    device_is);
+}
+
+static gk_status read_measured(reader *in, char *names) {
+    char *rest = NULL;
+    gk_dtype dtype;
+    gk_status status = know_device(in);
+    for (char *name = strtok_r(names, " ", &rest); name && status == GK_OK;
+         name = strtok_r(NULL, " ", &rest)) {
+        status = read_dtype(in, name, &dtype);
+        if (status == GK_OK)
+            in->measured[dtype] = true;
+    }
+    return status;
+}
+
+static gk_status read_comment(reader *in, char *text) {
+    if (begins_with(text, device_is))
+        return read_device(in, text + strlen(device_is));
+    return begins_with(text, dtypes_are) ? read_measured(in, text + strlen(dtypes_are)) : GK_OK;
 }
 
 /* "nn", "nt", "tn" or "tt", and the alignment, 16 bytes or 1. */
@@ -157,23 +180,35 @@ static gk_status read_way(reader *in, const char *lie, const char *alignment, in
     return GK_OK;
 }
 
-static gk_status read_size(reader *in, const char *word, uint8_t *place) {
+/* The border that a word begins with, and what comes behind it; BORDERS: it is none. */
+static int read_border(const char *word, const char **rest) {
     char *end;
-    errno = 0;
     long long size = strtoll(word, &end, 10);
-    if (*end || errno || size < 1)
-        return GK_WRONG(in, "'%.40s' is not a size, a whole number of 1 or more", word);
-    *place = place_of(size);
-    return GK_OK;
+    int border = border_of(size);
+    *rest = end;
+    return border < BORDERS && borders[border] == size ? border : BORDERS;
 }
 
-static gk_status read_row(reader *in, const char *word, gk_dtype dtype, const gk_row **row) {
+/* "64-96" */
+static gk_status read_range(reader *in, const char *word, int *from, int *to) {
+    const char *rest;
+    *from = read_border(word, &rest);
+    *to = *rest == '-' ? read_border(rest + 1, &rest) : BORDERS;
+    if (*from < *to && *to < BORDERS && !*rest)
+        return GK_OK;
+    return GK_WRONG(in,
+                    "'%.40s' is no range from one of the sizes 64, 96, 128, 192, ..., %lld to a "
+                    "larger one, as in '64-128'",
+                    word, (long long)borders[BORDERS - 1]);
+}
+
+static gk_status read_row(reader *in, const char *word, gk_dtype dtype, uint16_t *place) {
     size_t count;
     const gk_row *rows = gk_rows(&count);
     for (size_t i = 0; i < count; i++)
         if (rows[i].op == GK_OP_matmul && rows[i].dtype == dtype && !rows[i].named &&
             strcmp(rows[i].variant, word) == 0) {
-            *row = &rows[i];
+            *place = (uint16_t)i;
             return GK_OK;
         }
     return GK_WRONG(in,
@@ -182,49 +217,46 @@ static gk_status read_row(reader *in, const char *word, gk_dtype dtype, const gk
                     word, gk_dtype_name(dtype));
 }
 
-static gk_status add_entry(reader *in, gk_dtype dtype, int way, const entry *made) {
-    measured *to = &in->fresh.of[dtype][way];
-    if (to->count >= MOST_ENTRIES)
-        return GK_WRONG(in, "there are more than %d lines of %s that lie so", MOST_ENTRIES,
-                        gk_dtype_name(dtype));
-    if ((to->count & (to->count - 1)) == 0) { /* full: 1, 2, 4, ... */
-        size_t room = to->count ? 2 * (size_t)to->count : 1;
-        entry *grown = realloc(to->entries, room * sizeof *grown);
-        if (!grown)
-            return gk_fail(in->error, GK_MEMORY_ERROR, "out of host memory");
-        to->entries = grown;
-    }
-    to->entries[to->count++] = *made;
+static gk_status add_entry(reader *in, const entry *made) {
+    cell **cells = &in->fresh.of[made->dtype][made->way];
+    if (!*cells)
+        *cells = calloc(CELLS, sizeof **cells);
+    if (!*cells)
+        return gk_fail(in->error, GK_MEMORY_ERROR, "out of host memory");
+    in->measured[made->dtype] = true;
+    for (int m = made->from[0]; m < made->to[0]; m++)
+        for (int n = made->from[1]; n < made->to[1]; n++)
+            for (int k = made->from[2]; k < made->to[2]; k++)
+                (*cells)[place_of(m, n, k)] = made->rows;
     return GK_OK;
 }
 
-/* "float32 nn 16 4096 4096 4096 tma cublas": how operands lie, M, N, K, and the rows. */
+/* "float32 nn 16 1024-2048 1024-2048 64-128 tma cublas": how operands lie, ranges of M, N and K,
+   and the row that is faster there than the other one. */
 static gk_status read_entry(reader *in, char *text) {
-    enum { FIELDS = 6 };
-    const char *words[FIELDS + MOST_ROWS + 1];
-    int count = 0, rows = 0, way = 0;
+    enum { FIELDS = 8 };
+    const char *words[FIELDS + 1];
+    int count = 0;
     char *rest = NULL;
-    gk_dtype dtype = GK_float32;
     entry made = {0};
     for (char *word = strtok_r(text, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest))
-        if (count < FIELDS + MOST_ROWS + 1)
+        if (count <= FIELDS)
             words[count++] = word;
-    if (!in->device_known)
-        return GK_WRONG(in, "no line before this one names the device, as in '%sNVIDIA H200'",
-                        device_is);
-    if (count <= FIELDS || count > FIELDS + MOST_ROWS)
-        return GK_WRONG(in,
-                        "a line has a dtype, how operands lie, their alignment, M, N, K, and 1 "
-                        "to %d variants",
-                        MOST_ROWS);
-    gk_status status = read_dtype(in, words[0], &dtype);
+    if (count != FIELDS)
+        return GK_WRONG(in, "a line has a dtype, how operands lie, their alignment, ranges of M, N "
+                            "and K, a variant, and the one that it is faster than");
+    gk_status status = know_device(in);
     if (status == GK_OK)
-        status = read_way(in, words[1], words[2], &way);
+        status = read_dtype(in, words[0], &made.dtype);
+    if (status == GK_OK)
+        status = read_way(in, words[1], words[2], &made.way);
     for (int i = 0; i < SIDES && status == GK_OK; i++)
-        status = read_size(in, words[3 + i], &made.place[i]);
-    for (int i = FIELDS; i < count && status == GK_OK; i++)
-        status = read_row(in, words[i], dtype, &made.rows[rows++]);
-    return status == GK_OK ? add_entry(in, dtype, way, &made) : status;
+        status = read_range(in, words[3 + i], &made.from[i], &made.to[i]);
+    if (status == GK_OK)
+        status = read_row(in, words[6], made.dtype, &made.rows.row);
+    if (status == GK_OK)
+        status = read_row(in, words[7], made.dtype, &made.rows.than);
+    return status == GK_OK ? add_entry(in, &made) : status;
 }
 
 static gk_status read_line(reader *in, char *text, bool last) {
@@ -233,7 +265,9 @@ static gk_status read_line(reader *in, char *text, bool last) {
         return GK_WRONG(in, "the line is longer than %d characters, or no text", LINE - 2);
     if (end)
         *end = '\0';
-    if (in->line == 1 || text[0] == '#')
+    if (in->line == 1)
+        return read_heading(in, text);
+    if (text[0] == '#')
         return read_comment(in, text);
     return text[strspn(text, " \t")] ? read_entry(in, text) : GK_OK;
 }
@@ -247,7 +281,7 @@ static gk_status read_file(reader *in, FILE *file) {
     }
     if (status == GK_OK && in->line == 0 && !ferror(file)) {
         in->line = 1;
-        return read_comment(in, "");
+        return read_heading(in, "");
     }
     if (status == GK_OK && ferror(file))
         return gk_fail(in->error, GK_VALUE_ERROR, "%s: cannot be read: %s", in->path,
@@ -255,33 +289,14 @@ static gk_status read_file(reader *in, FILE *file) {
     return status;
 }
 
-static gk_status make_cells(reader *in, measured *of) {
-    if (!of->count)
-        return GK_OK;
-    of->cells = calloc(CELLS, sizeof *of->cells);
-    return of->cells ? GK_OK : gk_fail(in->error, GK_MEMORY_ERROR, "out of host memory");
-}
-
-static bool is_measured(const measured *of) {
-    bool any = false;
-    for (int way = 0; way < WAYS; way++)
-        any |= of[way].count > 0;
-    return any;
-}
-
-/* What was read of a dtype takes the place of what was there; of all dtypes, or of none. */
-static gk_status settle(reader *in, gk_tuned *tuned) {
-    gk_status status = GK_OK;
+/* What was read of a dtype takes the place of what was there. */
+static void settle(reader *in, gk_tuned *tuned) {
     for (int i = 0; i < GK_DTYPE_COUNT; i++)
-        for (int way = 0; way < WAYS && status == GK_OK; way++)
-            status = make_cells(in, &in->fresh.of[i][way]);
-    for (int i = 0; i < GK_DTYPE_COUNT && status == GK_OK; i++)
-        if (is_measured(in->fresh.of[i])) {
+        if (in->measured[i]) {
             drop(tuned->of[i]);
             memcpy(tuned->of[i], in->fresh.of[i], sizeof tuned->of[i]);
             memset(in->fresh.of[i], 0, sizeof in->fresh.of[i]);
         }
-    return status;
 }
 
 gk_status gk_tuned_read(gk_tuned *tuned, const char *path, const char *device, gk_error *error) {
@@ -292,7 +307,7 @@ gk_status gk_tuned_read(gk_tuned *tuned, const char *path, const char *device, g
     gk_status status = read_file(&in, file);
     fclose(file);
     if (status == GK_OK)
-        status = settle(&in, tuned);
+        settle(&in, tuned);
     for (int i = 0; i < GK_DTYPE_COUNT; i++)
         drop(in.fresh.of[i]);
     return status;

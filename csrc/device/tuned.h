@@ -1,5 +1,5 @@
 /* What was measured to make a matmul fastest: the tables that `gpukern tune` writes, text files of
-   a line for each product that was measured, with its rows from the fastest on. */
+   a line for each range of sizes in which a row was faster than what the rule would choose. */
 #ifndef GK_TUNED_H
 #define GK_TUNED_H
 
@@ -19,9 +19,13 @@ void gk_tuned_free(gk_tuned *tuned); /* NULL is fine */
  */
 gk_status gk_tuned_read(gk_tuned *tuned, const char *path, const char *device, gk_error *error);
 
-/* The rows of the product that was measured nearest to this one, from the fastest on, up to a NULL.
-   NULL: none of that dtype that lies so was measured. `aligned`: all that a row's alignment is
-   asked of is a multiple of 16 bytes. */
-const gk_row *const *gk_tuned_rows(const gk_tuned *tuned, const gk_gemm *gemm, bool aligned);
+/* A row, and the one than which it is faster. NULL: none is known to be. */
+typedef struct gk_faster {
+    const gk_row *row, *than;
+} gk_faster;
+
+/* Of products like this one. `aligned`: all that a row's alignment is asked of is a multiple of 16
+   bytes. */
+gk_faster gk_tuned_faster(const gk_tuned *tuned, const gk_gemm *gemm, bool aligned);
 
 #endif

@@ -14,6 +14,7 @@
 /* What a caller asks for. */
 typedef struct request {
     gk_wanted_dtype dtype;
+    bool by_rule; /* whatever was measured */
 } request;
 
 /* The sizes of a product; a 1-D operand is a row on the left and a column on the right. */
@@ -227,25 +228,8 @@ static gk_status choose_matrices(gk_call *call, const gk_gemm *gemm, uintptr_t b
 
 /* Whether the row takes the product as it lies or, where operands may be packed for it, so. */
 static bool is_for(const gk_row *row, const gk_gemm *gemm, uintptr_t bits, bool packs) {
-    if (row->plain && (gemm->a_transposed || gemm->b_transposed)) {
-        bits |= (uintptr_t)(gemm->k | gemm->n) * gk_dtype_size((gk_dtype)gemm->dtype);
-        if (!packs)
-            return false;
-    }
-    return bits % (uintptr_t)row->alignment == 0;
-}
-
-/* The fastest row as it was measured on such a device, of those that run here; NULL: nothing like
-   the product was measured. */
-static const gk_row *measured(gk_call *call, const gk_gemm *gemm, uintptr_t bits, bool packs) {
-    bool few_of_them = gemm->m <= MOST_VECTORS || gemm->n <= MOST_VECTORS;
-    if (call->variant || few_of_them || gemm->products > 1 || gemm->result != gemm->dtype)
-        return NULL;
-    const gk_row *const *row = gk_tuned_rows(call->backend->choices->tuned, gemm, bits % 16 == 0);
-    for (; row && *row; row++)
-        if (is_for(*row, gemm, bits, packs) && gk_row_is_ready(*row, call->backend))
-            return *row;
-    return NULL;
+    bool turned = gemm->a_transposed || gemm->b_transposed;
+    return (packs || !row->plain || !turned) && bits % (uintptr_t)row->alignment == 0;
 }
 
 /* By a rule that is sound anywhere. */
@@ -260,6 +244,29 @@ static gk_status choose_by_rule(gk_call *call, const gk_gemm *gemm, uintptr_t bi
     if (better)
         *row = better;
     return gk_call_blame(call, status);
+}
+
+/* Whether the rows of operands and result, packed as they lie or along K, are whole 16 bytes: what
+   was measured of aligned operands are such products. */
+static bool is_even(const gk_gemm *gemm) {
+    int64_t runs = gemm->k | gemm->n | (gemm->a_transposed ? gemm->m : 0);
+    return (size_t)runs * gk_dtype_size((gk_dtype)gemm->dtype) % 16 == 0;
+}
+
+/* The row that is faster than the rule's as it was measured on such a device; NULL: none is known
+   to be, or it does not run here. */
+static const gk_row *measured(gk_call *call, const gk_gemm *gemm, uintptr_t bits, bool packs) {
+    const request *asked = call->parameters;
+    bool aligned = bits % 16 == 0;
+    if (call->variant || asked->by_rule || gemm->products > 1 || gemm->result != gemm->dtype ||
+        (aligned && !is_even(gemm)))
+        return NULL;
+    gk_faster faster = gk_tuned_faster(call->backend->choices->tuned, gemm, aligned);
+    const gk_row *usual;
+    bool is_better = faster.row && is_for(faster.row, gemm, bits, packs) &&
+                     gk_row_is_ready(faster.row, call->backend) &&
+                     choose_by_rule(call, gemm, bits, &usual) == GK_OK && usual == faster.than;
+    return is_better ? faster.row : NULL;
 }
 
 /* `fastest`: what the operands were packed for, or NULL. */
@@ -480,8 +487,8 @@ gk_status gk_run_matmul(const gk_operation *operation, gk_call *call, const gk_a
     return gk_count(result) == 0 ? GK_OK : multiply(call, operands, result, true);
 }
 
-gk_status gk_matmul_row(gk_call *call, const gk_array *operands, const gk_row **row) {
-    const request usual = {.dtype = {.given = false}};
+gk_status gk_matmul_row(gk_call *call, const gk_array *operands, bool by_rule, const gk_row **row) {
+    const request usual = {.dtype = {.given = false}, .by_rule = by_rule};
     gk_array lying[2], result;
     *row = NULL;
     call->parameters = &usual;

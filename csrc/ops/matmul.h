@@ -15,8 +15,9 @@ gk_status gk_run_matmul(const gk_operation *operation, gk_call *call, const gk_a
                         gk_array *result);
 
 /* The row that would make the product, with nothing launched: of host arrays as they would lie on
-   the device in one piece. NULL: none is needed, for there is nothing to multiply. */
-gk_status gk_matmul_row(gk_call *call, const gk_array *operands, const gk_row **row);
+   the device in one piece. NULL: none is needed, for there is nothing to multiply. `by_rule`: as if
+   nothing had been measured. */
+gk_status gk_matmul_row(gk_call *call, const gk_array *operands, bool by_rule, const gk_row **row);
 
 /* From host arrays to a host array. */
 gk_status gk_flow_matmul(const gk_operation *operation, gk_call *call, const gk_array *operands,

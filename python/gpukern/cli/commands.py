@@ -152,7 +152,7 @@ def bench(context: click.Context, /, name: str, **options: Any) -> None:
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to measure: the longer, the finer the grid of sizes.",
+    help="How long to measure: the longer, the finer the grid of sizes, the more random shapes.",
 )
 @click.option(
     "--save",
@@ -161,10 +161,12 @@ def bench(context: click.Context, /, name: str, **options: Any) -> None:
     help="Write the table there, and not where later processes of this user find it.",
 )
 def tune(dtypes: list[str] | None, budget: float, save: str | None) -> None:
-    """Measure which variant of matmul is the fastest on this GPU, for every size and layout.
+    """Measure where a variant of matmul is faster than the default on this GPU.
 
-    Later calls of gpukern.matmul go by it. gpukern.variants("matmul", operands=(a, b)) shows which
-    variant that is. On the simulator there is nothing to tune: exit status 2.
+    Later calls of gpukern.matmul take it in ranges of sizes where it was faster at every corner
+    and lost on no random shape; elsewhere the default stays. gpukern.variants("matmul",
+    operands=(a, b)) shows which variant runs. On the simulator there is nothing to tune: exit
+    status 2.
     """
     with quiet_simulator(), one_sentence():
         run_tuning(dtypes, budget, save)

@@ -21,6 +21,7 @@ _COMMENT_OR_TEXT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL
 _HEADER = re.compile(r"\s*(\.(?:version|target|address_size)\b[^\n]*)\n")
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*")
 _VERSION = re.compile(r"^(\.version\s+)(\d+)\.(\d+)", re.MULTILINE)
+_HINT = re.compile(r'^\s*\.pragma "used_bytes_mask [^"]*";\n', re.MULTILINE)
 # What a driver reads of CUDA 12.0, r525, and the newest GPUs that it says all of.
 OLD_VERSION, OLD_VERSION_SUFFICES = (8, 0), 90
 ALIGNMENT = 16
@@ -114,12 +115,13 @@ def for_old_drivers(text: str, architecture: str) -> str:
     """The PTX with the version of a language that drivers since r525 read.
 
     nvcc writes its own version, whether or not there is anything new in the text, and a driver
-    refuses a version that it does not know.
+    refuses a version that it does not know. What may be new is a hint for tools: which bytes of a
+    vector are used.
     """
     if architecture_order(architecture)[0] > OLD_VERSION_SUFFICES:
         return text
     major, minor = OLD_VERSION
-    return _VERSION.sub(rf"\g<1>{major}.{minor}", text, count=1)
+    return _VERSION.sub(rf"\g<1>{major}.{minor}", _HINT.sub("", text), count=1)
 
 
 def without_local_memory(modules: Mapping[str, str], source: str) -> None:

@@ -23,6 +23,18 @@ typedef struct gk_layout {
     int64_t stride[GK_LAYOUT_ARRAYS][GK_LAYOUT_DIMENSIONS]; /* bytes; 0 repeats an element */
 } gk_layout;
 
+/* The same where a thread takes several elements of the last axis: the layout counts units along
+   it, which `1 << lanes` neighbouring threads share; the last unit of a row may not be whole. */
+typedef struct gk_units {
+    gk_layout layout;
+    uint32_t count;                  /* of units in all rows */
+    uint32_t length;                 /* of the last axis, in elements */
+    uint32_t lanes;                  /* log2 of how many threads share a unit */
+    uint32_t vectors;                /* bit k: every whole unit of array k is an aligned vector */
+    int64_t step[GK_LAYOUT_ARRAYS];  /* along the last axis, in bytes */
+    int64_t apart[GK_LAYOUT_ARRAYS]; /* from one element of a thread to its next */
+} gk_units;
+
 /* How a stack of matrices is cut into tiles, and the steps in bytes from one element to the next. A
    row of the matrix that is read is a column of the one that is written. */
 typedef struct gk_tiles {

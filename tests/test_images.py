@@ -145,6 +145,13 @@ def test_ptx_has_a_version_that_old_drivers_read(architecture, version):
     assert text == f"// made\n.version {version}\n.target sm_75\n"
 
 
+def test_ptx_keeps_no_hint_that_old_drivers_do_not_read():
+    hint, load = '\t.pragma "used_bytes_mask 15";\n', "\tld.param.v2.u32 \t{%r1, %r2}, [a];\n"
+    header = ".version 9.0\n.target sm_75\n"
+    assert ptx.for_old_drivers(header + hint + load, "75") == header.replace("9.0", "8.0") + load
+    assert ptx.for_old_drivers(header + hint + load, "100") == header + hint + load
+
+
 def test_the_newest_ptx_that_serves_is_taken(loads):
     run = loads("GK_PTX(one, 75)", "GK_PTX(one, 100)", "GK_PTX(one, 80)")
     for capability, taken in {75: 75, 79: 75, 80: 80, 90: 80, 100: 100, 121: 100}.items():

@@ -133,11 +133,9 @@ static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layou
                              void *context) {
     const gk_row *row = context;
     uintptr_t to = piece->data[TO], from = piece->data[FROM];
-    gk_layout axes = *layout;
-    uint32_t count = (uint32_t)gk_nest_count(piece);
-    void *arguments[] = {&to, &from, &axes, &count};
-    size_t a_block = (size_t)row->tile_columns;
-    return gk_call_launch(call, row, (count + a_block - 1) / a_block, arguments);
+    gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads, true);
+    void *arguments[] = {&to, &from, &units};
+    return gk_call_launch(call, row, gk_unit_blocks(&units, row->threads), arguments);
 }
 
 static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const gk_row **ran) {

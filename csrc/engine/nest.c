@@ -1,7 +1,12 @@
 #include "engine/nest.h"
 
-/* Kernels count elements in 32 bits, and gk_divisor takes 31 of them. */
-static const int64_t MOST_ELEMENTS = INT32_MAX;
+enum {
+    /* Kernels count elements in 32 bits, and gk_divisor takes 31 of them. What is cut along its
+       only axis is cut at whole vectors. */
+    MOST_ELEMENTS = INT32_MAX - 15,
+    MOST_LANES = 5, /* of a warp, as their logarithm */
+    SECTOR = 32,    /* bytes that memory moves at a time */
+};
 
 static int64_t magnitude(int64_t stride) {
     return stride < 0 ? -stride : stride;
@@ -87,6 +92,40 @@ gk_divisor gk_divisor_of(uint32_t value) {
         shift++;
     uint64_t above = ((uint64_t)1 << shift) - value;
     return (gk_divisor){value, (uint32_t)((above << 32) / value + 1), shift};
+}
+
+/* As many neighbours as fill a sector or a row with one element each, so that none is without; more
+   where rows are longer than what these take. */
+static uint32_t lanes_for(int64_t length, int64_t size, int64_t each) {
+    uint32_t lanes = 0;
+    while (lanes < MOST_LANES && ((((int64_t)2 << lanes) <= length && (size << lanes) < SECTOR) ||
+                                  (each << lanes) < length))
+        lanes++;
+    return lanes;
+}
+
+gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t each, bool shared) {
+    int last = piece->ndim - 1;
+    int64_t length = last < 0 ? 1 : piece->shape[last];
+    gk_units units = {.layout = *layout, .length = (uint32_t)length};
+    if (shared)
+        units.lanes = lanes_for(length, piece->size[0], each);
+    int64_t unit = each << units.lanes, in_row = (length + unit - 1) / unit;
+    units.count = (uint32_t)((int64_t)gk_nest_count(piece) / length * in_row);
+    if (last < 0)
+        return units;
+    units.layout.length[last] = gk_divisor_of((uint32_t)in_row);
+    for (int k = 0; k < piece->arrays; k++) {
+        units.step[k] = piece->stride[k][last];
+        units.apart[k] = units.step[k] * ((int64_t)1 << units.lanes);
+        units.layout.stride[k][last] *= unit;
+    }
+    return units;
+}
+
+size_t gk_unit_blocks(const gk_units *units, int a_block) {
+    size_t parts = (size_t)units->count << units->lanes;
+    return (parts + (size_t)a_block - 1) / (size_t)a_block;
 }
 
 static gk_status launch_whole(gk_call *call, const gk_nest *nest, gk_nest_launch launch,

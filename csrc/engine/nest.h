@@ -36,4 +36,11 @@ gk_status gk_nest_run(gk_call *call, const gk_nest *nest, gk_nest_launch launch,
 
 gk_divisor gk_divisor_of(uint32_t value);
 
+/* How threads that take `each` elements of a row, or fewer, go over a piece: by themselves, or,
+   `shared`, in turn with their neighbours, so that what they write at a time lies side by side. */
+gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t each, bool shared);
+
+/* Blocks for that, each of so many threads' parts of units. */
+size_t gk_unit_blocks(const gk_units *units, int a_block);
+
 #endif

@@ -61,10 +61,10 @@ static gk_status launch_conversion(gk_call *call, const gk_nest *piece, const gk
                                    void *context) {
     conversion *how = context;
     uintptr_t to = piece->data[0], from = piece->arrays > 1 ? piece->data[1] : 0;
-    gk_layout axes = *layout;
-    uint32_t count = (uint32_t)gk_nest_count(piece);
-    void *arguments[] = {&to, &from, &how->number, &axes, &count, &how->to, &how->from};
-    return gk_call_launch(call, how->row, gk_blocks(count, how->row->tile_columns), arguments);
+    const gk_row *row = how->row;
+    gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads, true);
+    void *arguments[] = {&to, &from, &how->number, &units, &how->to, &how->from};
+    return gk_call_launch(call, row, gk_unit_blocks(&units, row->threads), arguments);
 }
 
 /* From an array of the same shape, or from a number of the host's. */

@@ -11,6 +11,11 @@
 #include "engine/transfer.h"
 #include "ops/docs.h"
 
+enum {
+    VECTOR = 16,       /* bytes of operands that strided kernels take at a time */
+    LEAST_VECTORS = 8, /* in a row that ends in less than one */
+};
+
 typedef struct elementwise_operation {
     gk_operation base;
     bool boolean;   /* the result is, whatever the operands are */
@@ -115,24 +120,24 @@ static gk_status launch_contiguous(gk_call *call, const work *ready, const gk_ro
 
 /* strided -------------------------------------------------------------------------------------- */
 
-/* What the widest vectors along the last axis are aligned to, in bytes of an operand: one element
-   where an array neither walks that axis one by one nor stays where it is. */
-static uintptr_t strided_bits(const gk_nest *nest, int64_t size) {
+/* The bits of where array k's rows begin, if their elements lie side by side; else those of one
+   element. */
+static uintptr_t row_bits(const gk_nest *nest, int k) {
     int last = nest->ndim - 1;
-    if (last < 0)
-        return (uintptr_t)size;
-    uintptr_t bits = (uintptr_t)(nest->shape[last] * size);
-    for (int k = 0; k < nest->arrays; k++) {
-        uintptr_t ratio = (uintptr_t)(size / nest->size[k]);
-        if (k > 0 && nest->stride[k][last] == 0)
-            continue;
-        if (nest->stride[k][last] != nest->size[k])
-            return (uintptr_t)size;
-        bits |= nest->data[k] * ratio;
-        for (int i = 0; i < last; i++)
-            bits |= (uintptr_t)nest->stride[k][i] * ratio;
-    }
+    uintptr_t bits = nest->data[k];
+    if (last < 0 || nest->stride[k][last] != nest->size[k])
+        return (uintptr_t)nest->size[k];
+    for (int i = 0; i < last; i++)
+        bits |= (uintptr_t)nest->stride[k][i];
     return bits;
+}
+
+/* What the result's rows are aligned to, in bytes of an operand: one element where they are short
+   and no whole vectors, since what is left of them is written one by one. */
+static uintptr_t strided_bits(const gk_nest *nest, int64_t size) {
+    int64_t length = nest->ndim > 0 ? nest->shape[nest->ndim - 1] : 1;
+    bool whole = length * size % VECTOR == 0 || length * size >= LEAST_VECTORS * VECTOR;
+    return whole ? row_bits(nest, 0) * (uintptr_t)(size / nest->size[0]) : (uintptr_t)size;
 }
 
 static gk_status choose_strided(gk_call *call, const work *ready, const gk_nest *nest,
@@ -159,15 +164,18 @@ typedef struct strided_launch {
 static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                               void *context) {
     strided_launch *ready = context;
+    const gk_row *row = ready->row;
     uintptr_t out = piece->data[0];
-    gk_layout axes = *layout;
-    int64_t width = ready->row->alignment / (int64_t)gk_dtype_size(ready->row->dtype);
-    uint32_t count = (uint32_t)gk_nest_count(piece);
-    for (int k = 1; k < piece->arrays; k++)
+    int vector = row->alignment / (int)gk_dtype_size(row->dtype); /* 1: elements one by one */
+    int each = vector > 1 ? vector : row->tile_columns / row->threads;
+    gk_units units = gk_nest_units(piece, layout, each, vector == 1);
+    for (int k = 1; k < piece->arrays; k++) {
+        bool aligned = row_bits(piece, k) % (uintptr_t)row->alignment == 0;
+        units.vectors |= (uint32_t)aligned << k;
         ready->terms.data[k - 1] = (const void *)piece->data[k]; /* a number's stays NULL */
-    void *arguments[] = {&out, &ready->terms, &axes, &count};
-    return gk_call_launch(call, ready->row, gk_blocks(count, ready->row->tile_columns / (int)width),
-                          arguments);
+    }
+    void *arguments[] = {&out, &ready->terms, &units};
+    return gk_call_launch(call, row, gk_unit_blocks(&units, row->tile_columns / each), arguments);
 }
 
 static gk_status launch_strided(gk_call *call, const work *ready, gk_nest *nest) {
@@ -176,16 +184,10 @@ static gk_status launch_strided(gk_call *call, const work *ready, gk_nest *nest)
     if (status != GK_OK)
         return status;
     int last = nest->ndim - 1;
-    int64_t width = launch.row->alignment / (int64_t)gk_dtype_size(ready->dtype);
     launch.terms.repeated = 0;
     for (int k = 1; k < nest->arrays; k++)
         if (nest->data[k] == 0 || (last >= 0 && nest->stride[k][last] == 0))
             launch.terms.repeated |= (uint32_t)1 << (k - 1);
-    if (last >= 0) { /* in units of vectors */
-        nest->shape[last] /= width;
-        for (int k = 0; k < nest->arrays; k++)
-            nest->stride[k][last] *= width;
-    }
     return gk_nest_run(call, nest, launch_piece, &launch);
 }
 

@@ -41,43 +41,37 @@ template <typename T, typename W> __device__ static inline T gk_leave(W x) {
     }
 }
 
-// The elements that a thread converts, and where they are.
-struct gk_share {
-    int64_t offset[PER_THREAD][2];
-    int count;
-};
-
 template <typename T, typename W>
-__device__ static inline void load_elements(W (&passing)[PER_THREAD], const gk_share &share, const char *from, uint64_t number) {
+__device__ static inline void load_elements(W (&passing)[PER_THREAD], int count, const char *from, int64_t apart, uint64_t number) {
     if constexpr (gk_is_same<typename gk_passage<T>::type, W>::value) {
         typename gk_stored<T>::type same;
         memcpy(&same, &number, sizeof same);
 #pragma unroll
         for (int j = 0; j < PER_THREAD; j++)
-            if (j < share.count)
-                passing[j] = gk_as<W>(from ? gk_read<T>(from + share.offset[j][1]) : gk_as<T>(same));
+            if (j < count)
+                passing[j] = gk_as<W>(from ? gk_read<T>(from + j * apart) : gk_as<T>(same));
     }
 }
 
 template <typename T, typename W>
-__device__ static inline void store_elements(char *to, const gk_share &share, const W (&passing)[PER_THREAD]) {
+__device__ static inline void store_elements(char *to, int64_t apart, int count, const W (&passing)[PER_THREAD]) {
 #pragma unroll
     for (int j = 0; j < PER_THREAD; j++)
-        if (j < share.count)
-            *(T *)(to + share.offset[j][0]) = gk_leave<T>(passing[j]);
+        if (j < count)
+            *(T *)(to + j * apart) = gk_leave<T>(passing[j]);
 }
 
 #define GK_LOAD_CASE(dtype, name, T, ...)                                                          \
     case GK_##dtype:                                                                               \
-        load_elements<T>(passing, share, from, number);                                            \
+        load_elements<T>(passing, count, from, units.apart[1], number);                             \
         break;
 #define GK_STORE_CASE(dtype, name, T, ...)                                                         \
     case GK_##dtype:                                                                               \
-        store_elements<T>(to, share, passing);                                                     \
+        store_elements<T>(to, units.apart[0], count, passing);                                      \
         break;
 
 template <typename W>
-__device__ static inline void convert_by(char *to, const char *from, uint64_t number, const gk_share &share, int32_t to_dtype, int32_t from_dtype) {
+__device__ static inline void convert_by(char *to, const char *from, uint64_t number, const gk_units &units, int count, int32_t to_dtype, int32_t from_dtype) {
     W passing[PER_THREAD];
     switch (from_dtype) {
         GK_DTYPES(GK_LOAD_CASE, )
@@ -89,27 +83,23 @@ __device__ static inline void convert_by(char *to, const char *from, uint64_t nu
 
 // `from` NULL: the first bytes of `number` are the one element there is.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    gk_convert(char *to, const char *from, uint64_t number, gk_layout layout, uint32_t n, int32_t to_dtype, int32_t from_dtype) {
-    uint32_t first = blockIdx.x * (PER_THREAD * THREADS) + threadIdx.x;
-    gk_share share;
-    share.count = 0;
-#pragma unroll
-    for (int j = 0; j < PER_THREAD; j++)
-        if (first + j * THREADS < n) {
-            gk_offsets(layout, first + j * THREADS, share.offset[j]);
-            share.count = j + 1;
-        }
+    gk_convert(char *to, const char *from, uint64_t number, gk_units units, int32_t to_dtype, int32_t from_dtype) {
+    gk_share<2> share = gk_share_of<PER_THREAD, 2>(units);
+    if (share.count == 0)
+        return;
+    to += share.offset[0];
+    from = from ? from + share.offset[1] : NULL;
     switch (from_dtype) {
     case GK_float32:
     case GK_float16:
     case GK_bfloat16:
-        return convert_by<float>(to, from, number, share, to_dtype, from_dtype);
+        return convert_by<float>(to, from, number, units, share.count, to_dtype, from_dtype);
     case GK_float64:
-        return convert_by<double>(to, from, number, share, to_dtype, from_dtype);
+        return convert_by<double>(to, from, number, units, share.count, to_dtype, from_dtype);
     case GK_uint64:
-        return convert_by<uint64_t>(to, from, number, share, to_dtype, from_dtype);
+        return convert_by<uint64_t>(to, from, number, units, share.count, to_dtype, from_dtype);
     default:
-        return convert_by<int64_t>(to, from, number, share, to_dtype, from_dtype);
+        return convert_by<int64_t>(to, from, number, units, share.count, to_dtype, from_dtype);
     }
 }
 

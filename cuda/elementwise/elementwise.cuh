@@ -1,6 +1,7 @@
 // out[i] = f(a[i], b[i], ...) for every operation, dtype and layout: three kernels an operation and
-// dtype, of contiguous arrays, of arrays of any strides, and of those whose last axis is contiguous.
-// What is read and written is all the time that they take, as in add.cu, whose last step they share.
+// dtype, of contiguous arrays, of arrays of any strides, and of those into results whose last axis is
+// contiguous. What is read and written is all the time that they take, as in add.cu, whose last step
+// they share.
 #ifndef GK_ELEMENTWISE_CUH
 #define GK_ELEMENTWISE_CUH
 
@@ -10,19 +11,20 @@
 
 #define GK_ELEMENTWISE_THREADS 256 // a block
 #define GK_ELEMENTWISE_VECTORS 2   // of a thread, along each operand
+#define GK_ELEMENTWISE_SINGLES 8   // of a thread, where elements are taken one by one
 
 // rows ---------------------------------------------------------------------------------------------
 
-#define GK_ELEMENTWISE_ROW(op, variant, dtype, symbol, elements, aligned, arguments, note)         \
+#define GK_ELEMENTWISE_ROW(op, variant, dtype, symbol, each, aligned, arguments, note)             \
     GK_NAMED_ROW(op, variant, dtype, symbol, note, .takes = arguments, .tile_rows = 1,             \
-                 .tile_columns = (elements) * GK_ELEMENTWISE_VECTORS * GK_ELEMENTWISE_THREADS,     \
+                 .tile_columns = (each) * GK_ELEMENTWISE_THREADS,                                  \
                  .threads = GK_ELEMENTWISE_THREADS, .alignment = aligned)
 #define GK_STRIDED_ROWS(dtype, name, T, bytes, text, number, op, kernel)                           \
-    GK_ELEMENTWISE_ROW(op, strided, dtype, gk_##op##_##kernel##_strided, 1, bytes, GK_TAKES_LAYOUT, "any strides, 0 for what is broadcast; an index by multiplications, without division") \
-    GK_ELEMENTWISE_ROW(op, GK_JOIN(strided_##name##x, GK_ELEMENTS_IN_16(bytes)), dtype, gk_##op##_##kernel##_strided_wide, GK_ELEMENTS_IN_16(bytes), 16, GK_TAKES_LAYOUT, "128 bits at a time along a last axis that every array walks one by one or repeats")
+    GK_ELEMENTWISE_ROW(op, strided, dtype, gk_##op##_##kernel##_strided, GK_ELEMENTWISE_SINGLES, bytes, GK_TAKES_LAYOUT, "any strides, 0 for what is broadcast; one index, by multiplications, for eight elements of a row") \
+    GK_ELEMENTWISE_ROW(op, GK_JOIN(strided_##name##x, GK_ELEMENTS_IN_16(bytes)), dtype, gk_##op##_##kernel##_strided_wide, GK_ELEMENTS_IN_16(bytes) * GK_ELEMENTWISE_VECTORS, 16, GK_TAKES_LAYOUT, "128 bits at a time along the result's rows, and along each operand that lies so, whatever the others do")
 #define GK_THREE_ROWS(dtype, name, T, bytes, text, number, op, kernel)                             \
     GK_STRIDED_ROWS(dtype, name, T, bytes, text, number, op, kernel)                               \
-    GK_ELEMENTWISE_ROW(op, GK_JOIN(name##x, GK_ELEMENTS_IN_32(bytes)), dtype, gk_##op##_##kernel##_wide, GK_ELEMENTS_IN_16(bytes), 16, GK_TAKES_TERMS, "two 128-bit loads of each operand before the first store")
+    GK_ELEMENTWISE_ROW(op, GK_JOIN(name##x, GK_ELEMENTS_IN_32(bytes)), dtype, gk_##op##_##kernel##_wide, GK_ELEMENTS_IN_16(bytes) * GK_ELEMENTWISE_VECTORS, 16, GK_TAKES_TERMS, "two 128-bit loads of each operand before the first store")
 
 // Whose kernels serve a dtype: its own, or those of the signed integers of its size.
 #define GK_OWN_KERNELS(dtype, name, T, bytes, text, number, op)     GK_THREE_ROWS(dtype, name, T, bytes, text, number, op, name)
@@ -80,6 +82,10 @@ GK_ELEMENTWISE(GK_DEFINE)
 
 // how a thread walks ---------------------------------------------------------------------------------
 
+__device__ static inline const char *gk_at(const gk_terms &terms, int k, int64_t offset) {
+    return (const char *)terms.data[k] + offset;
+}
+
 // The operands of WIDTH results. All loads of a thread come before its first store, which the compiler
 // could not put first: out may be an operand.
 template <typename OP, typename T, int WIDTH> struct gk_gathered {
@@ -87,18 +93,29 @@ template <typename OP, typename T, int WIDTH> struct gk_gathered {
     typedef typename gk_traits<T>::wide W;
     gk_vector<T, WIDTH> operand[OP::OPERANDS];
 
-    __device__ inline void load(const gk_terms &terms, int k, int64_t offset) {
-        const char *from = (const char *)terms.data[k] + offset;
-        if (terms.repeated >> k & 1) {
-            T same[WIDTH];
-            same[0] = terms.data[k] ? gk_read<T>(from) : gk_read<T>(&terms.value[k]);
+    __device__ inline void repeat(int k, T one) {
+        T same[WIDTH];
 #pragma unroll
-            for (int i = 1; i < WIDTH; i++)
-                same[i] = same[0];
-            operand[k].pack(same);
-        } else {
-            operand[k] = *(const gk_vector<T, WIDTH> *)from;
-        }
+        for (int i = 0; i < WIDTH; i++)
+            same[i] = one;
+        operand[k].pack(same);
+    }
+
+    __device__ inline void load(const gk_terms &terms, int k, int64_t offset) {
+        if (terms.repeated >> k & 1)
+            repeat(k, terms.data[k] ? gk_read<T>(gk_at(terms, k, offset)) : gk_read<T>(&terms.value[k]));
+        else
+            operand[k] = *(const gk_vector<T, WIDTH> *)gk_at(terms, k, offset);
+    }
+
+    // What does not lie side by side, or not on a multiple of a vector.
+    __device__ inline void collect(const gk_terms &terms, int k, int64_t offset, int64_t step) {
+        const char *from = gk_at(terms, k, offset);
+        T elements[WIDTH];
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++, from += step)
+            elements[i] = gk_read<T>(from);
+        operand[k].pack(elements);
     }
 
     __device__ inline void store(char *out) const {
@@ -150,38 +167,97 @@ __device__ static inline void gk_map_contiguous(R *out, const gk_terms &terms, s
     }
 }
 
-// The same of arrays of any strides; n and the layout count vectors.
+// WIDTH elements of a row, where the result's are a vector: each operand in the widest way that it
+// allows, whatever the others do.
 template <typename OP, typename T, int WIDTH>
-__device__ static inline void gk_map_strided(char *out, const gk_terms &terms, const gk_layout &layout, uint32_t n) {
+__device__ static inline void gk_load_unit(gk_gathered<OP, T, WIDTH> &gathered, const gk_terms &terms, const gk_units &units, const int64_t *offset) {
+#pragma unroll
+    for (int k = 0; k < OP::OPERANDS; k++)
+        if ((terms.repeated >> k | units.vectors >> (k + 1)) & 1)
+            gathered.load(terms, k, offset[k + 1]);
+        else
+            gathered.collect(terms, k, offset[k + 1], units.step[k + 1]);
+}
+
+// The same of arrays of rows; what is left of a row behind its last vector is taken one by one.
+template <typename OP, typename T, int WIDTH>
+__device__ static inline void gk_map_rows(char *out, const gk_terms &terms, const gk_units &units) {
     enum { COUNT = GK_ELEMENTWISE_VECTORS, THREADS = GK_ELEMENTWISE_THREADS };
     uint32_t first = blockIdx.x * (COUNT * THREADS) + threadIdx.x;
     gk_gathered<OP, T, WIDTH> gathered[COUNT];
     int64_t offset[COUNT][OP::OPERANDS + 1];
+    int left[COUNT];
 #pragma unroll
     for (int j = 0; j < COUNT; j++) {
-        if (first + j * THREADS >= n)
+        left[j] = 0;
+        if (first + j * THREADS >= units.count)
             continue;
-        gk_offsets(layout, first + j * THREADS, offset[j]);
-#pragma unroll
-        for (int k = 0; k < OP::OPERANDS; k++)
-            gathered[j].load(terms, k, offset[j][k + 1]);
+        left[j] = (int)(units.length - gk_offsets(units.layout, first + j * THREADS, offset[j]) * WIDTH);
+        if (left[j] >= WIDTH)
+            gk_load_unit(gathered[j], terms, units, offset[j]);
     }
 #pragma unroll
-    for (int j = 0; j < COUNT; j++)
-        if (first + j * THREADS < n)
+    for (int j = 0; j < COUNT; j++) {
+        if (left[j] >= WIDTH) {
             gathered[j].store(out + offset[j][0]);
+            continue;
+        }
+#pragma unroll 1
+        for (int i = 0; i < left[j]; i++) {
+            gk_gathered<OP, T, 1> single;
+#pragma unroll
+            for (int k = 0; k < OP::OPERANDS; k++)
+                single.load(terms, k, offset[j][k + 1] + i * units.step[k + 1]);
+            single.store(out + offset[j][0] + i * units.step[0]);
+        }
+    }
+}
+
+// Operand k of `count` results: a number of the host's, or elements, of which one that is repeated is
+// in the cache.
+template <typename OP, typename T, int EACH>
+__device__ static inline void gk_load_share(gk_gathered<OP, T, 1> (&gathered)[EACH], const gk_terms &terms, int k, int64_t offset, int64_t apart, int count) {
+    const char *from = gk_at(terms, k, offset);
+    if (!terms.data[k]) {
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            gathered[j].repeat(k, gk_read<T>(&terms.value[k]));
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < EACH; j++, from += apart)
+        if (j < count)
+            gathered[j].operand[k] = *(const gk_vector<T, 1> *)from;
+}
+
+// The same of arrays of any strides, of which a thread takes several elements of a row one by one.
+template <typename OP, typename T>
+__device__ static inline void gk_map_strided(char *out, const gk_terms &terms, const gk_units &units) {
+    enum { EACH = GK_ELEMENTWISE_SINGLES };
+    gk_share<OP::OPERANDS + 1> share = gk_share_of<EACH, OP::OPERANDS + 1>(units);
+    gk_gathered<OP, T, 1> gathered[EACH];
+    if (share.count == 0)
+        return;
+#pragma unroll
+    for (int k = 0; k < OP::OPERANDS; k++)
+        gk_load_share(gathered, terms, k, share.offset[k + 1], units.apart[k + 1], share.count);
+    out += share.offset[0];
+#pragma unroll
+    for (int j = 0; j < EACH; j++, out += units.apart[0])
+        if (j < share.count)
+            gathered[j].store(out);
 }
 
 // the kernels ----------------------------------------------------------------------------------------
 
-#define GK_STRIDED_KERNEL(symbol, op, T, width)                                                    \
+#define GK_STRIDED_KERNEL(symbol, ...)                                                             \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS)                           \
-        symbol(char *out, gk_terms terms, gk_layout layout, uint32_t n) {                          \
-        gk_map_strided<op##_of, T, width>(out, terms, layout, n);                                  \
+        symbol(char *out, gk_terms terms, gk_units units) {                                        \
+        __VA_ARGS__(out, terms, units);                                                            \
     }
 #define GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                \
-    GK_STRIDED_KERNEL(gk_##op##_##name##_strided, op, T, 1)                                        \
-    GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, op, T, 16 / (bytes))
+    GK_STRIDED_KERNEL(gk_##op##_##name##_strided, gk_map_strided<op##_of, T>)                      \
+    GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, gk_map_rows<op##_of, T, 16 / (bytes)>)
 #define GK_THREE_KERNELS(dtype, name, T, bytes, text, number, op)                                  \
     GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                    \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS)                           \

@@ -22,26 +22,26 @@ enum { THREADS = GK_COPY_THREADS, PER_THREAD = GK_COPY_ELEMENTS };
 
 // All loads before the first store, so that they are in flight together.
 template <typename T>
-__device__ static inline void copy_strided(char *to, const char *from, const gk_layout &layout, uint32_t n) {
-    uint32_t first = blockIdx.x * (PER_THREAD * THREADS) + threadIdx.x;
-    int64_t offset[PER_THREAD][2];
+__device__ static inline void copy_strided(char *to, const char *from, const gk_units &units) {
+    gk_share<2> share = gk_share_of<PER_THREAD, 2>(units);
     T value[PER_THREAD];
+    if (share.count == 0)
+        return;
+    to += share.offset[0], from += share.offset[1];
 #pragma unroll
-    for (int j = 0; j < PER_THREAD; j++)
-        if (first + j * THREADS < n) {
-            gk_offsets(layout, first + j * THREADS, offset[j]);
-            value[j] = *(const T *)(from + offset[j][1]);
-        }
+    for (int j = 0; j < PER_THREAD; j++, from += units.apart[1])
+        if (j < share.count)
+            value[j] = *(const T *)from;
 #pragma unroll
-    for (int j = 0; j < PER_THREAD; j++)
-        if (first + j * THREADS < n)
-            *(T *)(to + offset[j][0]) = value[j];
+    for (int j = 0; j < PER_THREAD; j++, to += units.apart[0])
+        if (j < share.count)
+            *(T *)to = value[j];
 }
 
 #define GK_COPY(bits, T)                                                                           \
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
-        gk_copy_##bits(char *to, const char *from, gk_layout layout, uint32_t n) {                 \
-        copy_strided<T>(to, from, layout, n);                                                      \
+        gk_copy_##bits(char *to, const char *from, gk_units units) {                                 \
+        copy_strided<T>(to, from, units);                                                           \
     }
 
 GK_COPY(8, uint8_t)

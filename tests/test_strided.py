@@ -1,0 +1,102 @@
+"""Rows that are no multiples of anything, and arrays that lie each in a way of its own, with
+canaries round what is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+import oracle
+from arrays import (
+    DTYPES,
+    ELEMENTWISE,
+    dtypes_of,
+    generator,
+    on_device,
+    places,
+    random,
+    result_dtype,
+    sanitized,
+    variants,
+)
+
+# Of one, two and three operands, and with a result of another size than its operands.
+OPERATIONS = ("abs", "add", "less", "scale_add")
+STRIDED = [(op, *row) for op in OPERATIONS for row in variants(op) if row[0].startswith("strided")]
+# Around sectors of memory, warps, vectors and what the threads of a warp take of a row.
+LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 129, 131)
+LENGTHS += (255, 256, 257, 511, 513, 517)
+LENGTHS = LENGTHS[::5] if sanitized() else LENGTHS
+
+
+def mixed(op, variant, shape, dtype, seed):
+    """The operation with each array at a random place, beside the same in plain arrays."""
+    rng, kind, to = generator(seed), DTYPES[dtype], result_dtype(op, DTYPES[dtype])
+    spots = list(places(shape, kind))
+    picked = [spots[rng.integers(len(spots))] for _ in range(ELEMENTWISE[op])]
+    case, at = list(places(shape, to))[rng.integers(len(list(places(shape, to))))]
+    values = [random(shape, kind, seed + k) for k in range(ELEMENTWISE[op])]
+    there = [on_device(place, a) for (_, place), a in zip(picked, values, strict=True)]
+    out = on_device(at)
+    getattr(gk, op)(*(one.view for one in there), out=out.view, variant=variant)
+    label = f"{shape}: {[name for name, _ in picked]} to {case}"
+    assert out.holds(np.asarray(getattr(gk, op)(*values))), label
+    assert all(one.holds(a) for one, a in zip(there, values, strict=True)), label
+
+
+@pytest.mark.parametrize(("op", "variant", "dtype"), STRIDED)
+def test_each_array_in_a_place_of_its_own(op, variant, dtype):
+    for seed in range(4 if sanitized() else 16):
+        mixed(op, variant, ((3, 517), (7, 131), (2, 3, 65))[seed % 3], dtype, seed)
+
+
+@pytest.mark.parametrize(("op", "variant", "dtype"), STRIDED)
+def test_rows_of_every_length(op, variant, dtype):
+    for length in LENGTHS:
+        mixed(op, variant, (5, length), dtype, length)
+
+
+@pytest.mark.parametrize("dtype", dtypes_of("scale_add"))
+def test_columns_from_one_on_and_every_second_one(dtype):
+    """As they are sliced of device arrays, with rows, columns and numbers that are broadcast."""
+    kind = DTYPES[dtype]
+    a, row, column = (random(shape, kind, 5) for shape in ((6, 288), (1, 140), (6, 1)))
+    there, rows, columns = map(gk.to_device, (a, row, column))
+    number = kind.type(1)
+    outs = [gk.empty((6, pitch), dtype)[:, 16:156] for pitch in (288, 281)]
+    for view in (np.s_[:, 1:141], np.s_[:, :280:2], np.s_[:, 140:0:-1], np.s_[:, :140]):
+        x, plain = there[view], a[view]
+        for operands, beside in (
+            ((x, rows, number), (plain, row, number)),
+            ((columns, x, x), (column, plain, plain)),
+            ((x, number, columns), (plain, number, column)),
+        ):
+            want = np.asarray(gk.scale_add(*(np.broadcast_to(b, (6, 140)) for b in beside)))
+            oracle.assert_same(gk.scale_add(*operands).to_host(), want, f"{view}")
+            for out in outs:
+                gk.scale_add(*operands, out=out)
+                oracle.assert_same(out.to_host(), want, f"{view}, out")
+
+
+@pytest.mark.parametrize("dtype", dtypes_of("add"))
+def test_copies_and_conversions_of_rows_of_every_length(dtype):
+    for length in LENGTHS:
+        a = random((5, 2 * length + 3), DTYPES[dtype], length)
+        there = gk.to_device(a)
+        for part in (
+            np.s_[:, 1 : length + 1],
+            np.s_[:, : 2 * length : 2],
+            np.s_[::-2, length:0:-1],
+        ):
+            oracle.assert_same(there[part].copy().to_host(), a[part].copy(), f"{part}")
+            to = gk.to_device(np.zeros_like(a))
+            to[part] = there[part]
+            want = np.zeros_like(a)
+            want[part] = a[part]
+            oracle.assert_same(to.to_host(), want, f"{part} into the same")
+            to = gk.to_device(np.zeros(a.shape, np.float64))
+            to[part] = there[part]
+            want = np.zeros(a.shape, np.float64)
+            want[part] = a[part].astype(np.float64)
+            oracle.assert_same(to.to_host(), want, f"{part} into float64")

@@ -272,6 +272,8 @@ def _reduced_fault(one: Draw, torch: Any, array: Any, got: Any) -> str:
     if one.kind == "max":
         return "" if torch.equal(most, got) else "is not the largest"
     if one.kind == "argmax":
+        if bool(((got < 0) | (got >= array.shape[one.axes[0]])).any()):
+            return "is no index"
         there = torch.take_along_dim(array, got.long().unsqueeze(one.axes[0]), one.axes[0])
         return "" if torch.equal(there.squeeze(one.axes[0]), most) else "is not where it is"
     want = torch.sum(array, one.axes, dtype=torch.float64)

@@ -249,6 +249,7 @@ class TestNoSynchronization:
         stream = torch.cuda.Stream()
 
         def run(inputs: object, out: object) -> None:
+            stream.wait_stream(torch.cuda.current_stream())  # which brings the inputs
             with torch.cuda.stream(stream):
                 torch.add(*inputs, out=out)
 

@@ -9,7 +9,6 @@ import pytest
 import gpukern as gk
 from arrays import DTYPES, REDUCTIONS, random, same_bits
 from fakes import NEEDS_FAKE
-from gpukern import _core
 
 # Where elements lie: beginning anywhere, apart, backwards, turned, in lines of any length.
 VIEWS = {

@@ -109,6 +109,18 @@ template <typename T, int COUNT = 16 / (int)sizeof(T)> struct alignas(sizeof(T) 
         return gk_as<T>(elements[e]);
     }
     __device__ inline void pack(const T (&elements)[COUNT]) { memcpy(bits, elements, sizeof bits); }
+    // One more element behind the others, which move up; the first one goes. Of vectors of whole words.
+    __device__ inline void push(T x) {
+        enum { WORDS = sizeof bits / 4, BITS = 8 * sizeof(T) % 32, STEP = sizeof(T) / 4 };
+        uint32_t last[STEP > 0 ? STEP : 1] = {0};
+        memcpy(last, &x, sizeof x);
+#pragma unroll
+        for (int w = 0; w < WORDS - STEP; w++)
+            bits[w] = STEP > 0 ? bits[w + STEP] : __funnelshift_r(bits[w], w + 1 < WORDS ? bits[w + 1] : last[0], BITS);
+#pragma unroll
+        for (int w = 0; w < STEP; w++)
+            bits[WORDS - STEP + w] = last[w];
+    }
 };
 
 // WIDTH elements, which are read once: the cache may let go of 16 bytes of such before anything else.
@@ -122,6 +134,33 @@ template <int WIDTH, typename T> __device__ static inline gk_vector<T, WIDTH> gk
 }
 template <typename T> __device__ static inline gk_vector<T> gk_load_once(const T *at) {
     return gk_load_once<gk_vector<T>::WIDTH>(at);
+}
+
+// A vector that lies anywhere is put together of the two aligned ones it lies in: as many bytes a load as
+// of an aligned one. That takes as much room around it: elements of an array `before` it, and from its
+// first one to the end.
+template <typename T> __device__ static inline bool gk_has_room(const T *at, size_t before, size_t after) {
+    size_t shift = (uintptr_t)at % 16;
+    return shift <= before * sizeof(T) && (shift > 0 ? 32 - shift : 16) <= after * sizeof(T);
+}
+template <typename T> __device__ static inline gk_vector<T> gk_load_between(const T *at) {
+    unsigned shift = (uintptr_t)at % 16;
+    if (shift == 0)
+        return gk_load_once(at);
+    const uint4 *low = (const uint4 *)((uintptr_t)at - shift);
+    uint4 lower = low[0], upper = low[1];
+    uint32_t word[8] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
+#pragma unroll
+    for (int w = 0; w < 6; w++)
+        word[w] = shift & 8 ? word[w + 2] : word[w];
+#pragma unroll
+    for (int w = 0; w < 5; w++)
+        word[w] = shift & 4 ? word[w + 1] : word[w];
+    gk_vector<T> loaded;
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+        loaded.bits[w] = sizeof(T) < 4 ? __funnelshift_r(word[w], word[w + 1], shift % 4 * 8) : word[w];
+    return loaded;
 }
 
 // Results are marked to leave the cache first where they are 16 bytes wide: nothing here reads them

@@ -31,6 +31,18 @@ __device__ static inline uint32_t gk_offsets(const gk_layout &layout, uint32_t i
     return last;
 }
 
+// The offset in bytes of element i, in C order, of the axes [first, end) of a layout's array 0.
+__device__ static inline int64_t gk_offset_along(const gk_layout &layout, int first, int end, uint32_t i) {
+    int64_t offset = 0;
+#pragma unroll 1
+    for (int axis = end - 1; axis >= first; axis--) {
+        uint32_t rest = axis > first ? gk_divide(i, layout.length[axis]) : 0;
+        offset += (int64_t)(i - rest * layout.length[axis].value) * layout.stride[0][axis];
+        i = rest;
+    }
+    return offset;
+}
+
 // The elements that a thread takes of a row: `count` of them, `units.apart` bytes from one to the next.
 template <int ARRAYS> struct gk_share {
     int64_t offset[ARRAYS];

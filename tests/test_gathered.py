@@ -3,14 +3,20 @@ contiguous array of the same shape."""
 
 from __future__ import annotations
 
+import mmap
+import sys
+from typing import Any
+
 import numpy as np
 import pytest
 
 import gpukern as gk
 from arrays import DTYPES, REDUCTIONS, random, same_bits
 from fakes import NEEDS_FAKE
+from gpukern import _core
 
-# Where elements lie: beginning anywhere, apart, backwards, turned, in lines of any length.
+# Where elements lie: beginning anywhere, apart, backwards, turned, in lines of any length, and in lines
+# of several rows none of which need begin where a vector does.
 VIEWS = {
     "from column 1 on": lambda a: a[:, 1:],
     "without the last column": lambda a: a[:, :-1],
@@ -20,12 +26,20 @@ VIEWS = {
     "rows backwards": lambda a: a[::-2],
     "transposed": lambda a: a.T,
     "a row for all": lambda a: a[:1].T[:, :1].T,
-    "three axes": lambda a: a[:66].reshape(6, 11, -1)[:, 1:, :-2],
-    "three axes turned": lambda a: a[:66].reshape(6, 11, -1).transpose(2, 0, 1),
-    "three axes that alternate": lambda a: a[:66].reshape(11, 6, -1)[:, ::2],
-    "four axes": lambda a: a[:60].reshape(5, 4, 3, -1)[:, 1:, :, :-3],
+    "every second plane": lambda a: planes(a, 4)[::2],
+    "three axes": lambda a: planes(a, 11)[:, 1:, :-2],
+    "three axes turned": lambda a: planes(a, 11).transpose(2, 0, 1),
+    "three axes that alternate": lambda a: planes(a, 6)[:, ::2],
+    "four axes": lambda a: planes(a, 12).reshape(-1, 4, 3, a.shape[1])[:, 1:, :, :-3],
 }
-SIZES = ((67, 70), (70, 1031), (517, 64), (300, 9))
+LITTLE = ((67, 70), (300, 9), (24, 5))
+ALTERNATELY = ("float32", "float16", "uint8", "int32", "uint8", "float32", "float16")
+LARGE = ((250, 1031), (1117, 190), (516, 512), (2048, 140))
+
+
+def planes(a: Any, rows: int) -> Any:
+    """Three axes, of so many rows each."""
+    return a[: len(a) // rows * rows].reshape(-1, rows, a.shape[1])
 
 
 def over(ndim: int, one: bool) -> list:
@@ -37,7 +51,7 @@ def over(ndim: int, one: bool) -> list:
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_the_bits_are_those_of_a_contiguous_array(op, view):
-    for size, name in zip(SIZES, ("float32", "float16", "int32", "uint8"), strict=True):
+    for size, name in zip(LITTLE + LARGE, ALTERNATELY, strict=False):
         if op in ("mean", "norm") and name in ("int32", "uint8"):
             name = "float64"  # noqa: PLW2901
         a = random(size, DTYPES[name], 3)
@@ -53,10 +67,10 @@ def test_the_bits_are_those_of_a_contiguous_array(op, view):
 @pytest.mark.parametrize("shift", [0, 1, 3])
 def test_wherever_the_memory_begins_and_steps(name, shift):
     dtype = DTYPES[name]
-    for pitch in (64, 65, 80):
-        a = random((90 * pitch + 16,), dtype, 4)
-        host = a[shift : shift + 90 * pitch].reshape(90, pitch)[:, :48]
-        there = gk.to_device(a)[shift : shift + 90 * pitch].reshape(90, pitch)[:, :48]
+    for rows, pitch in ((90, 64), (1600, 64), (1601, 65), (1599, 80)):
+        a = random((rows * pitch + 16,), dtype, 4)
+        host = a[shift : shift + rows * pitch].reshape(rows, pitch)[:, :48]
+        there = gk.to_device(a)[shift : shift + rows * pitch].reshape(rows, pitch)[:, :48]
         for axis in (0, 1, None):
             want = gk.sum(gk.to_device(np.ascontiguousarray(host)), axis).to_host()
             same_bits(gk.sum(there, axis).to_host(), want, f"{name} {shift} {pitch} {axis}")
@@ -118,3 +132,47 @@ assert _core.live_bytes() == 70 * 300_000 * 4
 """,
         FAKE_KERNELS=0,
     )
+
+
+FENCED = """
+import ctypes, mmap
+import numpy as np
+import gpukern as gk
+
+PAGE = mmap.PAGESIZE
+field = gk.empty(67 * PAGE, "uint8")
+first = -field.__cuda_array_interface__["data"][0] % PAGE
+address = field.__cuda_array_interface__["data"][0] + first
+def fence(protection):
+    for page in (0, 65):
+        where = ctypes.c_void_p(address + page * PAGE)
+        assert ctypes.CDLL(None).mprotect(where, ctypes.c_size_t(PAGE), protection) == 0
+memory = np.ctypeslib.as_array(ctypes.cast(address + PAGE, ctypes.POINTER(ctypes.c_uint8)), (64 * PAGE,))
+memory[:] = np.arange(64 * PAGE) % 7
+fence(0)
+class There:
+    def __init__(self, a):
+        self.__cuda_array_interface__ = {**a.__array_interface__, "stream": None}
+for dtype in ("uint8", "float16", "float32", "float64"):
+    # Bytes of 0 to 6 are small numbers, of any dtype.
+    whole = memory.view(dtype)
+    for before in (True, False):
+        for axis, rows, columns, pitch in ((0, 601, 113, 113), (1, 601, 113, 113), (1, 37, 900, 1001),
+                                           (0, 37, 900, 1001), (1, 3, 21001, 21001), (1, 8, 5, 7)):
+            count = (rows - 1) * pitch + columns
+            if count > whole.size:
+                continue
+            part = whole[:count] if before else whole[whole.size - count:]
+            a = np.lib.stride_tricks.as_strided(part, (rows, columns), (pitch * part.itemsize, part.itemsize))
+            got = gk.max(There(a), axis).to_host()
+            assert np.array_equal(got, a.max(axis)), (dtype, before, axis, rows, columns)
+fence(mmap.PROT_READ | mmap.PROT_WRITE)
+print("fenced in")
+"""
+
+
+@pytest.mark.skipif(_core.backend() != "sim", reason="compute-sanitizer is the fence on a GPU")
+def test_nothing_around_an_array_is_read(script):
+    """Two pages that nobody may touch, and the array right behind the one and before the other."""
+    done = script(FENCED, GPUKERN_DEVICE="sim")
+    assert done.stdout.strip() == "fenced in", done.stderr or done.returncode

@@ -94,6 +94,25 @@ def model(a: Array, compensated: bool) -> Any:
     return high + low if compensated else high
 
 
+def little(a: Array, compensated: bool) -> Any:
+    """The sums of the rows of a little matrix: lane k takes every `lanes`-th element from the k-th."""
+    taken, joined = (take, join) if compensated else (plain, plain_join)
+    lanes = 1
+    while lanes * LOADS < a.shape[1] and lanes < THREADS:
+        lanes *= 2
+    rounds = -(-a.shape[1] // lanes)
+    padded = np.zeros((len(a), rounds * lanes), oracle.accumulator(a.dtype))
+    padded[:, : a.shape[1]] = a
+    state = (np.zeros((len(a), lanes), padded.dtype),) * 2
+    for number in range(rounds):
+        state = taken(state, padded[:, number * lanes : (number + 1) * lanes])
+    while lanes > 1:
+        lanes //= 2
+        state = joined(*(tuple(p[:, i : i + lanes] for p in state) for i in (0, lanes)))
+    high, low = (part[:, 0] for part in state)
+    return high + low if compensated else high
+
+
 def expected(a: Array) -> Array:
     """The default sum, bit for bit."""
     compensated = a.dtype in (DTYPES["float32"], DTYPES["float64"])
@@ -140,6 +159,30 @@ def test_the_plain_sum_has_its_model_too(dtype):
         a = troublesome(count, dtype)
         got = gk.sum(gk.to_device(a), variant="single_launch").to_host()
         assert hexadecimal(got) == hexadecimal(model(a, compensated=False)), count
+
+
+LITTLE = ((2, 1), (7, 3), (1000, 5), (300, 38), (3, 257), (15, 4096), (33, 1025))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", LITTLE)
+def test_little_sums_have_their_model(dtype, shape):
+    rows = troublesome(shape[0] * shape[1], dtype).reshape(shape)
+    compensated = dtype in ("float32", "float64")
+    want = np.asarray(little(rows, compensated)).astype(rows.dtype).tobytes().hex()
+    columns = np.ascontiguousarray(rows.T)
+    wide = np.zeros((shape[0], 2 * shape[1]), rows.dtype)
+    wide[:, ::2] = rows
+    for case, (a, axis) in {
+        "rows": (rows, 1),
+        "columns": (columns, 0),
+        "columns turned": (gk.to_device(columns).T, 1),
+        "rows turned": (gk.to_device(rows).T, 0),
+        "elements apart": (gk.to_device(wide)[:, ::2], 1),
+        "two axes": (rows.reshape(shape[0], 1, shape[1], 1), (1, 2, 3)),
+    }.items():
+        got = gk.sum(a if isinstance(a, gk.DeviceArray) else gk.to_device(a), axis)
+        assert hexadecimal(got.to_host()) == want, case
 
 
 # What the model gave when it was written, so that it cannot change along with the kernels.

@@ -43,13 +43,15 @@
     X(copy)
 
 /* Along rows, along short ones and down columns of an array that is one run in memory; along rows
-   of any length and down columns of one whose elements lie anywhere. */
+   of any length and down columns of one whose elements lie anywhere; over a little one, which may
+   lie anywhere too. */
 typedef enum gk_walk {
     GK_WALK_ROWS,
     GK_WALK_SHORT,
     GK_WALK_COLUMNS,
     GK_WALK_GATHERED,
-    GK_WALK_GATHERED_COLUMNS
+    GK_WALK_GATHERED_COLUMNS,
+    GK_WALK_LITTLE
 } gk_walk;
 
 /* The kernels of a walk have the number of the operation plus that of the walk. */
@@ -57,7 +59,7 @@ typedef enum gk_op {
 #define GK_NUMBER(name, ...) GK_OP_##name,
 #define GK_NUMBERS(name)                                                                           \
     GK_OP_##name, GK_OP_##name##_short, GK_OP_##name##_columns, GK_OP_##name##_gathered,           \
-        GK_OP_##name##_gathered_columns,
+        GK_OP_##name##_gathered_columns, GK_OP_##name##_little,
     GK_KERNEL_NAMES(GK_NUMBER, GK_NUMBERS) GK_OP_COUNT
 #undef GK_NUMBER
 #undef GK_NUMBERS

@@ -40,7 +40,8 @@ const char *gk_op_name(gk_op op) {
     static const char *const names[] = {
 #define GK_NAME(name, ...) #name,
 #define GK_NAMES(name)                                                                             \
-#name, #name "_short", #name "_columns", #name "_gathered", #name "_gathered_columns",
+#name, #name "_short", #name "_columns", #name "_gathered", #name "_gathered_columns",         \
+        #name "_little",
         GK_KERNEL_NAMES(GK_NAME, GK_NAMES)
 #undef GK_NAME
 #undef GK_NAMES

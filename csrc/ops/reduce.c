@@ -158,7 +158,7 @@ typedef struct reduction {
 } reduction;
 
 static gk_walk walk_of(const gk_reduce_plan *plan) {
-    if (plan->gathered)
+    if (plan->gathered && plan->walk != GK_WALK_LITTLE)
         return plan->walk == GK_WALK_COLUMNS ? GK_WALK_GATHERED_COLUMNS : GK_WALK_GATHERED;
     return plan->walk;
 }
@@ -250,6 +250,8 @@ static gk_status run_planned(const reduction_operation *kind, gk_call *call, gk_
     gk_status status = choose(&whole, &taken[0], result->dtype);
     if (status == GK_OK && !is_run)
         status = pack(call, &operands[0], plan.packed, &taken[0]);
+    if (status == GK_OK && !is_run)
+        gk_plan_packed(&whole.plan, &taken[0]);
     if (status == GK_OK)
         status = prepare(&whole, &taken[0], result->dtype);
     if (status != GK_OK)

@@ -13,7 +13,9 @@ enum {
     TINY_ROW = 32,             /* vectors: a block would be idle */
     SHORT_ROW = 512,           /* vectors: a warp does it where there are enough rows for all */
     MANY_ROWS = 8192,          /* enough rows for all warps */
-    LITTLE = 2048,             /* elements that are too few for a block of columns */
+    LITTLE = 65536,            /* elements that instructions cost more than the memory does */
+    LITTLE_LENGTH = 4096,      /* of them for a result: as many as one block is soon through with */
+    FEW = 2048,                /* elements that are too few for a block of columns */
     COLUMN_BLOCKS = 2048,      /* enough blocks of columns to keep the memory busy */
     SCATTERED = 4 << 20,       /* bytes that are in the cache when they are read again */
     LINE = 8,                  /* elements side by side that are worth a load */
@@ -88,29 +90,53 @@ static void plan_columns(gk_reduction *how, gk_dtype dtype) {
     }
 }
 
-gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced) {
-    gk_reduce_plan plan = {0};
-    gk_reduction *how = &plan.how;
-    plan.packed = !merge_axes(array, reduced, how);
-    if (how->outer > 1 && how->inner > 1 && how->length * how->inner < LITTLE)
-        plan.packed = true;
-    plan.walk = GK_WALK_COLUMNS;
-    if (how->inner == 1 || plan.packed)
-        plan.walk = GK_WALK_ROWS;
-    gk_plan_part(&plan, array, reduced);
+/* Of several results; a single one is made of vectors. */
+static bool is_little(const gk_reduction *how) {
+    size_t results = how->outer * how->inner;
+    return results > 1 && how->length > 0 && how->length <= LITTLE_LENGTH &&
+           results <= LITTLE / how->length;
+}
+
+/* Lanes that load all of their elements at once, where a block has so many. */
+static void plan_little(gk_reduce_plan *plan) {
+    gk_reduction *how = &plan->how;
+    plan->walk = GK_WALK_LITTLE;
+    plan->packed = true;
+    how->lanes = 1;
+    while (how->lanes * GK_REDUCE_LOADS < how->length && how->lanes < GK_REDUCE_THREADS)
+        how->lanes *= 2;
+}
+
+static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    gk_reduction *how = &plan->how;
+    if (how->outer > 1 && how->inner > 1 && how->length * how->inner < FEW)
+        plan->packed = true;
+    plan->walk = GK_WALK_COLUMNS;
+    if (how->inner == 1 || plan->packed)
+        plan->walk = GK_WALK_ROWS;
+    gk_plan_part(plan, array, reduced);
     size_t vectors = divided(how->length, vector_width(array->dtype));
     bool is_short = vectors <= TINY_ROW || (vectors <= SHORT_ROW && how->outer >= MANY_ROWS);
-    if (plan.walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
-        plan.walk = GK_WALK_SHORT;
+    if (plan->walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
+        plan->walk = GK_WALK_SHORT;
         how->lanes = lanes_for(vectors);
-    } else if (plan.walk == GK_WALK_ROWS) {
+    } else if (plan->walk == GK_WALK_ROWS) {
         plan_rows(how, array->dtype);
     } else {
         plan_columns(how, array->dtype);
     }
-    if (how->segments == 0) /* short rows, and axes of no elements */
-        how->segments = 1;
-    how->divisor = how->length;
+}
+
+gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced) {
+    gk_reduce_plan plan = {0};
+    plan.packed = !merge_axes(array, reduced, &plan.how);
+    if (is_little(&plan.how))
+        plan_little(&plan);
+    else
+        plan_run(&plan, array, reduced);
+    if (plan.how.segments == 0) /* little arrays, short rows, and axes of no elements */
+        plan.how.segments = 1;
+    plan.how.divisor = plan.how.length;
     return plan;
 }
 
@@ -130,6 +156,8 @@ size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
         return how->outer * how->segments;
     case GK_WALK_SHORT:
         return divided(how->outer, GK_REDUCE_THREADS / how->lanes * GK_REDUCE_SHORT_ROWS);
+    case GK_WALK_LITTLE:
+        return divided(how->outer * how->inner, GK_REDUCE_THREADS / how->lanes);
     default:
         return column_groups(how, dtype) * how->segments;
     }
@@ -163,53 +191,86 @@ gk_array gk_reduced_last(const gk_array *array, uint64_t reduced) {
 /* elements that lie anywhere ---------------------------------------------------------------------
  */
 
-/* The axes in their order, those merged that are one; false: they are too many for a layout. */
-static bool lay_out(const gk_array *array, gk_layout *layout) {
-    int64_t shape[GK_LAYOUT_DIMENSIONS] = {1};
-    int last = -1;
-    for (int i = 0; i < array->ndim; i++) {
+/* Axes [first, end) behind those that are there already, those merged that are one; false: they are
+   too many for a layout. */
+static bool append_axes(const gk_array *array, int first, int end, gk_layout *layout) {
+    const int start = layout->ndim;
+    for (int i = first; i < end; i++) {
         int64_t length = array->shape[i], stride = array->strides[i];
+        int last = layout->ndim - 1;
         if (length == 1)
             continue;
-        if (last >= 0 && layout->stride[0][last] == stride * length) {
-            shape[last] *= length;
-        } else if (++last == GK_LAYOUT_DIMENSIONS) {
+        if (last >= start && layout->stride[0][last] == stride * length)
+            length *= layout->length[last].value;
+        else if (++last == GK_LAYOUT_DIMENSIONS)
             return false;
-        } else {
-            shape[last] = length;
-        }
+        layout->length[last] = gk_divisor_of((uint32_t)length);
         layout->stride[0][last] = stride;
+        layout->ndim = last + 1;
     }
-    layout->ndim = last < 0 ? 1 : last + 1;
-    for (int i = 0; i < layout->ndim; i++)
-        layout->length[i] = gk_divisor_of((uint32_t)shape[i]);
     return true;
 }
 
-/* Whether the bits of its address and of all strides, but the last where that is an element's, are
-   multiples. */
-static bool are_multiples(const gk_array *array, const gk_layout *layout, int axes, size_t of) {
+/* Whether a load takes any of its elements whole. */
+static bool has_whole_elements(const gk_array *array, const gk_layout *layout) {
     uintptr_t bits = (uintptr_t)array->data;
-    for (int i = 0; i < axes; i++)
+    for (int i = 0; i < layout->ndim; i++)
         bits |= (uintptr_t)layout->stride[0][i];
-    return bits % of == 0;
+    return bits % gk_dtype_size(array->dtype) == 0;
 }
 
-bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+static int64_t width_of(int64_t stride) {
+    return stride < 0 ? -stride : stride;
+}
+
+/* A little array: kept axes, then reduced ones. */
+static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    gk_array lies = gk_reduced_last(array, reduced);
+    gk_layout *layout = &plan->layout;
+    int kept = 0;
+    for (int i = 0; i < array->ndim; i++)
+        kept += !gk_is_reduced(reduced, i);
+    if (!append_axes(&lies, 0, kept, layout))
+        return false;
+    kept = plan->how.kept = layout->ndim;
+    if (!append_axes(&lies, kept, lies.ndim, layout) || !has_whole_elements(array, layout))
+        return false;
+    int last = layout->ndim - 1;
+    plan->how.across = kept > 0 && last >= kept &&
+                       width_of(layout->stride[0][kept - 1]) < width_of(layout->stride[0][last]);
+    return true;
+}
+
+/* A large one, in the order of a run. */
+static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_array lies = plan->packed ? gk_reduced_last(array, reduced) : *array;
     gk_layout *layout = &plan->layout;
     const size_t size = gk_dtype_size(array->dtype);
-    *layout = (gk_layout){0};
-    if (gk_count(array) > INT32_MAX || !lay_out(&lies, layout) ||
-        !are_multiples(array, layout, layout->ndim, size))
+    if (gk_count(array) > INT32_MAX || !append_axes(&lies, 0, lies.ndim, layout) ||
+        !has_whole_elements(array, layout))
         return false;
+    if (layout->ndim == 0)
+        layout->length[layout->ndim++] = gk_divisor_of(1);
     int last = layout->ndim - 1;
     bool side_by_side = layout->stride[0][last] == (int64_t)size;
     if (gk_bytes(array) > SCATTERED && !(side_by_side && layout->length[last].value >= LINE))
         return false;
-    plan->how.aligned = side_by_side &&
-                        layout->length[last].value % vector_width(array->dtype) == 0 &&
-                        are_multiples(array, layout, last, GK_REDUCE_VECTOR_BYTES);
     plan->how.short_rows = plan->walk == GK_WALK_SHORT;
-    return plan->gathered = true;
+    return true;
+}
+
+bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    plan->layout = (gk_layout){0};
+    plan->gathered = plan->walk == GK_WALK_LITTLE ? plan_gathered_little(plan, array, reduced)
+                                                  : plan_gathered_run(plan, array, reduced);
+    return plan->gathered;
+}
+
+void gk_plan_packed(gk_reduce_plan *plan, const gk_array *packed) {
+    gk_array rows = {.data = packed->data, .dtype = packed->dtype, .ndim = 2};
+    rows.shape[0] = (int64_t)(plan->how.outer * plan->how.inner);
+    rows.shape[1] = (int64_t)plan->how.length;
+    gk_make_contiguous(&rows);
+    if (plan->walk == GK_WALK_LITTLE)
+        (void)gk_plan_gathered(plan, &rows, (uint64_t)1 << 1);
 }

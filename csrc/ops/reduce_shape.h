@@ -10,7 +10,7 @@
 /* It depends on the shape, the axes and the dtype alone, and so does the order of the additions. */
 typedef struct gk_reduce_plan {
     gk_walk walk;     /* of the array as one run in memory */
-    bool packed;      /* kept and reduced axes alternate: the kept ones have to be moved in front */
+    bool packed;      /* a run has the kept axes in front of the reduced ones */
     gk_reduction how; /* all of it that comes of the shape */
     bool gathered;    /* the elements lie as `layout` says, in the order of that run */
     gk_layout layout;
@@ -32,8 +32,10 @@ size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype); /* counters
 size_t gk_plan_partials(const gk_reduce_plan *plan);                 /* bytes */
 
 /* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the
-   array has to be made one run in memory. */
+   array has to be made one run in memory, and its reduced axes the last ones where the plan says
+   so; then the kernel has to find those. */
 bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
+void gk_plan_packed(gk_reduce_plan *plan, const gk_array *packed);
 
 /* The array with its reduced axes behind the kept ones: the same memory. */
 gk_array gk_reduced_last(const gk_array *array, uint64_t reduced);

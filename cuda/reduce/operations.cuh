@@ -72,72 +72,77 @@ template <typename B, typename A> __device__ static inline B gk_settle(gk_pair<A
 
 // results ----------------------------------------------------------------------------------------
 
-template <typename R, typename V> __device__ static inline void gk_store_as(const gk_reduction &how, size_t i, V value) {
-    ((R *)how.result)[i] = gk_as<R>(value);
+// What a result goes through once is no part of the kernel's own code, which would have it over and over:
+// every instruction is one that has to be there before it is carried out.
+
+template <typename R, typename V> __device__ static inline void gk_store_as(void *result, size_t i, V value) {
+    ((R *)result)[i] = gk_as<R>(value);
 }
 
-template <typename R> __device__ static inline void gk_store_real(const gk_reduction &how, size_t i, R value) {
-    switch (how.stored) {
+template <typename R> __device__ static __noinline__ void gk_store_real(void *result, int32_t stored, size_t i, R value) {
+    switch (stored) {
     case GK_float32:
-        gk_store_as<float>(how, i, value);
+        gk_store_as<float>(result, i, value);
         break;
     case GK_float64:
-        gk_store_as<double>(how, i, value);
+        gk_store_as<double>(result, i, value);
         break;
     case GK_float16:
-        gk_store_as<float16>(how, i, value);
+        gk_store_as<float16>(result, i, value);
         break;
     default:
-        gk_store_as<bfloat16>(how, i, value);
+        gk_store_as<bfloat16>(result, i, value);
     }
 }
 
 // Whole numbers, cut off to what the dtype holds: signed and unsigned ones of a size have the same bits.
-__device__ static inline void gk_store_whole(const gk_reduction &how, size_t i, int64_t value) {
-    switch (how.stored) {
+__device__ static __noinline__ void gk_store_whole(void *result, int32_t stored, size_t i, int64_t value) {
+    switch (stored) {
     case GK_int64:
     case GK_uint64:
-        gk_store_as<int64_t>(how, i, value);
+        gk_store_as<int64_t>(result, i, value);
         break;
     case GK_int32:
     case GK_uint32:
-        gk_store_as<int32_t>(how, i, value);
+        gk_store_as<int32_t>(result, i, value);
         break;
     case GK_int16:
     case GK_uint16:
-        gk_store_as<int16_t>(how, i, value);
+        gk_store_as<int16_t>(result, i, value);
         break;
     case GK_boolean:
-        gk_store_as<bool>(how, i, value);
+        gk_store_as<bool>(result, i, value);
         break;
     case GK_float64:
-        gk_store_as<double>(how, i, value);
+        gk_store_as<double>(result, i, value);
         break;
     default:
-        gk_store_as<int8_t>(how, i, value);
+        gk_store_as<int8_t>(result, i, value);
     }
 }
 
-// A sum, the mean or the root of one.
+// What a sum has come to, or, divided before it is rounded, a mean, or a root.
+__device__ static __noinline__ void gk_store_last(void *result, int32_t stored, int32_t last, size_t i, double value, size_t divisor) {
+    gk_store_real(result, stored, i, last == GK_DIVIDED ? value / (double)divisor : sqrt(value));
+}
+
 template <typename R> __device__ static inline void gk_store_sum(const gk_reduction &how, size_t i, R value) {
-    if (how.last == GK_DIVIDED)
-        gk_store_real(how, i, (double)value / (double)how.divisor);
+    if (how.last == GK_AS_IT_IS)
+        gk_store_real(how.result, how.stored, i, value);
     else
-        gk_store_real(how, i, how.last == GK_SQUARE_ROOT ? (R)sqrt(value) : value);
+        gk_store_last(how.result, how.stored, how.last, i, (double)value, how.divisor);
 }
 __device__ static inline void gk_store_sum(const gk_reduction &how, size_t i, int64_t value) {
-    if (how.last == GK_DIVIDED)
-        gk_store_real(how, i, (double)value / (double)how.divisor);
-    else if (how.last == GK_SQUARE_ROOT)
-        gk_store_real(how, i, sqrt((double)value));
+    if (how.last == GK_AS_IT_IS)
+        gk_store_whole(how.result, how.stored, i, value);
     else
-        gk_store_whole(how, i, value);
+        gk_store_last(how.result, how.stored, how.last, i, (double)value, how.divisor);
 }
 template <typename A> __device__ static inline void gk_store_sum(const gk_reduction &how, size_t i, gk_pair<A> sum) {
-    if (how.last == GK_DIVIDED)
-        gk_store_real(how, i, gk_settle<double>(sum) / (double)how.divisor);
+    if (how.last == GK_AS_IT_IS)
+        gk_store_real(how.result, how.stored, i, gk_settle<A>(sum));
     else
-        gk_store_sum(how, i, gk_settle<A>(sum));
+        gk_store_last(how.result, how.stored, how.last, i, gk_settle<double>(sum), how.divisor);
 }
 
 // sums -------------------------------------------------------------------------------------------
@@ -230,11 +235,11 @@ template <typename T, typename A> struct gk_extreme {
             state = other;
     }
     __device__ void store(const gk_reduction &how, size_t i, State state) const { store_value(how, i, gk_flipped(state, flip)); }
-    __device__ static void store_value(const gk_reduction &how, size_t i, float value) { gk_store_real(how, i, value); }
-    __device__ static void store_value(const gk_reduction &how, size_t i, double value) { gk_store_real(how, i, value); }
-    __device__ static void store_value(const gk_reduction &how, size_t i, int64_t value) { gk_store_whole(how, i, value); }
-    __device__ static void store_value(const gk_reduction &how, size_t i, int32_t value) { gk_store_whole(how, i, value); }
-    __device__ static void store_value(const gk_reduction &how, size_t i, uint64_t value) { gk_store_whole(how, i, (int64_t)value); }
+    __device__ static void store_value(const gk_reduction &how, size_t i, float value) { gk_store_real(how.result, how.stored, i, value); }
+    __device__ static void store_value(const gk_reduction &how, size_t i, double value) { gk_store_real(how.result, how.stored, i, value); }
+    __device__ static void store_value(const gk_reduction &how, size_t i, int64_t value) { gk_store_whole(how.result, how.stored, i, value); }
+    __device__ static void store_value(const gk_reduction &how, size_t i, int32_t value) { gk_store_whole(how.result, how.stored, i, value); }
+    __device__ static void store_value(const gk_reduction &how, size_t i, uint64_t value) { gk_store_whole(how.result, how.stored, i, (int64_t)value); }
 };
 
 // Where the greatest value stands, or the first NaN; the first of several.

@@ -1,6 +1,7 @@
-// What every reduction is made of. An operation is a small struct (operations.cuh); here are the three ways
-// of walking over an array with it: along rows, along short rows, and down columns. The array is a run of
-// elements in memory, or one that is gathered, whose elements lie anywhere.
+// What every reduction is made of. An operation is a small struct (operations.cuh); here are the four ways
+// of walking over an array with it: along rows, along short rows, down columns, and over a little one an
+// element at a time. The array is a run of elements in memory, or one that is gathered, whose elements lie
+// anywhere.
 //
 // Which thread takes which elements, and in which order all is joined, depends on the shape alone:
 // the same array gives the same bits on every device, wherever its elements lie.
@@ -18,113 +19,95 @@
     GK_REDUCE(op##_short, variant, dtype, symbol##_short, GK_REDUCE_THREADS, "of rows shorter than a block") \
     GK_REDUCE(op##_columns, variant, dtype, symbol##_columns, GK_REDUCE_COLUMN_THREADS, "of columns") \
     GK_REDUCE(op##_gathered, variant, dtype, symbol##_gathered, GK_REDUCE_THREADS, "of rows whose elements lie anywhere") \
-    GK_REDUCE(op##_gathered_columns, variant, dtype, symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, "of such columns")
+    GK_REDUCE(op##_gathered_columns, variant, dtype, symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, "of such columns") \
+    GK_REDUCE(op##_little, variant, dtype, symbol##_little, GK_REDUCE_THREADS, "of few elements, which lie anywhere")
 
 #ifndef GK_ROWS_ONLY
 
 #include "reduce/operations.cuh"
 #include "strided.cuh"
 
-// Elements side by side in memory.
+// Elements side by side in memory, of an array that reaches from `begin` to `end`.
 template <typename T> struct gk_run {
     typedef T Element;
-    const T *first;
+    enum { AT_ONCE = GK_REDUCE_RAGGED_LOADS };
+    const T *first, *begin, *end;
 
-    __device__ gk_run operator+(size_t i) const { return {first + i}; }
-    // Whether vectors are loaded at once.
+    __device__ gk_run operator+(size_t i) const { return {first + i, begin, end}; }
+    // Whether each vector is one load.
     __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
-    __device__ gk_vector<T> vector() const { return gk_load_once(first); }
-    // The elements of a vector, one by one.
-    __device__ void read(T (&elements)[gk_vector<T>::WIDTH], int) const {
-#pragma unroll
+    // The vector that begins here; what lies beyond the end of the array is anything.
+    template <bool ALIGNED> __device__ gk_vector<T> vector() const {
+        if (ALIGNED)
+            return gk_load_once(first);
+        if (gk_has_room(first, first - begin, end - first))
+            return gk_load_between(first);
+        gk_vector<T> loaded;
+#pragma unroll 1
         for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-            elements[e] = gk_read<T>(first + e);
+            loaded.push(e < end - first ? gk_read<T>(first + e) : T());
+        return loaded;
     }
 };
 
-// Elements that a layout finds, from number `at` on in its order.
+// Elements that a layout finds, from number `at` on in its order, of `end`.
 template <typename T> struct gk_gathered {
     typedef T Element;
+    enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS };
     const char *base;
     const gk_layout *layout;
-    bool aligned; // the elements of a vector lie side by side, where one can be loaded
-    uint32_t at;
+    uint32_t at, end;
 
-    __device__ gk_gathered operator+(size_t i) const { return {base, layout, aligned, at + (uint32_t)i}; }
-    __device__ bool is_aligned() const { return aligned; }
-    __device__ gk_vector<T> vector() const {
-        uint32_t along;
-        return gk_load_once((const T *)(base + find(at, along)));
-    }
-    __device__ void read(T (&elements)[gk_vector<T>::WIDTH], int count) const {
-        uint32_t along;
-        int last = layout->ndim - 1;
+    __device__ gk_gathered operator+(size_t i) const { return {base, layout, at + (uint32_t)i, end}; }
+    __device__ static constexpr bool is_aligned() { return false; } // nor worth a way of its own
+    template <bool> __device__ gk_vector<T> vector() const {
+        uint32_t along, length = layout->length[layout->ndim - 1].value;
         int64_t offset = find(at, along);
+        const T *first = (const T *)(base + offset);
+        if (layout->stride[0][layout->ndim - 1] == sizeof(T) && gk_has_room(first, along, length - along))
+            return gk_load_between(first);
+        return one_by_one(offset, along, length);
+    }
+    // Of a line whose elements lie apart, or that ends before the vector does.
+    __device__ gk_vector<T> one_by_one(int64_t offset, uint32_t along, uint32_t length) const {
+        enum { EACH = WIDTH < 4 ? WIDTH : 4 };
+        gk_vector<T> loaded;
+#pragma unroll 1
+        for (int e = 0; e < WIDTH; e += EACH) {
+            T x[EACH];
 #pragma unroll
-        for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-            if (e < count) {
-                elements[e] = gk_read<T>(base + offset);
-                offset += layout->stride[0][last];
-                if (++along == layout->length[last].value && e + 1 < count) // on to the next line
-                    offset = find(at + e + 1, along);
+            for (int j = 0; j < EACH; j++) {
+                x[j] = at + e + j < end ? gk_read<T>(base + offset) : T();
+                offset += layout->stride[0][layout->ndim - 1];
+                if (++along == length) // on to the next line
+                    offset = find(at + e + j + 1, along);
             }
+#pragma unroll
+            for (int j = 0; j < EACH; j++)
+                loaded.push(x[j]);
+        }
+        return loaded;
     }
     // Where element i lies, and its number along the last axis.
     __device__ int64_t find(uint32_t i, uint32_t &along) const {
         int axis = layout->ndim - 1;
-        uint32_t rest = gk_divide(i, layout->length[axis]);
-        along = i - rest * layout->length[axis].value;
-        int64_t offset = along * layout->stride[0][axis];
-#pragma unroll 1
-        for (axis--; axis >= 0; axis--) {
-            i = rest;
-            rest = axis > 0 ? gk_divide(i, layout->length[axis]) : 0;
-            offset += (int64_t)(i - rest * layout->length[axis].value) * layout->stride[0][axis];
-        }
-        return offset;
+        uint32_t line = gk_divide(i, layout->length[axis]);
+        along = i - line * layout->length[axis].value;
+        return along * layout->stride[0][axis] + gk_offset_along(*layout, 0, axis, line);
     }
-};
-
-// The vector at the start of `a`, all of whose elements are there, by loads as wide as they allow.
-template <bool ALIGNED, class A> __device__ static inline gk_vector<typename A::Element> gk_load_whole(const A &a) {
-    typedef typename A::Element T;
-    if (ALIGNED)
-        return a.vector();
-    T elements[gk_vector<T>::WIDTH];
-    a.read(elements, gk_vector<T>::WIDTH);
-    gk_vector<T> loaded;
-    loaded.pack(elements);
-    return loaded;
-}
-
-// How many vectors a thread loads before it takes the first: of those that come element by element so
-// many that registers suffice.
-template <bool ALIGNED, typename T, int MOST> struct gk_loads {
-    enum { FEW = GK_REDUCE_RAGGED_LOADS / gk_vector<T>::WIDTH, AT_ONCE = ALIGNED || FEW > MOST ? MOST : FEW > 1 ? FEW : 1 };
 };
 
 // Elements [i, i + WIDTH) of n, the last of which may be beyond their end: those are padding.
-template <class Op, typename T> __device__ static inline gk_vector<T> gk_load_padded(const Op &op, const gk_run<T> &a, size_t i, size_t n) {
+template <class Op, class A>
+__device__ static inline gk_vector<typename A::Element> gk_load_padded(const Op &op, const A &a, size_t i, size_t n) {
+    typedef typename A::Element T;
+    gk_vector<T> loaded = (a + i).template vector<false>();
     T elements[gk_vector<T>::WIDTH];
+    if (i + gk_vector<T>::WIDTH <= n)
+        return loaded;
 #pragma unroll
     for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-        elements[e] = i + e < n ? gk_read<T>(a.first + i + e) : op.padding(gk_read<T>(a.first));
-    gk_vector<T> loaded;
-    loaded.pack(elements);
-    return loaded;
-}
-template <class Op, typename T> __device__ static inline gk_vector<T> gk_load_padded(const Op &op, const gk_gathered<T> &a, size_t i, size_t n) {
-    enum { WIDTH = gk_vector<T>::WIDTH };
-    T elements[WIDTH], first[WIDTH];
-    int count = n - i < WIDTH ? (int)(n - i) : WIDTH;
-    (a + i).read(elements, count);
-    if (count < WIDTH) {
-        a.read(first, 1);
-#pragma unroll
-        for (int e = 1; e < WIDTH; e++)
-            elements[e] = e < count ? elements[e] : op.padding(first[0]);
-    }
-    gk_vector<T> loaded;
+        elements[e] = i + e < n ? loaded[e] : op.padding(loaded[0]);
     loaded.pack(elements);
     return loaded;
 }
@@ -166,8 +149,8 @@ __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count) {
-            x[j] = gk_load_whole<ALIGNED>(a + j * STEP);
-            y[j] = Op::OPERANDS == 2 ? gk_load_whole<ALIGNED>(b + j * STEP) : x[j];
+            x[j] = (a + j * STEP).template vector<ALIGNED>();
+            y[j] = Op::OPERANDS == 2 ? (b + j * STEP).template vector<ALIGNED>() : x[j];
         }
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
@@ -180,12 +163,14 @@ __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &
 template <bool ALIGNED, class Op, class A>
 __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &state, const A &a, const A &b, size_t i, size_t n, size_t index) {
     typedef typename A::Element T;
-    enum { WIDTH = gk_vector<T>::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH, LOADS = gk_loads<ALIGNED, T, GK_REDUCE_LOADS / Op::OPERANDS>::AT_ONCE };
-    for (size_t whole = n / (STEP * LOADS); whole > 0; whole--, i += STEP * LOADS)
-        gk_take_vectors<ALIGNED, true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
-    int left = i + WIDTH <= n ? (int)((n - i - WIDTH) / STEP) + 1 : 0;
-    gk_take_vectors<ALIGNED, false, LOADS, STEP>(op, state, a + i, b + i, left, index + i);
-    return i + left * STEP;
+    enum { WIDTH = gk_vector<T>::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH, LOADS = (ALIGNED ? (int)GK_REDUCE_LOADS : (int)A::AT_ONCE) / Op::OPERANDS };
+    if (ALIGNED)
+        for (size_t whole = n / (STEP * LOADS); whole > 0; whole--, i += STEP * LOADS)
+            gk_take_vectors<ALIGNED, true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
+    size_t left = i + WIDTH <= n ? (n - i - WIDTH) / STEP + 1 : 0, next = i + left * STEP;
+    for (; left > 0; left = left > LOADS ? left - LOADS : 0, i += STEP * LOADS)
+        gk_take_vectors<ALIGNED, false, LOADS, STEP>(op, state, a + i, b + i, left < LOADS ? (int)left : LOADS, index + i);
+    return next;
 }
 
 // A thread's part of a run of n elements, the first of which has the number `index`: every 256th
@@ -257,7 +242,7 @@ __device__ static inline void gk_take_short(const Op &op, typename Op::State (&s
         gk_vector<typename A::Element> x[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            x[r] = WHOLE ? (row[r] + i).vector() : gk_load_padded(op, row[r], i, length);
+            x[r] = WHOLE ? (row[r] + i).template vector<true>() : gk_load_padded(op, row[r], i, length);
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             gk_take_vector(op, state[r], x[r], x[r], i);
@@ -378,7 +363,8 @@ __device__ static inline void gk_take_columns(const Op &op, typename Op::State (
 }
 
 // A thread's part of the rows [row, end): every `height`-th one, LOADS at a time; what is left of them is
-// for the next call. WHOLE: every vector of every row is whole and aligned.
+// for the next call. WHOLE: every vector of every row is whole and aligned; else the last one of a row may
+// be one of more columns than there are, whose results nobody stores.
 template <bool WHOLE, int LOADS, class Op, class A, int WIDTH>
 __device__ static inline size_t gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, const A &a, size_t row, size_t end,
                                              typename Op::State (&state)[WIDTH]) {
@@ -387,7 +373,7 @@ __device__ static inline size_t gk_take_rows(const Op &op, const gk_reduction &h
 #pragma unroll
         for (int j = 0; j < LOADS; j++) {
             A line = a + (row + j * at.height) * how.inner;
-            x[j] = WHOLE ? (line + at.column).vector() : gk_load_padded(op, line, at.column, how.inner);
+            x[j] = (line + at.column).template vector<WHOLE>();
         }
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
@@ -413,7 +399,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
         row = gk_take_rows<true, GK_REDUCE_COLUMN_LOADS>(op, how, at, top, row, end, state);
         gk_take_rows<true, 1>(op, how, at, top, row, end, state);
     } else if (at.column < how.inner) {
-        row = gk_take_rows<false, gk_loads<false, typename Op::Element, GK_REDUCE_COLUMN_LOADS>::AT_ONCE>(op, how, at, top, row, end, state);
+        row = gk_take_rows<false, A::AT_ONCE>(op, how, at, top, row, end, state);
         gk_take_rows<false, 1>(op, how, at, top, row, end, state);
     }
     gk_join_columns(op, state, how.lanes);
@@ -440,22 +426,66 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
             op.store(how, at.outer * how.inner + at.column + e, state[e]);
 }
 
-// Of the bytes that a gathered array begins at; vectors as the host has found them.
+// Little work: what counts is how few instructions stand between the launch and the result, so each
+// element is loaded alone, and few of them by a thread. A group of `lanes` threads has a result: next to
+// one another, or `across`, where those of a warp have neighbouring results. Which one only moves
+// elements to other threads: lane k takes every `lanes`-th element from the k-th on.
+template <class Op> __device__ static inline void gk_reduce_little(const gk_reduction &how, const gk_layout &layout, const char *a) {
+    typedef typename Op::Element T;
+    enum { LOADS = GK_REDUCE_LOADS };
+    __shared__ typename Op::State cell[GK_REDUCE_THREADS];
+    Op op = {how.flip};
+    unsigned thread = threadIdx.x, results = GK_REDUCE_THREADS >> __popc(how.lanes - 1); // powers of two
+    unsigned side = how.across ? results : how.lanes, above = thread >> __popc(side - 1), within = thread & (side - 1);
+    unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);
+    unsigned length = number < how.outer * how.inner ? (unsigned)how.length : 0;
+    typename Op::State state = op.start();
+    a += gk_offset_along(layout, 0, how.kept, number);
+    for (unsigned i = lane; i < length; i += LOADS * how.lanes) {
+        T x[LOADS];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (i + j * how.lanes < length)
+                x[j] = gk_read<T>(a + gk_offset_along(layout, how.kept, layout.ndim, i + j * how.lanes));
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (i + j * how.lanes < length)
+                op.take(state, x[j], x[j], i + j * how.lanes);
+    }
+    for (unsigned step = how.lanes / 2; step > 0; step /= 2) {
+        unsigned apart = how.across ? step * results : step;
+        if (apart < GK_WARP) {
+            op.join(state, gk_from_lane_above(state, apart, GK_WARP));
+        } else { // no cell that is read is written at the step after
+            if (lane < 2 * step)
+                cell[thread] = state;
+            __syncthreads();
+            if (lane < step)
+                op.join(state, cell[thread + apart]);
+        }
+    }
+    if (lane == 0 && length > 0)
+        op.store(how, number, state);
+}
+
+template <typename T> __device__ static inline gk_run<T> gk_run_of(const gk_reduction &how, const T *a) {
+    return {a, a, a + how.outer * how.length * how.inner};
+}
 template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk_reduction &how, const gk_layout &layout, const T *a) {
-    return {(const char *)a, &layout, how.aligned, 0};
+    return {(const char *)a, &layout, 0, (uint32_t)(how.outer * how.length * how.inner)};
 }
 
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \
     extern "C" __global__ void __launch_bounds__(threads, resident) symbol
 #define GK_REDUCE_KERNELS(symbol, Op)                                                              \
     GK_REDUCE_KERNEL(symbol##_rows, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
-        gk_reduce_rows<Op>(how, gk_run<Op::Element>{a}, gk_run<Op::Element>{a});                   \
+        gk_reduce_rows<Op>(how, gk_run_of(how, a), gk_run_of(how, a));                             \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_short, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
-        gk_reduce_short<Op>(how, gk_run<Op::Element>{a});                                          \
+        gk_reduce_short<Op>(how, gk_run_of(how, a));                                               \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a) { \
-        gk_reduce_columns<Op>(how, gk_run<Op::Element>{a});                                        \
+        gk_reduce_columns<Op>(how, gk_run_of(how, a));                                             \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_layout layout) { \
         gk_gathered<Op::Element> gathered = gk_gather(how, layout, a);                             \
@@ -466,6 +496,9 @@ template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a, gk_layout layout) { \
         gk_reduce_columns<Op>(how, gk_gather(how, layout, a));                                     \
+    }                                                                                              \
+    GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_layout layout) { \
+        gk_reduce_little<Op>(how, layout, (const char *)a);                                        \
     }
 
 #endif

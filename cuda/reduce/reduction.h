@@ -18,7 +18,8 @@ enum {
     GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row or two */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
-    GK_REDUCE_RAGGED_LOADS = 32,  /* elements of a thread at a time where vectors are not aligned */
+    GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
+    GK_REDUCE_GATHERED_LOADS = 2, /* the same of a gathered array: each has to be found */
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
     GK_REDUCE_JOIN_BYTES = 16384, /* shared memory to join the rows of a block of columns in */
     GK_REDUCE_PARTIAL_BYTES = 16, /* room for the widest partial result */
@@ -36,13 +37,15 @@ typedef struct gk_reduction {
     size_t segment;   /* elements of the reduced axis */
     size_t segments;  /* 1: no partial results */
     size_t first;     /* where on the reduced axis this launch starts: a multiple of `segment` */
-    uint32_t lanes;   /* short rows: threads a row; columns: vectors side by side in a block */
+    uint32_t lanes;   /* short rows: threads a row; columns: vectors side by side in a block; of a
+                         little array: threads a result */
     int32_t stored;   /* gk_dtype of the result */
     int32_t last;     /* gk_reduce_last */
     int32_t stage;    /* gk_reduce_stage */
     bool flip;        /* the order of the values turned round: min and argmin */
     bool short_rows;  /* of a gathered array: `lanes` threads a row */
-    bool aligned;     /* of a gathered array: its vectors are loaded at once */
+    bool across;      /* of a little array: neighbouring threads have neighbouring results */
+    int32_t kept;     /* of a little array: that many axes are kept, the others reduced */
     size_t divisor;   /* of a mean */
     void *partials;
     unsigned *arrivals; /* a counter for each result, or each block of columns: 0 before and after */

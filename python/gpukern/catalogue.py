@@ -19,6 +19,7 @@ _INTERNAL = (
     "_short",
     "_columns",
     "_gathered",
+    "_little",
     "_vectors",
     "_vector",
     "_small",

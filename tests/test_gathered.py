@@ -3,8 +3,6 @@ contiguous array of the same shape."""
 
 from __future__ import annotations
 
-import mmap
-import sys
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,8 @@ from arrays import DTYPES, REDUCTIONS, random, same_bits
 from fakes import NEEDS_FAKE
 from gpukern import _core
 
-# Where elements lie: beginning anywhere, apart, backwards, turned, in lines of any length, and in lines
-# of several rows none of which need begin where a vector does.
+# Where elements lie: beginning anywhere, apart, backwards, turned, in lines of any length, and in
+# lines of several rows, none of which need begin where a vector does.
 VIEWS = {
     "from column 1 on": lambda a: a[:, 1:],
     "without the last column": lambda a: a[:, :-1],
@@ -147,7 +145,8 @@ def fence(protection):
     for page in (0, 65):
         where = ctypes.c_void_p(address + page * PAGE)
         assert ctypes.CDLL(None).mprotect(where, ctypes.c_size_t(PAGE), protection) == 0
-memory = np.ctypeslib.as_array(ctypes.cast(address + PAGE, ctypes.POINTER(ctypes.c_uint8)), (64 * PAGE,))
+pointer = ctypes.cast(address + PAGE, ctypes.POINTER(ctypes.c_uint8))
+memory = np.ctypeslib.as_array(pointer, (64 * PAGE,))
 memory[:] = np.arange(64 * PAGE) % 7
 fence(0)
 class There:
@@ -157,13 +156,16 @@ for dtype in ("uint8", "float16", "float32", "float64"):
     # Bytes of 0 to 6 are small numbers, of any dtype.
     whole = memory.view(dtype)
     for before in (True, False):
-        for axis, rows, columns, pitch in ((0, 601, 113, 113), (1, 601, 113, 113), (1, 37, 900, 1001),
-                                           (0, 37, 900, 1001), (1, 3, 21001, 21001), (1, 8, 5, 7)):
+        for axis, rows, columns, pitch in (
+            (0, 601, 113, 113), (1, 601, 113, 113), (1, 73, 900, 1001), (0, 73, 900, 1001),
+            (1, 3, 21001, 21001), (1, 8, 5, 7),
+        ):
             count = (rows - 1) * pitch + columns
             if count > whole.size:
                 continue
             part = whole[:count] if before else whole[whole.size - count:]
-            a = np.lib.stride_tricks.as_strided(part, (rows, columns), (pitch * part.itemsize, part.itemsize))
+            strides = (pitch * part.itemsize, part.itemsize)
+            a = np.lib.stride_tricks.as_strided(part, (rows, columns), strides)
             got = gk.max(There(a), axis).to_host()
             assert np.array_equal(got, a.max(axis)), (dtype, before, axis, rows, columns)
 fence(mmap.PROT_READ | mmap.PROT_WRITE)

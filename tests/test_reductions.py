@@ -3,6 +3,7 @@ to the exact ones as the accumulation promises."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -38,7 +39,7 @@ LONG = oracle.LONG
 EXTREMES = ("max", "min", "argmax", "argmin")
 ACCURATE = ("float32", "float64")
 
-# Rows, short rows, columns, several segments of each, and axes that alternate.
+# Little arrays; rows, short rows, columns, several segments of each, and axes that alternate.
 SHAPES: tuple[tuple[tuple[int, ...], Any], ...] = (
     ((), None),
     ((), ()),
@@ -61,6 +62,11 @@ SHAPES: tuple[tuple[tuple[int, ...], Any], ...] = (
     ((2, 701, 65), 1),
     ((301, 64), -1),
     ((8193, 3), 1),
+    ((35_000, 2), 1),
+    ((2101, 33), 1),
+    ((1100, 64), -1),
+    ((9, 8101), 0),
+    ((7, 11, 40, 23), (1, 3)),
 )
 
 
@@ -159,6 +165,13 @@ def test_axes(op, dtype, balanced):
             assert_reduced(op, got, a, axis, f"{place} {shape} {axis}")
 
 
+@pytest.mark.parametrize("op", ["sum", "argmin"])
+@pytest.mark.parametrize("shape", [(8, 140_001), (15, 70_002), (3, 131_074)])
+def test_many_columns_that_are_short(op, shape):
+    a = values_for(op, shape, "float64")
+    assert_reduced(op, getattr(gk, op)(gk.to_device(a), 0).to_host(), a, 0, f"{shape}")
+
+
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_keepdims(op):
     for shape, axis in (((3, 4, 5), 1), ((3, 4, 5), None), ((4, 5), -1), ((2, 3, 4), (0, 2))):
@@ -176,12 +189,12 @@ def test_keepdims(op):
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 def test_layouts(op, dtype):
     """Every layout has the bits of the contiguous array, on the host and on the device."""
-    for axis in (0, 1, None):
+    for shape, axis in itertools.product(((21, 33), (2101, 33)), (0, 1, None)):
         for case, layout in LAYOUTS.items():
-            a = layout(values_for(op, (21, 33), dtype))
+            a = layout(values_for(op, shape, dtype))
             want = getattr(gk, op)(np.ascontiguousarray(a.astype(DTYPES[dtype])), axis)
             oracle.assert_same(getattr(gk, op)(a, axis), np.asarray(want), f"{case} {axis}")
-        a = values_for(op, (21, 33), dtype)
+        a = values_for(op, shape, dtype)
         want = np.asarray(getattr(gk, op)(a, axis))
         for case, place in places(a.shape, a.dtype):
             there = on_device(place, a)

@@ -95,7 +95,7 @@ def model(a: Array, compensated: bool) -> Any:
 
 
 def little(a: Array, compensated: bool) -> Any:
-    """The sums of the rows of a little matrix: lane k takes every `lanes`-th element from the k-th."""
+    """The sums of a little matrix's rows: lane k takes every `lanes`-th element from the k-th."""
     taken, joined = (take, join) if compensated else (plain, plain_join)
     lanes = 1
     while lanes * LOADS < a.shape[1] and lanes < THREADS:

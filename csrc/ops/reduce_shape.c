@@ -10,6 +10,8 @@ enum {
     ALONE = 16384, /* elements that one block is through with before a second one has begun */
     LEAST_SEGMENT = 4096,      /* elements of a row */
     ENOUGH_BLOCKS = 512,       /* of long rows: segments are as long as leaves that many */
+    SMALL = 4 << 20,           /* bytes in which blocks of columns are made narrow to be many */
+    LEAST_LANES = 8,           /* of such a block: 128 bytes of a row */
     TINY_ROW = 32,             /* vectors: a block would be idle */
     SHORT_ROW = 512,           /* vectors: a warp does it where there are enough rows for all */
     MANY_ROWS = 8192,          /* enough rows for all warps */
@@ -74,12 +76,31 @@ static void plan_rows(gk_reduction *how, gk_dtype dtype) {
     }
 }
 
+/* Vectors side by side in a block of columns. A warp's, so that it reads long runs of each row;
+   more where columns are so short that a thread loads a whole one at once; fewer where a small
+   array would leave the device idle. */
+static uint32_t column_lanes(const gk_reduction *how, size_t vectors, size_t bytes) {
+    const uint32_t threads = GK_REDUCE_COLUMN_THREADS;
+    uint32_t lanes = 32;
+    while (lanes < threads && threads / lanes / 2 * GK_REDUCE_COLUMN_LOADS >= how->length &&
+           how->outer * divided(vectors, 2 * (size_t)lanes) >= ENOUGH_BLOCKS)
+        lanes *= 2;
+    while (lanes > LEAST_LANES && bytes < SMALL &&
+           how->outer * divided(vectors, lanes) < ENOUGH_BLOCKS / 2 &&
+           threads / lanes * 2 <= how->length)
+        lanes /= 2;
+    while (lanes / 2 >= vectors && lanes > 1)
+        lanes /= 2;
+    return lanes;
+}
+
 static size_t column_groups(const gk_reduction *how, gk_dtype dtype) {
     return how->outer * divided(how->inner, how->lanes * vector_width(dtype));
 }
 
 static void plan_columns(gk_reduction *how, gk_dtype dtype) {
-    how->lanes = lanes_for(divided(how->inner, vector_width(dtype)));
+    size_t bytes = how->outer * how->length * how->inner * gk_dtype_size(dtype);
+    how->lanes = column_lanes(how, divided(how->inner, vector_width(dtype)), bytes);
     size_t groups = column_groups(how, dtype);
     how->segment = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
     how->segments = divided(how->length, how->segment);

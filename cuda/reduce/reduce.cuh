@@ -328,13 +328,16 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
     return at;
 }
 
-// The threads of the top row get what those below them hold, column by column.
+// The threads of the top row, of any width up to the block's, get what those below them hold, column by
+// column.
 template <class Op, int WIDTH>
 __device__ static inline void gk_join_columns(const Op &op, typename Op::State (&state)[WIDTH], unsigned lanes) {
     enum { WARPS = GK_REDUCE_COLUMN_THREADS / GK_WARP };
     enum { FIT = GK_REDUCE_JOIN_BYTES / (GK_REDUCE_COLUMN_THREADS * sizeof(typename Op::State)), AT_ONCE = WIDTH < FIT ? WIDTH : FIT };
     __shared__ typename Op::State of_warp[AT_ONCE][WARPS][GK_WARP];
-    unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
+    unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP, below = lanes > GK_WARP ? lanes / GK_WARP : 1;
+    if (below == WARPS)
+        return;
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         for (unsigned step = GK_WARP / 2; step >= lanes; step /= 2)
@@ -346,8 +349,7 @@ __device__ static inline void gk_join_columns(const Op &op, typename Op::State (
             of_warp[e][warp][lane] = state[first + e];
         __syncthreads();
         if (threadIdx.x < lanes)
-#pragma unroll
-            for (int other = 1; other < WARPS; other++)
+            for (unsigned other = warp + below; other < WARPS; other += below)
 #pragma unroll
                 for (int e = 0; e < AT_ONCE; e++)
                     op.join(state[first + e], of_warp[e][other][lane]);

@@ -8,6 +8,8 @@ enum {
     GK_LAYOUT_DIMENSIONS = 8, /* after neighbouring axes that form one run have been merged */
     GK_LAYOUT_ARRAYS = 4,     /* a result and its operands */
     GK_LAYOUT_OPERANDS = GK_LAYOUT_ARRAYS - 1,
+    GK_BOX_BYTES = 16384, /* of a box, at most, and */
+    GK_BOX_ELEMENTS = 2048,
 };
 
 /* Division by an invariant: n / d == (n + high word of n * multiplier) >> shift, for n < 2^31.
@@ -42,6 +44,19 @@ typedef struct gk_tiles {
     gk_divisor in_matrix, down; /* tiles of one matrix, and tiles below one another in it */
     int64_t from_row, from_column, to_row, to_column;
 } gk_tiles;
+
+/* How two arrays of one shape, whose axes lie in another order each, are cut into boxes: of some
+   elements along what is near in the one, and of some along what is near in the other. Array 0 is
+   the one that is written, and the axes are in its order. */
+typedef struct gk_boxes {
+    int32_t ndim;
+    uint32_t count, elements;                /* boxes, and what a whole one has */
+    gk_divisor grid[GK_LAYOUT_DIMENSIONS];   /* boxes along an axis */
+    gk_divisor side[GK_LAYOUT_DIMENSIONS];   /* elements of a box along it */
+    uint32_t length[GK_LAYOUT_DIMENSIONS];   /* elements of the axis */
+    int32_t order[2][GK_LAYOUT_DIMENSIONS];  /* the axes by array, the nearest elements' last */
+    int64_t stride[2][GK_LAYOUT_DIMENSIONS]; /* bytes */
+} gk_boxes;
 
 /* The operands of an elementwise kernel. Bit k of `repeated`: one element of operand k serves all
    that a vector holds (and in a kernel without a layout all of the result); it is at data[k], or,

@@ -17,7 +17,7 @@ from gpukern.catalogue import Variant
 
 LENGTHS = (1, 2, 3, 7, 8, 9, 31, 255, 257, 1023, 4097, 70_001)
 MATRICES = ((1, 1, 1), (1, 33, 2), (31, 32, 33), (65, 7, 129))
-RUNS_OF = ((3, 17_001), (70, 65), (9000, 3), (1, 1))
+RUNS_OF = ((3, 17_001), (70, 65), (9000, 3), (2200, 33), (1100, 64), (1, 1))
 VIEWS = [(shape, view) for shape in RUNS_OF for view in (np.s_[:], np.s_[::-1, ::-1])]
 VIEWS += [
     ((70, 65), np.s_[3:, 1:]),
@@ -161,6 +161,16 @@ __global__ void scaled(const float *x, float *y, int n) {
 """
 
 
+def run_boxes(dtype: np.dtype) -> int:
+    """Skinny matrices both ways, and runs of 16 bytes."""
+    long = (1 << 20) // (3 * dtype.itemsize) + 5
+    for shape in ((long, 3), (3, long), (3, long // 40, 8, 16 // dtype.itemsize)):
+        a = random_array(shape, dtype)
+        axes = (1, 0, *range(2, len(shape)))
+        check(f"boxes of {dtype}", gk.transpose(gk.to_device(a), axes), a.transpose(axes), 0.0)
+    return 1
+
+
 def run_expression(dtype: np.dtype) -> int:
     """Contiguous ones, and lines that start anywhere, are apart, turned round or one for all."""
     saxpy = gk.elementwise("T a, T x, T y, T z", "z = a * x + y")
@@ -223,6 +233,9 @@ def main(operations: list[str]) -> None:
         for name in ("float32", "float64", "float16", "bfloat16"):
             launched += run_few_vectors(gk.empty(0, name).dtype)
         launched += run_small()
+    if not operations or "transpose" in operations:
+        for name in ("uint8", "float16", "float32", "float64"):
+            launched += run_boxes(gk.empty(0, name).dtype)
     if "users" in operations:
         launched += run_expression(np.dtype("f4")) + run_expression(np.dtype("f2"))
         launched += run_expression_sums() + run_module()

@@ -40,7 +40,8 @@
     X(matmul_part)                                                                                 \
     X(convert)                                                                                     \
     X(sum_finish)                                                                                  \
-    X(copy)
+    X(copy)                                                                                        \
+    X(copy_boxed)
 
 /* Along rows, along short ones and down columns of an array that is one run in memory; along rows
    of any length and down columns of one whose elements lie anywhere; over a little one, which may

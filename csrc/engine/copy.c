@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "engine/boxes.h"
 #include "engine/nest.h"
 
 enum {
@@ -150,6 +151,30 @@ static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const
     return gk_nest_run(call, nest, launch_copy, (void *)(uintptr_t)row);
 }
 
+/* boxes ---------------------------------------------------------------------------------------- */
+
+static gk_status launch_boxes(gk_call *call, const gk_nest *piece, const gk_layout *layout,
+                              void *context) {
+    const gk_row *row = context;
+    uintptr_t to = piece->data[TO], from = piece->data[FROM];
+    gk_boxes boxes = gk_boxes_of(piece, (int64_t)row->alignment);
+    void *arguments[] = {&to, &from, &boxes};
+    (void)layout;
+    return gk_call_launch(call, row, gk_boxes_blocks(&boxes), arguments);
+}
+
+static gk_status copy_boxes(gk_call *call, gk_nest *nest, int64_t size, const gk_row **ran) {
+    const gk_row *row;
+    const gk_wish wish = {
+        .op = GK_OP_copy_boxed, .dtype = gk_bits_of((size_t)size), .strided = true};
+    gk_status status = gk_row_chosen(&wish, call->backend, &row, &call->error);
+    if (status == GK_OK && ran)
+        *ran = row;
+    if (status != GK_OK)
+        return gk_call_blame(call, status);
+    return gk_nest_run(call, nest, launch_boxes, (void *)(uintptr_t)row);
+}
+
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */
 static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, const gk_row **ran) {
     int64_t size = (int64_t)gk_dtype_size(to->dtype);
@@ -167,6 +192,8 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
     int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1;
     if ((asked_for && axis != nest.ndim - 1) || is_worth_tiles(&nest, axis, size))
         return copy_tiles(call, &nest, axis, size, ran);
+    if (gk_boxes_are_worth(&nest, size))
+        return copy_boxes(call, &nest, size, ran);
     return copy_elements(call, &nest, size, ran);
 }
 

@@ -1,0 +1,19 @@
+/* How a copy between two orders of axes is cut into boxes. */
+#ifndef GK_BOXES_H
+#define GK_BOXES_H
+
+#include "engine/nest.h"
+#include "layout.h"
+
+/* Whether that is worth its while: the arrays are large, their elements lie near one another in
+   both, but along other axes. Array 0 of the nest is written, array 1 read; elements have `size`
+   bytes. */
+bool gk_boxes_are_worth(const gk_nest *nest, int64_t size);
+
+/* Of a nest that has as many axes as a layout takes, and elements as 31 bits count. */
+gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size);
+
+/* Blocks to launch: each goes through some of the boxes. */
+size_t gk_boxes_blocks(const gk_boxes *boxes);
+
+#endif

@@ -1,0 +1,122 @@
+"""Copies between arrays whose axes lie in two orders, by boxes that have runs on both sides."""
+
+from __future__ import annotations
+
+import random as chance
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+import oracle
+from arrays import DTYPES, on_device, places, random
+from gpukern import _core
+
+# Shapes and orders of at least 1 MiB: skinny matrices both ways, few and many axes, and lengths that
+# are no multiple of a box's.
+MOVES = (
+    ("float64", (27_348, 3, 7), (2, 0, 1)),
+    ("float32", (90_001, 3), (1, 0)),
+    ("uint8", (2, 600_001), (1, 0)),
+    ("float16", (3, 5, 60_013), (2, 1, 0)),
+    ("int32", (2, 10, 15, 9, 101), (4, 2, 3, 1, 0)),
+    ("float16", (25, 457, 3, 4, 6), (4, 0, 2, 1, 3)),
+    ("float32", (2, 12, 151, 21, 2, 2), (3, 5, 2, 0, 1, 4)),
+    ("uint8", (7, 1, 1009, 5, 37), (4, 3, 2, 1, 0)),
+    ("float64", (300, 7, 40, 2), (2, 1, 0, 3)),
+    ("bfloat16", (1009, 521, 1), (2, 1, 0)),
+)
+VIEWS = {
+    "whole": lambda a: a,
+    "every second element": lambda a: a[..., ::2],
+    "from 1 on": lambda a: a[..., 1:],
+    "backwards": lambda a: a[..., ::-1],
+    "first axis backwards": lambda a: a[::-1],
+}
+
+
+def ran(call: Any) -> tuple[Any, list[str]]:
+    """The result and the variants that it took."""
+    _core.profile_start()
+    got = call()
+    return got, [record["variant"] for record in _core.profile_stop()]
+
+
+@pytest.mark.parametrize(("dtype", "shape", "axes"), MOVES)
+def test_any_order_of_axes(dtype, shape, axes):
+    a = random(shape, DTYPES[dtype], 1)
+    there = gk.to_device(a)
+    for case, view in VIEWS.items():
+        got = gk.transpose(view(there), axes).to_host()
+        oracle.assert_same(got, np.ascontiguousarray(view(a).transpose(axes)), case)
+
+
+@pytest.mark.parametrize("shape", [(3, 2_950_001), (2, 7, 650_003)])
+def test_several_boxes_of_a_block(shape):
+    a = np.resize(random(1 << 16, DTYPES["uint8"], 8), shape)
+    oracle.assert_same(gk.transpose(gk.to_device(a)).to_host(), np.ascontiguousarray(a.T), "moved")
+
+
+def test_which_copies_go_by_boxes():
+    """Where runs lie along other axes, and long enough to matter; matrices have tiles."""
+    for shape, axes, variants in (
+        ((90_001, 3), (1, 0), ["boxed"]),
+        ((3, 90_001), (1, 0), ["boxed"]),
+        ((1000, 300, 1), (1, 0, 2), ["vectorized_wide"]),
+        ((30, 90, 100), (1, 0, 2), ["strided"]),
+        ((91, 3), (1, 0), ["strided"]),
+    ):
+        there = gk.empty(shape, "float32")
+        assert ran(lambda: gk.transpose(there, axes))[1] == variants, shape  # noqa: B023
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+def test_nothing_around_the_result_is_written(dtype):
+    long = (1 << 20) // (15 * DTYPES[dtype].itemsize) + 2
+    a = random((3, long, 5), DTYPES[dtype], 2)
+    for case, place in places((5, 3, long), a.dtype):
+        out = on_device(place)
+        gk.transpose(gk.to_device(a), (2, 0, 1), out=out.view)
+        assert out.holds(a.transpose(2, 0, 1)), case
+
+
+def test_chance_draws_of_three_to_six_axes():
+    draws = chance.Random(7)
+    for _ in range(25):
+        ndim = draws.randint(3, 6)
+        dtype = draws.choice(["uint8", "float16", "float32", "float64"])
+        least = (1 << 20) // DTYPES[dtype].itemsize
+        shape = [draws.randint(1, 9) for _ in range(ndim)]
+        longest = draws.randrange(ndim)
+        shape[longest] = least * shape[longest] // int(np.prod(shape)) + draws.randint(1, 5)
+        axes = draws.sample(range(ndim), ndim)
+        a = random(tuple(shape), DTYPES[dtype], 3)
+        got = gk.transpose(gk.to_device(a), tuple(axes)).to_host()
+        oracle.assert_same(got, np.ascontiguousarray(a.transpose(axes)), f"{shape} {axes} {dtype}")
+
+
+def test_more_axes_than_a_kernel_takes():
+    shape = (2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 40)
+    a = random(shape, DTYPES["float32"], 4)
+    axes = tuple(reversed(range(len(shape))))
+    got = gk.transpose(gk.to_device(a), axes).to_host()
+    oracle.assert_same(got, np.ascontiguousarray(a.transpose(axes)), "eleven axes")
+
+
+def test_one_element_for_all_of_an_axis():
+    row = random((1, 300, 3), DTYPES["float32"], 5)
+    wide = np.broadcast_to(row, (400, 300, 3))
+    there = gk.empty((3, 400, 300), "float32")
+    there[...] = gk.transpose(gk.to_device(row), (2, 0, 1))
+    oracle.assert_same(there.to_host(), np.ascontiguousarray(wide.transpose(2, 0, 1)), "broadcast")
+
+
+def test_an_assignment_and_a_reduction_of_turned_axes():
+    a = random((3, 90_001, 4), DTYPES["float32"], 6)
+    there = gk.to_device(a)
+    into = gk.zeros((4, 90_001, 3), "float32")
+    into[...] = there.T
+    oracle.assert_same(into.to_host(), np.ascontiguousarray(a.T), "assigned")
+    want = gk.sum(gk.to_device(np.ascontiguousarray(a.T)), 0).to_host()
+    oracle.assert_same(gk.sum(there.T, 0).to_host(), want, "the bits of a sum")

@@ -164,7 +164,7 @@ __global__ void scaled(const float *x, float *y, int n) {
 def run_boxes(dtype: np.dtype) -> int:
     """Skinny matrices both ways, and runs of 16 bytes."""
     long = (1 << 20) // (3 * dtype.itemsize) + 5
-    for shape in ((long, 3), (3, long), (3, long // 40, 8, 16 // dtype.itemsize)):
+    for shape in ((long, 3), (3, long), (3, long // 2, 16 // dtype.itemsize)):
         a = random_array(shape, dtype)
         axes = (1, 0, *range(2, len(shape)))
         check(f"boxes of {dtype}", gk.transpose(gk.to_device(a), axes), a.transpose(axes), 0.0)

@@ -6,7 +6,7 @@
 
 enum { MOST_PARAMETERS = 4096 }; /* of one byte: what a launch takes */
 
-bool gk_points_to(const gk_parameter *parameter, gk_dtype dtype) {
+bool gk_points_to(const gk_kernel_parameter *parameter, gk_dtype dtype) {
     if (parameter->points_to == GK_OF_ANYTHING || parameter->points_to == GK_OF_UNKNOWN)
         return true;
     gk_kind kind = gk_dtype_kind(dtype);

@@ -20,7 +20,7 @@ typedef enum gk_made_of {
     GK_MADE_OF_COUNT,
 } gk_made_of;
 
-typedef struct gk_parameter {
+typedef struct gk_kernel_parameter {
     const char *text; /* as the source spells it: "const float *x" */
     gk_made_of made_of;
     size_t bytes;
@@ -28,10 +28,10 @@ typedef struct gk_parameter {
     bool readonly;                                 /* what it points to is const */
     gk_made_of points_to;                          /* the scalar, also of a vector */
     size_t scalar_bytes, pointee_bytes, alignment; /* pointee_bytes 0: not known */
-} gk_parameter;
+} gk_kernel_parameter;
 
 /* Whether an array of that dtype is what the parameter points to. */
-bool gk_points_to(const gk_parameter *parameter, gk_dtype dtype);
+bool gk_points_to(const gk_kernel_parameter *parameter, gk_dtype dtype);
 
 /* Copies in what has to be on the device, launches, copies out. The launch needs neither stream nor
    arguments. */

@@ -58,7 +58,7 @@ static described describe(gk_made_of made_of, size_t bytes) {
 /* The dtype of a number or an element; the first of two. */
 static gk_dtype dtype_of(gk_made_of made_of, size_t bytes) {
     for (int i = 0; i < GK_DTYPE_COUNT; i++) {
-        const gk_parameter like = {.points_to = made_of, .scalar_bytes = bytes};
+        const gk_kernel_parameter like = {.points_to = made_of, .scalar_bytes = bytes};
         if (gk_points_to(&like, (gk_dtype)i))
             return (gk_dtype)i;
     }
@@ -75,14 +75,16 @@ static bool is_python_number(PyObject *object) {
 
 /* numbers -------------------------------------------------------------------------------------- */
 
-static int refuse_range(const gk_call *call, const gk_parameter *parameter, PyObject *object) {
+static int refuse_range(const gk_call *call, const gk_kernel_parameter *parameter,
+                        PyObject *object) {
     described type = describe(parameter->made_of, parameter->bytes);
     PyErr_Format(PyExc_TypeError, "%s: %s cannot hold %R, which is not within %s", call->operation,
                  parameter->text, object, type.text);
     return -1;
 }
 
-static int refuse_number(const gk_call *call, const gk_parameter *parameter, PyObject *object) {
+static int refuse_number(const gk_call *call, const gk_kernel_parameter *parameter,
+                         PyObject *object) {
     described type = describe(parameter->made_of, parameter->bytes);
     PyErr_Format(PyExc_TypeError, "%s: %s takes a number, of %s, and was given %R", call->operation,
                  parameter->text, type.text, (PyObject *)Py_TYPE(object));
@@ -95,7 +97,7 @@ static bool is_unsigned(gk_made_of made_of) {
 
 /* Whether an integer, of which `bits` are the lowest 64, is one of the parameter's. A char holds
    what either kind of byte does, and a size alone says nothing of a sign. */
-static bool holds(const gk_parameter *parameter, uint64_t bits, bool is_negative) {
+static bool holds(const gk_kernel_parameter *parameter, uint64_t bits, bool is_negative) {
     unsigned width = 8 * (unsigned)parameter->bytes;
     bool both = parameter->made_of == GK_OF_CHAR || parameter->made_of == GK_OF_UNKNOWN;
     if (parameter->made_of == GK_OF_BOOL)
@@ -108,7 +110,7 @@ static bool holds(const gk_parameter *parameter, uint64_t bits, bool is_negative
     return bits <= most;
 }
 
-static int take_int(const gk_call *call, const gk_parameter *parameter, PyObject *object,
+static int take_int(const gk_call *call, const gk_kernel_parameter *parameter, PyObject *object,
                     gk_kernel_argument *argument) {
     int overflow;
     long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
@@ -126,7 +128,7 @@ static int take_int(const gk_call *call, const gk_parameter *parameter, PyObject
     return 0;
 }
 
-static int take_float(const gk_call *call, const gk_parameter *parameter, PyObject *object,
+static int take_float(const gk_call *call, const gk_kernel_parameter *parameter, PyObject *object,
                       gk_kernel_argument *argument) {
     double value = PyFloat_AsDouble(object);
     if (value == -1.0 && PyErr_Occurred()) {
@@ -147,11 +149,12 @@ static int take_float(const gk_call *call, const gk_parameter *parameter, PyObje
 }
 
 /* A number that is in memory, of a dtype of its own. */
-static int take_typed(const gk_call *call, const gk_parameter *parameter, PyObject *object,
+static int take_typed(const gk_call *call, const gk_kernel_parameter *parameter, PyObject *object,
                       const gk_array *given, gk_kernel_argument *argument) {
     size_t bytes = gk_dtype_size(given->dtype);
     gk_kind kind = gk_dtype_kind(given->dtype);
-    const gk_parameter like = {.points_to = parameter->made_of, .scalar_bytes = parameter->bytes};
+    const gk_kernel_parameter like = {.points_to = parameter->made_of,
+                                      .scalar_bytes = parameter->bytes};
     bool other_sign = kind == GK_SIGNED || kind == GK_UNSIGNED;
     bool integer = parameter->made_of == GK_OF_SIGNED || parameter->made_of == GK_OF_UNSIGNED;
     bool fits = parameter->made_of == GK_OF_UNKNOWN || gk_points_to(&like, given->dtype) ||
@@ -170,7 +173,7 @@ static int take_typed(const gk_call *call, const gk_parameter *parameter, PyObje
 }
 
 /* A number of NumPy's, or of Python's in a dtype that C has no conversion to. */
-static int take_converted(gk_state *state, gk_call *call, const gk_parameter *parameter,
+static int take_converted(gk_state *state, gk_call *call, const gk_kernel_parameter *parameter,
                           PyObject *object, gk_kernel_argument *argument, gk_holding *holding) {
     gk_array given;
     gk_dtype dtype = dtype_of(parameter->made_of, parameter->bytes);
@@ -181,7 +184,7 @@ static int take_converted(gk_state *state, gk_call *call, const gk_parameter *pa
     return refuse_number(call, parameter, object);
 }
 
-static int take_number(gk_state *state, gk_call *call, const gk_parameter *parameter,
+static int take_number(gk_state *state, gk_call *call, const gk_kernel_parameter *parameter,
                        PyObject *object, gk_kernel_argument *argument, gk_holding *holding) {
     bool is_float = parameter->made_of == GK_OF_FLOAT || parameter->made_of == GK_OF_BFLOAT;
     bool is_whole = PyLong_Check(object);
@@ -199,7 +202,7 @@ static int take_number(gk_state *state, gk_call *call, const gk_parameter *param
 
 /* structures ----------------------------------------------------------------------------------- */
 
-static int take_structure(gk_call *call, const gk_parameter *parameter, PyObject *object,
+static int take_structure(gk_call *call, const gk_kernel_parameter *parameter, PyObject *object,
                           gk_kernel_argument *argument, gk_holding *holding) {
     Py_ssize_t given = -1;
     if (PyObject_CheckBuffer(object)) {
@@ -227,7 +230,8 @@ static int take_structure(gk_call *call, const gk_parameter *parameter, PyObject
 
 /* arrays --------------------------------------------------------------------------------------- */
 
-static int refuse_array(const gk_call *call, const gk_parameter *parameter, PyObject *object) {
+static int refuse_array(const gk_call *call, const gk_kernel_parameter *parameter,
+                        PyObject *object) {
     const char *cure = PyList_Check(object) || PyTuple_Check(object)
                            ? "; numpy.array(..., dtype) makes an array of it"
                        : is_python_number(object) ? "; an array of one element holds a number"
@@ -239,7 +243,8 @@ static int refuse_array(const gk_call *call, const gk_parameter *parameter, PyOb
     return -1;
 }
 
-static int refuse_dtype(const gk_call *call, const gk_parameter *parameter, const char *given) {
+static int refuse_dtype(const gk_call *call, const gk_kernel_parameter *parameter,
+                        const char *given) {
     described type = describe(parameter->points_to, parameter->scalar_bytes);
     PyErr_Format(PyExc_TypeError,
                  "%s: %s takes an array of %s, and was given one of %s; convert it with "
@@ -249,7 +254,7 @@ static int refuse_dtype(const gk_call *call, const gk_parameter *parameter, cons
 }
 
 /* Structures, and complex numbers as vectors of two: what the engine has no dtype for. */
-static bool is_of_records(const gk_parameter *parameter, const Py_buffer *view) {
+static bool is_of_records(const gk_kernel_parameter *parameter, const Py_buffer *view) {
     size_t item = (size_t)view->itemsize;
     const char *format = view->format ? view->format : "B";
     bool record = strchr(format, '{') != NULL;
@@ -261,7 +266,8 @@ static bool is_of_records(const gk_parameter *parameter, const Py_buffer *view) 
            item == 2 * parameter->scalar_bytes && item == parameter->pointee_bytes;
 }
 
-static int refuse_strides(const gk_call *call, const gk_parameter *parameter, gk_place place) {
+static int refuse_strides(const gk_call *call, const gk_kernel_parameter *parameter,
+                          gk_place place) {
     PyErr_Format(PyExc_ValueError,
                  "%s: %s is not contiguous, and a kernel sees memory, not strides; make a copy of "
                  "it with %s",
@@ -272,7 +278,7 @@ static int refuse_strides(const gk_call *call, const gk_parameter *parameter, gk
 
 /* Why an object gave no buffer that is contiguous: it may lie otherwise. What has none at all is
    said where all arrays are taken. */
-static int no_buffer(const gk_call *call, const gk_parameter *parameter, PyObject *object) {
+static int no_buffer(const gk_call *call, const gk_kernel_parameter *parameter, PyObject *object) {
     Py_buffer view;
     if (PyErr_ExceptionMatches(PyExc_MemoryError))
         return -1;
@@ -287,7 +293,7 @@ static int no_buffer(const gk_call *call, const gk_parameter *parameter, PyObjec
 }
 
 /* 1: taken; 0: to be taken as other arrays are, with nothing held; -1: raised. */
-static int take_records(const gk_call *call, const gk_parameter *parameter, PyObject *object,
+static int take_records(const gk_call *call, const gk_kernel_parameter *parameter, PyObject *object,
                         gk_array *array, gk_holding *holding) {
     Py_buffer *view = &holding->buffer;
     bool vector = parameter->points_to == GK_OF_FLOAT &&
@@ -314,7 +320,7 @@ static int take_records(const gk_call *call, const gk_parameter *parameter, PyOb
     return 1;
 }
 
-int gk_take_plain_array(gk_state *state, gk_call *call, const gk_parameter *parameter,
+int gk_take_plain_array(gk_state *state, gk_call *call, const gk_kernel_parameter *parameter,
                         PyObject *object, gk_array *array, gk_holding *holding) {
     if (is_python_number(object) || !gk_is_operand(state, object))
         return refuse_array(call, parameter, object);
@@ -330,7 +336,8 @@ int gk_take_plain_array(gk_state *state, gk_call *call, const gk_parameter *para
 }
 
 /* What the kernel would not see as the source means it. */
-static int check_layout(const gk_call *call, const gk_parameter *parameter, const gk_array *array) {
+static int check_layout(const gk_call *call, const gk_kernel_parameter *parameter,
+                        const gk_array *array) {
     size_t bytes = gk_bytes(array), pointee = parameter->pointee_bytes;
     if (gk_count(array) > 0 && !gk_is_contiguous(array))
         return refuse_strides(call, parameter, array->place);
@@ -361,7 +368,7 @@ static int check_layout(const gk_call *call, const gk_parameter *parameter, cons
     return 0;
 }
 
-static int check_written(const gk_call *call, const gk_parameter *parameter,
+static int check_written(const gk_call *call, const gk_kernel_parameter *parameter,
                          const gk_kernel_argument *argument, gk_directed given) {
     if (given.is_said && given.is_out && parameter->readonly) {
         PyErr_Format(PyExc_TypeError,
@@ -379,7 +386,7 @@ static int check_written(const gk_call *call, const gk_parameter *parameter,
     return -1;
 }
 
-static int take_pointer(gk_state *state, gk_call *call, const gk_parameter *parameter,
+static int take_pointer(gk_state *state, gk_call *call, const gk_kernel_parameter *parameter,
                         PyObject *object, gk_kernel_argument *argument, gk_holding *holding) {
     gk_directed given = gk_direction_of(state, object);
     argument->is_array = true;
@@ -404,7 +411,7 @@ static int take_pointer(gk_state *state, gk_call *call, const gk_parameter *para
 }
 
 /* Of a module that was not compiled here the size alone is known: what is given says the rest. */
-static int take_unknown(gk_state *state, gk_call *call, const gk_parameter *parameter,
+static int take_unknown(gk_state *state, gk_call *call, const gk_kernel_parameter *parameter,
                         PyObject *object, gk_kernel_argument *argument, gk_holding *holding) {
     gk_directed given = gk_direction_of(state, object);
     bool is_array = given.is_said || Py_IsNone(object) || gk_is_device_array(state, object) ||
@@ -426,13 +433,13 @@ static int take_unknown(gk_state *state, gk_call *call, const gk_parameter *para
         Py_XDECREF(ndim);
         PyErr_Clear();
     }
-    const gk_parameter pointer = {.text = parameter->text, .points_to = GK_OF_ANYTHING};
+    const gk_kernel_parameter pointer = {.text = parameter->text, .points_to = GK_OF_ANYTHING};
     if (is_array && parameter->bytes == sizeof(void *))
         return take_pointer(state, call, &pointer, object, argument, holding);
     return take_structure(call, parameter, object, argument, holding);
 }
 
-int gk_take_kernel_argument(gk_state *state, gk_call *call, const gk_parameter *parameter,
+int gk_take_kernel_argument(gk_state *state, gk_call *call, const gk_kernel_parameter *parameter,
                             PyObject *object, gk_kernel_argument *argument, gk_holding *holding) {
     if (parameter->made_of == GK_OF_UNKNOWN)
         return take_unknown(state, call, parameter, object, argument, holding);

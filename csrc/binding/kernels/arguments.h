@@ -15,10 +15,10 @@ typedef struct gk_holding {
 } gk_holding;
 
 /* -1: raised, blaming the parameter as it is written; what is held has to be let go either way. */
-int gk_take_kernel_argument(gk_state *state, gk_call *call, const gk_parameter *parameter,
+int gk_take_kernel_argument(gk_state *state, gk_call *call, const gk_kernel_parameter *parameter,
                             PyObject *object, gk_kernel_argument *argument, gk_holding *holding);
 /* An array of any strides and byte order for a pointer. */
-int gk_take_plain_array(gk_state *state, gk_call *call, const gk_parameter *parameter,
+int gk_take_plain_array(gk_state *state, gk_call *call, const gk_kernel_parameter *parameter,
                         PyObject *object, gk_array *array, gk_holding *holding);
 void gk_let_go(gk_holding *holdings, int count);
 

@@ -21,7 +21,7 @@ static int bad_parameters(void) {
     return -1;
 }
 
-static int read_parameter(PyObject *description, gk_parameter *parameter) {
+static int read_parameter(PyObject *description, gk_kernel_parameter *parameter) {
     long long numbers[NUMBERS];
     if (!PyTuple_Check(description) || PyTuple_Size(description) != NUMBERS + 1)
         return bad_parameters();

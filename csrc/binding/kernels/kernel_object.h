@@ -16,7 +16,7 @@ typedef struct gk_kernel_object {
     PyObject *symbol;
     const char *name_text, *symbol_text;
     int count;
-    gk_parameter *parameters;
+    gk_kernel_parameter *parameters;
     const char **names;
     gk_kernel loaded[GK_MOST_DEVICES]; /* without a function until first wanted */
 } gk_kernel_object;

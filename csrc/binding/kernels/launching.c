@@ -301,7 +301,7 @@ PyObject *gk_kernel_examine(PyObject *object, PyObject *positional, PyObject *na
 static int take_mapped(gk_kernel_object *self, gk_call *call, int number, PyObject *object,
                        const gk_array *result, launching *it) {
     gk_kernel_argument *argument = &it->arguments[number];
-    const gk_parameter *parameter = &self->parameters[number];
+    const gk_kernel_parameter *parameter = &self->parameters[number];
     gk_holding *holding = &it->holdings[number];
     gk_array given;
     if (parameter->made_of != GK_OF_POINTER)
@@ -325,7 +325,7 @@ static int take_mapped(gk_kernel_object *self, gk_call *call, int number, PyObje
 static int take_ends(const gk_kernel_object *self, const gk_call *call, const gk_array *result,
                      launching *it) {
     gk_kernel_argument *out = &it->arguments[self->count - 2], *count = out + 1;
-    const gk_parameter *written = &self->parameters[self->count - 2], *last = written + 1;
+    const gk_kernel_parameter *written = &self->parameters[self->count - 2], *last = written + 1;
     if (written->made_of != GK_OF_POINTER || written->readonly ||
         !gk_points_to(written, result->dtype) || last->made_of != GK_OF_SIGNED ||
         last->bytes != sizeof count->number) {

@@ -13,8 +13,8 @@ import oracle
 from arrays import DTYPES, on_device, places, random
 from gpukern import _core
 
-# Shapes and orders of at least 1 MiB: skinny matrices both ways, few and many axes, and lengths that
-# are no multiple of a box's.
+# Shapes and orders of at least 1 MiB: skinny matrices both ways, few and many axes, and lengths
+# that are no multiple of a box's.
 MOVES = (
     ("float64", (27_348, 3, 7), (2, 0, 1)),
     ("float32", (90_001, 3), (1, 0)),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpukern import _core
-from gpukern.kernels import layout, templates
+from gpukern.kernels import layout, plans, templates
 from gpukern.kernels import operands as taken
 from gpukern.kernels.compiling import compile
 from gpukern.kernels.declared import (
@@ -35,7 +35,6 @@ _BEFORE = r"(?:\+\+|--)\s*{name}\b"
 _COMPOUND = r"(?<![\w.>]){name}\s*(?:(?:[-+*/%&|^]|<<|>>)=|\+\+|--)|(?:\+\+|--)\s*{name}\b"
 _READ = r"(?<![\w.>]){name}\b(?!\s*=(?!=))"
 _FEW = 1 << 31
-_MOST_PLANS = 1024
 
 
 class _Made(NamedTuple):
@@ -51,18 +50,6 @@ class _Made(NamedTuple):
     def a_block(self) -> int:
         """Elements of a block of ``wide``."""
         return self.width * templates.VECTORS * templates.THREADS
-
-
-class _Plan(NamedTuple):
-    """How a call goes whose arrays are contiguous, aligned, of one shape and in one place, or are
-    mapped, which they may be however they lie on the host."""
-
-    wide: Kernel
-    a_block: int
-    elements: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    on_host: bool
 
 
 class _Call(NamedTuple):
@@ -129,7 +116,7 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             self._no_return = checked_flag("no_return", no_return)
             self._return_tuple = checked_flag("return_tuple", return_tuple)
         self._made: dict[tuple[Any, ...], _Made] = {}
-        self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._plans: dict[tuple[Any, ...], plans.Plan] = {}
         self._is_simple = len(self._outs) == 1 and not any(one.raw for one in self._parameters)
         self._keeps = templates.is_kept(self._operation) or any(
             self._reads(one) for one in self._outs
@@ -177,9 +164,9 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             made = self._run(call, shape, count) if count else None
         if plain is not None and made is not None:
             on_host, dtype = isinstance(results[0], np.ndarray), made.dtypes[-1]
-            if len(self._plans) >= _MOST_PLANS:
+            if len(self._plans) >= plans.MOST:
                 self._plans.clear()
-            self._plans[plain] = _Plan(made.wide, made.a_block, count, shape, dtype, on_host)
+            self._plans[plain] = plans.Plan(made.wide, made.a_block, count, shape, dtype, on_host)
         return self._given(results)
 
     def _given(self, results: list[Any]) -> Any:
@@ -198,29 +185,9 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         not of the simplest kind: numbers, and arrays in one place that a plan can be made for."""
         if not self._is_simple or len(arguments) != len(self._ins):
             return None
-        lying = _as_they_lie(arguments, out) if self._is_by_itself else None
-        if lying is not None:
-            return lying
-        key: list[Any] = [_core.capability()]
-        shape: tuple[int, ...] | None = None
-        kind: type | None = None
-        places: list[tuple[int, int]] = []
-        for value in (*arguments, out):
-            if value is None or taken.is_number(value):
-                key.append(type(value))
-                continue
-            found = _on_device if type(value) is _core.DeviceArray else _on_host
-            dtype, own, address = found(value, is_out=value is out) or (None, None, 0)
-            if dtype is None or kind not in (None, type(value)) or shape not in (None, own):
-                return None
-            shape, kind = own, type(value)
-            places.append((address, dtype.itemsize))
-            key.append(dtype)
-        if shape is None or (out is not None and kind is not np.ndarray and _meet(places, shape)):
-            return None
-        return (*key, kind, shape)
+        return plans.key_of(arguments, out, self._is_by_itself)
 
-    def _again(self, plan: _Plan, arguments: tuple[Any, ...], out: Any, stream: Any) -> Any:
+    def _again(self, plan: plans.Plan, arguments: tuple[Any, ...], out: Any, stream: Any) -> Any:
         wide, a_block, elements, shape, dtype, on_host = plan
         threads = templates.THREADS
         if on_host and self._is_by_itself:
@@ -515,54 +482,6 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             dtypes,
             templates.width_of(operands),
         )
-
-
-def _as_they_lie(arguments: tuple[Any, ...], out: Any) -> tuple[Any, ...] | None:
-    """The key of a plan for arrays on the host that are mapped."""
-    key: list[Any] = [_core.capability()]
-    for value in arguments if out is None else (*arguments, out):
-        kind = type(value)
-        if kind is np.ndarray and value.ndim > 0:
-            key += (value.dtype, value.shape)
-        elif value is not out and kind in (float, int, bool):
-            key.append(kind)
-        else:
-            return None
-    if out is None:
-        return (*key, None)
-    return tuple(key) if out.flags.writeable else None
-
-
-def _on_device(array: Any, is_out: bool) -> tuple[np.dtype[Any], tuple[int, ...], int] | None:
-    """Dtype, shape and address of an array that a plan may be made for."""
-    del is_out
-    interface = array.__cuda_array_interface__
-    address = interface["data"][0]
-    if interface["strides"] is not None or address % 16:
-        return None
-    return array.dtype, interface["shape"], address
-
-
-def _on_host(array: Any, is_out: bool) -> tuple[np.dtype[Any], tuple[int, ...], int] | None:
-    """The same of NumPy's."""
-    if type(array) is not np.ndarray or array.ndim == 0:
-        return None
-    flags, dtype = array.flags, array.dtype
-    if not flags.c_contiguous or not dtype.isnative or (is_out and not flags.writeable):
-        return None
-    return dtype, array.shape, 0
-
-
-def _meet(places: list[tuple[int, int]], shape: tuple[int, ...]) -> bool:
-    """Whether the last array shares memory with another one, not element for element; of each its
-    address and the bytes of an element."""
-    *others, (target, size) = places
-    elements = prod(shape)
-    return any(
-        address < target + elements * size and target < address + elements * its_size
-        for address, its_size in others
-        if (address, its_size) != (target, size)
-    )
 
 
 def _is_assigned(name: str, operation: str) -> bool:

@@ -7,6 +7,7 @@ import gc
 import os
 import pickle
 import threading
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -342,3 +343,98 @@ def test_memory_that_dies_under_a_lower_limit_is_not_kept():
     assert less < used
     assert unused == 0
     assert (gk.add(a, a) == 2).all()
+
+
+# --- pinned arrays that are asked for -----------------------------------------------------------
+
+
+def test_a_pinned_array_is_one_of_numpys():
+    before = in_use()
+    for shape, dtype in (((3, 5), "float32"), (7, "bool"), ((), "float64"), ((0, 4), "int8")):
+        made = gk.empty_pinned(shape, dtype)
+        assert type(made) is np.ndarray
+        assert (made.shape, made.dtype) == (np.empty(shape).shape, dtype)
+        assert made.flags.c_contiguous and made.flags.writeable and made.flags.aligned
+        made[...] = 1
+        assert (made == 1).all()
+    assert gk.empty_pinned(4, "bfloat16").dtype == DTYPES["bfloat16"]
+    assert gk.empty_pinned(4, None).dtype == gk.empty_pinned(4).dtype == np.float32
+    del made
+    assert in_use() == before, "the memory is given back"
+
+
+@pytest.mark.parametrize("dtype", ["float32", ">f8", "uint8", "bfloat16"])
+def test_pin_copies_arrays_of_any_layout(dtype):
+    a = random((700, 900), DTYPES.get(dtype, np.dtype(dtype)), 3)
+    for view in (a, a[::2, 3:], a.T, a[:, ::-1], a[:0], a[5, 6]):
+        got = gk.pin(view)
+        assert got.flags.c_contiguous and got.dtype == view.dtype.newbyteorder("=")
+        oracle.assert_same(got, np.array(view, got.dtype, order="C"), "pinned")
+        assert got.shape == view.shape
+        assert not np.may_share_memory(got, a)
+
+
+def test_what_is_pinned_already_is_given_as_it_is():
+    made = gk.pin(large())
+    assert gk.pin(made) is made
+    assert gk.pin(made[:1000]).base is not None, "a part is memory of the pool too"
+    assert gk.pin(made[::2]) is not made
+    result = gk.add(large(), 1.0)
+    assert gk.pin(result) is result
+
+
+def test_a_result_is_written_to_a_pinned_array_without_a_second_pass():
+    a, b, out = gk.pin(large()), gk.pin(large(1)), gk.empty_pinned(COUNT)
+    with gk.limits(pinned_memory=in_use()):  # another result would be ordinary memory
+        tracemalloc.start()
+        for op in ("add", "multiply"):
+            assert getattr(gk, op)(a, b, out=out) is out
+        assert gk.to_device(a).to_host(out=out) is out
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < out.nbytes // 2, "there was another result in between"
+        oracle.assert_same(out, a, "to_host")
+        oracle.assert_same(gk.multiply(a, b, out=out), a * b, "multiplied")
+    turned = gk.empty_pinned((COUNT // 1000, 1000))
+    gk.transpose(a.reshape(1000, -1), out=turned)
+    oracle.assert_same(turned, np.ascontiguousarray(a.reshape(1000, -1).T), "transposed")
+
+
+def test_an_out_that_is_an_operand_too_is_written_when_it_is_whole():
+    a = gk.pin(large().reshape(500, 600))
+    want = np.ascontiguousarray(a.T)
+    square = gk.empty_pinned((600, 600))
+    square[:500] = a
+    gk.transpose(square, out=square)
+    oracle.assert_same(np.ascontiguousarray(square[:, :500]), want, "in place")
+    a = gk.pin(large())
+    want = oracle.add(a, a)
+    assert gk.add(a, a, out=a) is a
+    oracle.assert_same(a, want, "add to itself")
+
+
+def test_no_more_pinned_memory_than_the_limit():
+    with gk.limits(pinned_memory=in_use() + MIB):
+        for call in (lambda: gk.empty_pinned(COUNT * 10), lambda: gk.pin(np.ones(COUNT * 10))):
+            with pytest.raises(
+                MemoryError, match=r"pinned memory are more than .*limits\(pinned_memory="
+            ):
+                call()
+    assert gk.empty_pinned(COUNT).size == COUNT
+
+
+def test_what_pin_and_empty_pinned_do_not_take():
+    for call, words in (
+        (lambda: gk.pin(gk.ones(4)), "pin: a is on the device"),
+        (lambda: gk.pin([1.0]), "pin: a has to be a NumPy array"),
+        (lambda: gk.pin(np.ones(3, complex)), "pin: a has dtype complex128"),
+        (lambda: gk.empty_pinned(3, "complex64"), "empty_pinned: dtype 'complex64'"),
+        (lambda: gk.empty_pinned("x"), "empty_pinned: shape has to be"),
+        (gk.empty_pinned, "empty_pinned: "),
+    ):
+        with pytest.raises(TypeError, match=words):
+            call()
+    with pytest.raises(MemoryError, match="more bytes than an address counts"):
+        gk.empty_pinned((1 << 62, 4))
+    with pytest.raises(ValueError, match="negative length"):
+        gk.empty_pinned((3, -1))

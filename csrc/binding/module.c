@@ -3,17 +3,15 @@
 
 #include <stdlib.h>
 
-#include "binding/arrays/device_object.h"
 #include "binding/arrays/operands.h"
 #include "binding/calls/device_array.h"
-#include "binding/calls/device_convert.h"
-#include "binding/calls/device_dlpack.h"
 #include "binding/calls/operations.h"
 #include "binding/event.h"
 #include "binding/kernels/compiler.h"
 #include "binding/kernels/direction.h"
 #include "binding/kernels/image.h"
 #include "binding/kernels/kernel.h"
+#include "binding/memory.h"
 #include "binding/reports.h"
 #include "binding/stream.h"
 #include "binding/values.h"
@@ -21,94 +19,9 @@
 #include "engine/call.h"
 #include "engine/pool.h"
 #include "device/operations.h"
-#include "ops/docs.h"
 
 static gk_state *state_of(PyObject *module) {
     return PyModule_GetState(module);
-}
-
-typedef PyObject *const *gk_arguments;
-
-/* device memory -------------------------------------------------------------------------------- */
-
-static PyObject *to_device(PyObject *module, gk_arguments arguments, Py_ssize_t count,
-                           PyObject *keywords) {
-    static const char *const names[] = {"a", "stream", NULL};
-    static const gk_signature signature = {"to_device", names, 1, 2};
-    PyObject *values[2];
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
-        return NULL;
-    return gk_to_device(state_of(module), values[0], values[1]);
-}
-
-static PyObject *from_dlpack(PyObject *module, gk_arguments arguments, Py_ssize_t count,
-                             PyObject *keywords) {
-    static const char *const names[] = {"x", "copy", NULL};
-    static const gk_signature signature = {"from_dlpack", names, 1, 1};
-    PyObject *values[2];
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
-        return NULL;
-    return gk_device_array_from_dlpack(state_of(module), values[0], values[1]);
-}
-
-static PyObject *empty(PyObject *module, gk_arguments arguments, Py_ssize_t count,
-                       PyObject *keywords) {
-    static const char *const names[] = {"shape", "dtype", "stream", NULL};
-    static const gk_signature signature = {"empty", names, 0, 2};
-    gk_state *state = state_of(module);
-    gk_call call;
-    gk_array like = {.dtype = GK_float32};
-    PyObject *values[3];
-    if (gk_parse(&signature, arguments, count, keywords, values) < 0)
-        return NULL;
-    bool typed = values[1] && !Py_IsNone(values[1]);
-    if ((!values[0] && gk_refuse_missing(&signature, 0) < 0) ||
-        gk_shape_from_object("empty", values[0], &like) < 0 ||
-        (typed && gk_dtype_from_object(state, "empty", values[1], &like.dtype) < 0) ||
-        gk_begin(state, &call, "empty") < 0 || gk_take_stream(state, &call, values[2]) < 0)
-        return NULL;
-    if (!gk_is_addressable(&like)) {
-        PyErr_Format(PyExc_MemoryError,
-                     "empty: an array of shape %s and dtype %s has more bytes than an address "
-                     "counts",
-                     gk_shape_text(&like).text, gk_dtype_name(like.dtype));
-        return NULL;
-    }
-    return gk_device_array_new(state, &call, &like);
-}
-
-static PyObject *synchronize(PyObject *module, gk_arguments arguments, Py_ssize_t count,
-                             PyObject *keywords) {
-    static const char *const names[] = {"stream", NULL};
-    static const gk_signature signature = {"synchronize", names, 0, 1};
-    gk_state *state = state_of(module);
-    gk_call call;
-    gk_status status;
-    gk_stream stream;
-    PyObject *value;
-    if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
-        gk_begin(state, &call, "synchronize") < 0 || gk_read_stream(&call, value, &stream) < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    status = call.backend->synchronize(call.backend, stream, &call.error);
-    Py_END_ALLOW_THREADS;
-    if (status != GK_OK) {
-        gk_fail_in(&call.error, "synchronize: ");
-        return gk_raise(state, &call.error);
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *release_memory(PyObject *module, gk_arguments arguments, Py_ssize_t count,
-                                PyObject *keywords) {
-    gk_call call;
-    if (gk_parse_none("release_memory", arguments, count, keywords) < 0 ||
-        gk_begin(state_of(module), &call, "release_memory") < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    gk_device_trim(call.device);
-    Py_END_ALLOW_THREADS;
-    Py_RETURN_NONE;
 }
 
 /* what the Python side of the package is built on -----------------------------------------------
@@ -329,40 +242,6 @@ static PyObject *pinned_bytes(PyObject *module, PyObject *unused) {
 /* the module ----------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
-    {"to_device", GK_FAST(to_device),
-     "to_device($module, a, /, stream=None)\n--\n\n"
-     "A copy of an array in device memory, as a DeviceArray.\n\n"
-     "a: a NumPy array of any layout, or an array that is on the device already.\n"
-     "stream: the CUDA stream to copy on, as for every operation. None: the legacy default "
-     "stream.\n" GK_RAISES_DOC},
-    {"from_dlpack", GK_FAST(from_dlpack),
-     "from_dlpack($module, x, /, *, copy=None)\n--\n\n"
-     "The device memory of another library's array as a DeviceArray, with no copy.\n\n"
-     "x: an object with __dlpack__ on this device: CUDA or managed memory, the simulator's own on\n"
-     "    the simulator; a dtype that operations take. It stays alive as long as the result.\n"
-     "copy: True copies. A layout of any strides is lent as it is.\n"
-     "Memory that is lent read-only is refused as out.\n"
-     "Raises BufferError for an array that is elsewhere (numpy.from_dlpack takes those on the "
-     "host,\n"
-     "gpukern.to_device copies them to the device), TypeError for a dtype or object that is not\n"
-     "taken, ValueError for a broken tensor."},
-    {"empty", GK_FAST(empty),
-     "empty($module, shape, dtype='float32', *, stream=None)\n--\n\n"
-     "A DeviceArray of undefined values.\n\n"
-     "shape: a length or a tuple of them; dtype: what numpy.dtype takes, or 'bfloat16'; None is\n"
-     "float32 too. stream: that the memory is taken on, as for every operation.\n"
-     "Raises TypeError, ValueError, MemoryError (with what was asked and what is free), "
-     "CudaError."},
-    {"synchronize", GK_FAST(synchronize),
-     "synchronize($module, stream=None)\n--\n\n"
-     "Wait until the device has done all its work, or that of one stream.\n"
-     "Raises DeviceLostError if a kernel has faulted meanwhile."},
-    {"release_memory", GK_FAST(release_memory),
-     "release_memory($module)\n--\n\n"
-     "Give the memory that is kept for later calls back to the system: device memory that no\n"
-     "array uses, once the device is done with it, pinned host memory that no result lives in,\n"
-     "and the buffers that NumPy arrays pass through. For a process that others share the GPU\n"
-     "with; later calls ask for memory anew."},
     {"backend", backend, METH_NOARGS,
      "backend($module)\n--\n\n'cuda' or 'sim': what runs the kernels of this process."},
     {"simulator_reason", simulator_reason, METH_NOARGS,
@@ -474,7 +353,9 @@ static int add_public_names(PyObject *module) {
         "SimulatorWarning",
         "Stream",
         "empty",
+        "empty_pinned",
         "from_dlpack",
+        "pin",
         "release_memory",
         "synchronize",
         "to_device"};
@@ -545,8 +426,8 @@ static int module_exec(PyObject *module) {
     }
     if (gk_args_init() < 0 || intern_names(state) < 0 || add_exceptions(module, state) < 0)
         return -1;
-    if (gk_add_operations(module, state) < 0 || add_public_names(module) < 0 ||
-        add_dtypes(module) < 0)
+    if (gk_add_operations(module, state) < 0 || gk_add_memory(module) < 0 ||
+        add_public_names(module) < 0 || add_dtypes(module) < 0)
         return -1;
     state->device_array_type = add_type(module, &gk_device_array_spec);
     if (!state->device_array_type)

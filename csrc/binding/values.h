@@ -8,6 +8,7 @@
 #include "device/backend.h"
 
 /* A fast function, as a table of methods has it: the function and how it is called. */
+typedef PyObject *const *gk_arguments;
 #define GK_FAST(name) (PyCFunction)(void (*)(void)) name, METH_FASTCALL | METH_KEYWORDS
 
 /* How a function takes its arguments: the first `required` by position only, up to `positional` by

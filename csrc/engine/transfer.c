@@ -108,6 +108,7 @@ gk_status gk_download(gk_call *call, const void *device, const gk_array *host) {
 typedef struct host_copy {
     const gk_array *to, *from;
     size_t count, piece;
+    bool packs; /* `to` is contiguous; else `from` is */
     atomic_size_t next;
 } host_copy;
 
@@ -120,12 +121,16 @@ static void copy_pieces(void *context, int worker) {
         if (first >= copy->count)
             return;
         size_t some = copy->count - first < copy->piece ? copy->count - first : copy->piece;
-        gk_unpack(copy->to, (const char *)copy->from->data + first * size, first, some);
+        if (copy->packs)
+            gk_pack((char *)copy->to->data + first * size, copy->from, first, some);
+        else
+            gk_unpack(copy->to, (const char *)copy->from->data + first * size, first, some);
     }
 }
 
 void gk_copy_host(const gk_device *device, const gk_array *to, const gk_array *from) {
     host_copy copy = {.to = to, .from = from, .count = gk_count(from)};
+    copy.packs = gk_is_contiguous(to) && !to->swapped;
     copy.piece = LARGE_BYTES / gk_dtype_size(from->dtype);
     if (gk_bytes(from) > 4 * LARGE_BYTES)
         gk_workers_run(device->workers, copy_pieces, &copy);

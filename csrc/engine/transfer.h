@@ -13,7 +13,8 @@ gk_status gk_download(gk_call *call, const void *device, const gk_array *host);
 /* A passage through the pipeline as part of the call: errors blamed on it, its profile filled. */
 gk_status gk_call_flow(gk_call *call, gk_flow *flow);
 
-/* The values of a host array to another of the same shape and dtype, by all the workers. */
+/* The values of a host array to another of the same shape and dtype, one of which is contiguous, by
+   all the workers. */
 void gk_copy_host(const gk_device *device, const gk_array *to, const gk_array *from);
 
 /* The same memory seen in the shape of `target`: new and repeated axes get stride 0. */

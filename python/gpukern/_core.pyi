@@ -34,6 +34,7 @@ __all__ = [
     "divide",
     "dot",
     "empty",
+    "empty_pinned",
     "equal",
     "exp",
     "from_dlpack",
@@ -52,6 +53,7 @@ __all__ = [
     "negative",
     "norm",
     "not_equal",
+    "pin",
     "prod",
     "release_memory",
     "scale_add",
@@ -614,6 +616,10 @@ def empty(
     *,
     stream: _Stream = None,
 ) -> DeviceArray: ...
+def empty_pinned(
+    shape: int | Sequence[int], dtype: npt.DTypeLike | None = "float32"
+) -> npt.NDArray[Any]: ...
+def pin(a: npt.NDArray[Any], /) -> npt.NDArray[Any]: ...
 def synchronize(stream: _Stream = None) -> None: ...
 def release_memory() -> None: ...
 

@@ -165,8 +165,8 @@ static void give_back(PyObject *capsule) {
 
 /* An array in pinned memory that is used again when it dies: no page faults, no staging. NULL with
    nothing raised where there is none to be had. */
-static PyObject *new_pinned_array(gk_call *call, PyArray_Descr *descr, const gk_array *like,
-                                  npy_intp *shape) {
+static PyObject *lend_memory(gk_call *call, PyArray_Descr *descr, const gk_array *like,
+                             npy_intp *shape) {
     gk_pool *pool = call->device->pool;
     void *memory;
     Py_BEGIN_ALLOW_THREADS;
@@ -191,18 +191,22 @@ static PyObject *new_pinned_array(gk_call *call, PyArray_Descr *descr, const gk_
     return array;
 }
 
+static void shape_of(const gk_array *like, npy_intp *shape) {
+    for (int i = 0; i < like->ndim; i++)
+        shape[i] = (npy_intp)like->shape[i];
+}
+
 PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like) {
     npy_intp shape[GK_MAX_DIMENSIONS];
     PyObject *array = NULL;
-    for (int i = 0; i < like->ndim; i++)
-        shape[i] = (npy_intp)like->shape[i];
+    shape_of(like, shape);
     if (refuse_unfillable(call, like) < 0 || planted_host_fault(state, call) < 0)
         return NULL;
     PyArray_Descr *descr = new_descr(state, like->dtype);
     if (!descr)
         return NULL;
     if (gk_bytes(like) >= PINNED_RESULT_BYTES)
-        array = new_pinned_array(call, descr, like, shape);
+        array = lend_memory(call, descr, like, shape);
     if (array) {
         Py_DECREF((PyObject *)descr);
         return array;
@@ -211,6 +215,29 @@ PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like
     array = PyArray_NewFromDescr(&PyArray_Type, descr, like->ndim, shape, NULL, NULL, 0, NULL);
     if (!array)
         gk_name_failure(call->operation);
+    return array;
+}
+
+static void refuse_pinned(const gk_call *call, const gk_array *like) {
+    gk_pool_report report = gk_pool_describe(call->device->pool);
+    PyErr_Format(PyExc_MemoryError,
+                 "%s: %zu bytes of pinned memory are more than there are: the limit is %zu bytes, "
+                 "and arrays and buffers hold %zu; gpukern.limits(pinned_memory=...) changes it",
+                 call->operation, gk_bytes(like), report.limit, report.used);
+}
+
+PyObject *gk_new_pinned_array(gk_state *state, gk_call *call, const gk_array *like) {
+    npy_intp shape[GK_MAX_DIMENSIONS];
+    shape_of(like, shape);
+    if (gk_bytes(like) == 0)
+        return gk_new_host_array(state, call, like);
+    PyArray_Descr *descr = new_descr(state, like->dtype);
+    if (!descr)
+        return NULL;
+    PyObject *array = lend_memory(call, descr, like, shape);
+    Py_DECREF((PyObject *)descr);
+    if (!array && !PyErr_Occurred())
+        refuse_pinned(call, like);
     return array;
 }
 
@@ -506,8 +533,22 @@ static int check_output(const gk_call *call, const char *name, const gk_array *o
     return 0;
 }
 
+/* Whether results may go straight to the user's array: it is pinned memory, as that of empty_pinned
+   and of large results is, and no operand lies there. */
+static bool is_written_directly(const gk_call *call, const gk_array *out, const gk_array *operands,
+                                int count) {
+    if (!operands || out->swapped || !gk_is_contiguous(out) ||
+        !gk_pool_holds(call->device->pool, out->data, gk_bytes(out)))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (operands[i].place == GK_HOST && gk_overlaps(out, &operands[i]))
+            return false;
+    return true;
+}
+
 static int take_host_output(gk_state *state, gk_call *call, const char *name, PyObject *out,
-                            const gk_array *expected, gk_output *output) {
+                            const gk_array *expected, const gk_array *operands, int count,
+                            gk_output *output) {
     PyArrayObject *array = (PyArrayObject *)out;
     gk_dtype dtype;
     if (refuse_masked(call, name, out) < 0)
@@ -520,6 +561,8 @@ static int take_host_output(gk_state *state, gk_call *call, const char *name, Py
     view_host(array, dtype, &output->array);
     if (check_output(call, name, &output->array, expected) < 0)
         return -1;
+    if (is_written_directly(call, &output->array, operands, count))
+        return 0;
     /* Results come in pieces, and a call may fail between them: the user's array gets its own when
        it is whole. */
     output->target = output->array;
@@ -531,12 +574,13 @@ static int take_host_output(gk_state *state, gk_call *call, const char *name, Py
 }
 
 int gk_take_output(gk_state *state, gk_call *call, const char *name, PyObject *out,
-                   const gk_array *expected, gk_output *output) {
+                   const gk_array *expected, const gk_array *operands, int count,
+                   gk_output *output) {
     int failed;
     output->bridge = output->keeper = NULL;
     output->object = Py_NewRef(out);
     if (!gk_is_device_array(state, out) && PyArray_Check(out)) {
-        failed = take_host_output(state, call, name, out, expected, output);
+        failed = take_host_output(state, call, name, out, expected, operands, count, output);
     } else if (gk_is_device_array(state, out) || gk_is_foreign(state, out)) {
         failed = take_array(state, call, name, out, &output->array, &output->keeper);
         if (!failed)

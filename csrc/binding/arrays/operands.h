@@ -38,7 +38,8 @@ bool gk_is_sequence(PyObject *object);
 bool gk_is_operand(gk_state *state, PyObject *object);
 
 /* Where a result goes: `object` is what the user gets, `array` what the engine writes. Before a
-   host array of the user's stands a `bridge`, so that no failure leaves it half written. */
+   host array of the user's stands a `bridge`, so that no failure leaves it half written, but before
+   pinned memory, which is there to be written without a second pass. */
 typedef struct gk_output {
     gk_array array;
     gk_array target;  /* the user's host array, where a bridge stands before it */
@@ -47,9 +48,11 @@ typedef struct gk_output {
     PyObject *keeper; /* of device memory; owned, or NULL */
 } gk_output;
 
-/* Check the user's `out` against the result that was inferred. -1: raised, blaming `name`. */
+/* Check the user's `out` against the result that was inferred; `operands` are what the call reads,
+   NULL where that is not known. -1: raised, blaming `name`. */
 int gk_take_output(gk_state *state, gk_call *call, const char *name, PyObject *out,
-                   const gk_array *expected, gk_output *output);
+                   const gk_array *expected, const gk_array *operands, int count,
+                   gk_output *output);
 /* A new host array for the result. */
 int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output);
 /* What has to be done after the engine has written: -1 raised. */
@@ -59,6 +62,8 @@ void gk_drop_output(gk_output *output);
 PyObject *gk_as_scalar(PyObject *array);
 
 PyObject *gk_new_host_array(gk_state *state, gk_call *call, const gk_array *like);
+/* One in pinned memory; MemoryError where there is none to be had. */
+PyObject *gk_new_pinned_array(gk_state *state, gk_call *call, const gk_array *like);
 void *gk_host_data(PyObject *array);
 
 int gk_shape_from_object(const char *function, PyObject *object, gk_array *array);

@@ -128,8 +128,9 @@ PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out) {
     gk_profile_begin(state, &call, &profiled);
     if (gk_device_array_go_home(self, &call) < 0)
         return NULL;
-    int failed = out ? gk_take_output(state, &call, "out", out, &self->array, &output)
-                     : gk_new_output(state, &call, &self->array, &output);
+    int failed =
+        out ? gk_take_output(state, &call, "out", out, &self->array, &self->array, 1, &output)
+            : gk_new_output(state, &call, &self->array, &output);
     if (failed)
         return NULL;
     if (output.array.place != GK_HOST) {

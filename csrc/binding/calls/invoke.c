@@ -53,7 +53,8 @@ static int make_output(gk_state *state, gk_call *call, const gk_operation *opera
                        gk_output *output) {
     const char *name = options->out_name ? options->out_name : "out";
     if (given(options->out))
-        return gk_take_output(state, call, name, options->out, expected, output);
+        return gk_take_output(state, call, name, options->out, expected, arrays,
+                              operation->operand_count, output);
     bool on_device = false;
     for (int i = 0; i < operation->operand_count; i++)
         on_device |= arrays[i].place == GK_DEVICE;

@@ -396,8 +396,9 @@ PyObject *gk_kernel_map(PyObject *object, PyObject *const *arguments, Py_ssize_t
     bool is_given = values[5] && !Py_IsNone(values[5]);
     if (make_room(self, &it) == 0 && gk_take_stream(self->state, &call, values[6]) == 0 &&
         take_mapping(self, &call, values, &expected, &it) == 0 &&
-        (is_given ? gk_take_output(self->state, &call, "out", values[5], &expected, &output)
-                  : gk_new_output(self->state, &call, &expected, &output)) == 0) {
+        (is_given
+             ? gk_take_output(self->state, &call, "out", values[5], &expected, NULL, 0, &output)
+             : gk_new_output(self->state, &call, &expected, &output)) == 0) {
         if (map_into(self, &call, values[4], &output, &it) == 0 &&
             end_profile(self, &call, &profiled, &it) == 0)
             result = Py_NewRef(output.object);

@@ -425,7 +425,7 @@ def test_no_more_pinned_memory_than_the_limit():
 
 def test_what_pin_and_empty_pinned_do_not_take():
     for call, words in (
-        (lambda: gk.pin(gk.ones(4)), "pin: a is on the device"),
+        (lambda: gk.pin(gk.ones(4)), "pin: a has to be a NumPy array, and is on the device"),
         (lambda: gk.pin([1.0]), "pin: a has to be a NumPy array"),
         (lambda: gk.pin(np.ones(3, complex)), "pin: a has dtype complex128"),
         (lambda: gk.empty_pinned(3, "complex64"), "empty_pinned: dtype 'complex64'"),

@@ -114,8 +114,10 @@ static PyObject *pin(PyObject *module, gk_arguments arguments, Py_ssize_t count,
     if (array.place == GK_HOST)
         made = pinned(state, &call, value, &array);
     else
-        PyErr_SetString(PyExc_TypeError, "pin: a is on the device; a.to_host() copies it to the "
-                                         "host, where large arrays are pinned already");
+        PyErr_SetString(
+            PyExc_TypeError,
+            "pin: a has to be a NumPy array, and is on the device; a.to_host() copies it to the "
+            "host, where large arrays are pinned already");
     gk_drop_operands(&keeper, 1);
     return made;
 }

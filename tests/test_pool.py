@@ -411,6 +411,10 @@ def test_an_out_that_is_an_operand_too_is_written_when_it_is_whole():
     want = oracle.add(a, a)
     assert gk.add(a, a, out=a) is a
     oracle.assert_same(a, want, "add to itself")
+    a = gk.pin(random(12 * COUNT, DTYPES["float32"], 5))  # of several chunks
+    want = a[:-1] + np.float32(1)
+    gk.add(a[:-1], 1.0, out=a[1:])
+    oracle.assert_same(a[1:].copy(), want, "each element into the next one's place")
 
 
 def test_no_more_pinned_memory_than_the_limit():

@@ -31,7 +31,9 @@ __device__ static inline uint32_t gk_offsets(const gk_layout &layout, uint32_t i
     return last;
 }
 
-// The offset in bytes of element i, in C order, of the axes [first, end) of a layout's array 0.
+// The offset in bytes of element i, in C order, of the axes [first, end) of a layout's array 0. By a loop
+// of its own: one that tells the index along the last axis too is peeled, and doubles a kernel of
+// reductions.
 __device__ static inline int64_t gk_offset_along(const gk_layout &layout, int first, int end, uint32_t i) {
     int64_t offset = 0;
 #pragma unroll 1

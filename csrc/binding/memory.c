@@ -1,5 +1,4 @@
-/* Functions of memory: arrays on the device and in pinned host memory, and what is kept for later.
- */
+/* Functions of memory: arrays on the device and in pinned memory, and what is kept for later. */
 #include "binding/memory.h"
 
 #include "binding/arrays/device_object.h"

@@ -139,16 +139,22 @@ static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layou
     return gk_call_launch(call, row, gk_unit_blocks(&units, row->threads), arguments);
 }
 
-static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const gk_row **ran) {
+/* By the kernel of an operation that moves elements of a size. */
+static gk_status copy_by(gk_op op, gk_nest_launch launch, gk_call *call, const gk_nest *nest,
+                         int64_t size, const gk_row **ran) {
     const gk_row *row;
-    size = join_elements(nest, size);
-    const gk_wish wish = {.op = GK_OP_copy, .dtype = gk_bits_of((size_t)size), .strided = true};
+    const gk_wish wish = {.op = op, .dtype = gk_bits_of((size_t)size), .strided = true};
     gk_status status = gk_row_chosen(&wish, call->backend, &row, &call->error);
     if (status == GK_OK && ran)
         *ran = row;
     if (status != GK_OK)
         return gk_call_blame(call, status);
-    return gk_nest_run(call, nest, launch_copy, (void *)(uintptr_t)row);
+    return gk_nest_run(call, nest, launch, (void *)(uintptr_t)row);
+}
+
+static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const gk_row **ran) {
+    size = join_elements(nest, size);
+    return copy_by(GK_OP_copy, launch_copy, call, nest, size, ran);
 }
 
 /* boxes ---------------------------------------------------------------------------------------- */
@@ -161,18 +167,6 @@ static gk_status launch_boxes(gk_call *call, const gk_nest *piece, const gk_layo
     void *arguments[] = {&to, &from, &boxes};
     (void)layout;
     return gk_call_launch(call, row, gk_boxes_blocks(&boxes), arguments);
-}
-
-static gk_status copy_boxes(gk_call *call, gk_nest *nest, int64_t size, const gk_row **ran) {
-    const gk_row *row;
-    const gk_wish wish = {
-        .op = GK_OP_copy_boxed, .dtype = gk_bits_of((size_t)size), .strided = true};
-    gk_status status = gk_row_chosen(&wish, call->backend, &row, &call->error);
-    if (status == GK_OK && ran)
-        *ran = row;
-    if (status != GK_OK)
-        return gk_call_blame(call, status);
-    return gk_nest_run(call, nest, launch_boxes, (void *)(uintptr_t)row);
 }
 
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */
@@ -193,7 +187,7 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
     if ((asked_for && axis != nest.ndim - 1) || is_worth_tiles(&nest, axis, size))
         return copy_tiles(call, &nest, axis, size, ran);
     if (gk_boxes_are_worth(&nest, size))
-        return copy_boxes(call, &nest, size, ran);
+        return copy_by(GK_OP_copy_boxed, launch_boxes, call, &nest, size, ran);
     return copy_elements(call, &nest, size, ran);
 }
 

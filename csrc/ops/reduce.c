@@ -248,10 +248,10 @@ static gk_status run_planned(const reduction_operation *kind, gk_call *call, gk_
     if (!is_run)
         is_run = gk_plan_gathered(&whole.plan, &operands[0], axes_of(call));
     gk_status status = choose(&whole, &taken[0], result->dtype);
-    if (status == GK_OK && !is_run)
+    if (status == GK_OK && !is_run) {
         status = pack(call, &operands[0], plan.packed, &taken[0]);
-    if (status == GK_OK && !is_run)
         gk_plan_packed(&whole.plan, &taken[0]);
+    }
     if (status == GK_OK)
         status = prepare(&whole, &taken[0], result->dtype);
     if (status != GK_OK)

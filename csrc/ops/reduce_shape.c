@@ -2,11 +2,12 @@
 
 #include "engine/nest.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 /* Enough blocks to fill a device, few enough partial results for one block to join. To change one
    changes the bits of results. */
 enum {
+    WARP = 32,     /* threads */
     ALONE = 16384, /* elements that one block is through with before a second one has begun */
     LEAST_SEGMENT = 4096,      /* elements of a row */
     ENOUGH_BLOCKS = 512,       /* of long rows: segments are as long as leaves that many */
@@ -33,10 +34,10 @@ static size_t vector_width(gk_dtype dtype) {
     return GK_REDUCE_VECTOR_BYTES / gk_dtype_size(dtype);
 }
 
-/* The least power of two that is not less, but no more than a warp. */
-static uint32_t lanes_for(size_t vectors) {
+/* The least power of two that is not less, but no more than `most`. */
+static uint32_t lanes_for(size_t vectors, uint32_t most) {
     uint32_t lanes = 1;
-    while (lanes < vectors && lanes < 32)
+    while (lanes < vectors && lanes < most)
         lanes *= 2;
     return lanes;
 }
@@ -81,7 +82,7 @@ static void plan_rows(gk_reduction *how, gk_dtype dtype) {
    array would leave the device idle. */
 static uint32_t column_lanes(const gk_reduction *how, size_t vectors, size_t bytes) {
     const uint32_t threads = GK_REDUCE_COLUMN_THREADS;
-    uint32_t lanes = 32;
+    uint32_t lanes = WARP;
     while (lanes < threads && threads / lanes / 2 * GK_REDUCE_COLUMN_LOADS >= how->length &&
            how->outer * divided(vectors, 2 * (size_t)lanes) >= ENOUGH_BLOCKS)
         lanes *= 2;
@@ -89,9 +90,7 @@ static uint32_t column_lanes(const gk_reduction *how, size_t vectors, size_t byt
            how->outer * divided(vectors, lanes) < ENOUGH_BLOCKS / 2 &&
            threads / lanes * 2 <= how->length)
         lanes /= 2;
-    while (lanes / 2 >= vectors && lanes > 1)
-        lanes /= 2;
-    return lanes;
+    return lanes_for(vectors, lanes);
 }
 
 static size_t column_groups(const gk_reduction *how, gk_dtype dtype) {
@@ -123,9 +122,7 @@ static void plan_little(gk_reduce_plan *plan) {
     gk_reduction *how = &plan->how;
     plan->walk = GK_WALK_LITTLE;
     plan->packed = true;
-    how->lanes = 1;
-    while (how->lanes * GK_REDUCE_LOADS < how->length && how->lanes < GK_REDUCE_THREADS)
-        how->lanes *= 2;
+    how->lanes = lanes_for(divided(how->length, GK_REDUCE_LOADS), GK_REDUCE_THREADS);
 }
 
 static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
@@ -140,7 +137,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     bool is_short = vectors <= TINY_ROW || (vectors <= SHORT_ROW && how->outer >= MANY_ROWS);
     if (plan->walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
         plan->walk = GK_WALK_SHORT;
-        how->lanes = lanes_for(vectors);
+        how->lanes = lanes_for(vectors, WARP);
     } else if (plan->walk == GK_WALK_ROWS) {
         plan_rows(how, array->dtype);
     } else {
@@ -240,10 +237,6 @@ static bool has_whole_elements(const gk_array *array, const gk_layout *layout) {
     return bits % gk_dtype_size(array->dtype) == 0;
 }
 
-static int64_t width_of(int64_t stride) {
-    return stride < 0 ? -stride : stride;
-}
-
 /* A little array: kept axes, then reduced ones. */
 static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_array lies = gk_reduced_last(array, reduced);
@@ -258,7 +251,7 @@ static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, ui
         return false;
     int last = layout->ndim - 1;
     plan->how.across = kept > 0 && last >= kept &&
-                       width_of(layout->stride[0][kept - 1]) < width_of(layout->stride[0][last]);
+                       llabs(layout->stride[0][kept - 1]) < llabs(layout->stride[0][last]);
     return true;
 }
 

@@ -11,7 +11,7 @@
 #include "device.cuh"
 #include "reduce/reduction.h"
 
-// A kernel that takes a gk_reduction, and the three of a reduction, which GK_REDUCE_KERNELS defines.
+// A kernel that takes a gk_reduction, and those of a reduction, which GK_REDUCE_KERNELS defines.
 #define GK_REDUCE(op, variant, dtype, symbol, block, note)                                         \
     GK_ROW(op, variant, dtype, symbol, note, .takes = GK_TAKES_REDUCTION, .tile_rows = 1, .tile_columns = block, .threads = block, .alignment = 1)
 #define GK_WALKS(op, variant, dtype, symbol, note)                                                 \

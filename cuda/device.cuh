@@ -10,7 +10,7 @@
 //   GK_ROW(op, variant, dtype, symbol, "what this step adds", .field = value, ...)
 //   GK_LIBRARY(op, variant, dtype, "note", ...): cuBLAS does the work
 // The fields are those of struct gk_row in csrc/device/registry.h: what a block covers, its threads,
-// the alignment of every pointer, the least compute capability (7.5 where none is named), dynamic
+// the alignment of every pointer, whether the kernel begins with gk_follow, the least compute capability (7.5 where none is named), dynamic
 // shared memory, and, where a launch has to be prepared on the host, a function that does it, which
 // stands in the same file under GK_HOST_PART, in C.
 #ifndef GK_ROWS_ONLY
@@ -56,6 +56,19 @@
 
 typedef __half float16;
 typedef __nv_bfloat16 bfloat16;
+
+// What a kernel begins with whose row says `.follows = true`: it may have been started under the end of
+// the one before it in its stream, and touches no memory before that one is through. The next one may
+// start as soon as each block of this one has got here. Programmatic dependent launch (CUDA programming
+// guide, section of that name); to GPUs before 9.0 it is nothing, and launches there wait for one another.
+__device__ static inline void gk_follow(void) {
+#ifdef GK_SIM
+    gk_sim_follow();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 // The global index of this thread in a one-dimensional grid; size_t, since arrays pass 2^32.
 __device__ static inline size_t gk_thread(void) {

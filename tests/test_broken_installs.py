@@ -141,7 +141,7 @@ def test_what_can_be_used_ends_no_process():
 
 @NEEDS_FAKE
 def test_a_driver_library_that_lacks_a_function(tmp_path):
-    folder = compiled(tmp_path, "-DcuLaunchKernel=absent", "-DcuCtxGetCurrent=absent_too")
+    folder = compiled(tmp_path, "-DcuLaunchKernelEx=absent", "-DcuCtxGetCurrent=absent_too")
     doctor("has no cu", "older driver", "r580", LD_LIBRARY_PATH=search_path(folder))
 
 

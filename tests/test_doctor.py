@@ -201,8 +201,8 @@ FAULTS = {
     ),
     "unknown status": (failing("CUDA_ERROR_NEW"), "CUDA_ERROR_NEW", "dmesg"),
     "unexplained problem": (
-        replace(DEAD, driver=driver(status=None, devices=0, problem="has no cuLaunchKernel")),
-        "has no cuLaunchKernel",
+        replace(DEAD, driver=driver(status=None, devices=0, problem="has no cuLaunchKernelEx")),
+        "has no cuLaunchKernelEx",
         "r580",
     ),
     "misspelt device choice": (

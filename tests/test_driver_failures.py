@@ -39,7 +39,7 @@ FAILING = {
         ("empty: ", "allocating device memory", "CUDA_ERROR_OUT_OF_MEMORY"),
     ),
     "an error without a text": (
-        "fail('cuLaunchKernel', 12345)",
+        "fail('cuLaunchKernelEx', 12345)",
         "gk.add, x, x",
         ("add: ", "gk_add_f32", "no description"),
     ),

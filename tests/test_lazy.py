@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +97,31 @@ def test_what_nobody_waits_for_shows(case, script):
     assert all(always) is is_right
     if not is_right:
         assert sum(always) <= len(SEEDS) // 4, "nearly every order shows it"
+
+
+def test_kernels_wait_before_they_touch_memory():
+    """Those that may be started early: their arrays are turned over until they have waited."""
+    operations = [
+        "add",
+        "scale_add",
+        "sum",
+        "max",
+        "dot",
+        "transpose",
+        "copy",
+        "copy_boxed",
+        "convert",
+    ]
+    run = subprocess.run(
+        [sys.executable, Path(__file__).parent / "every_variant.py", *operations],
+        env=os.environ | {"GPUKERN_DEVICE": "sim", "GPUKERN_SIM_LAZY": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "variants right on simulator" in run.stdout
 
 
 def test_what_is_written_after_it_was_freed_is_said(script):

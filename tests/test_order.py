@@ -41,7 +41,7 @@ pinned = gk.add(long, ones)
 assert (gk.add(pinned, ones, out=pinned) == long + 2).all()
 pinned = gk.add(long, ones)
 launches = sum(step[0] == "l" for step in steps(lambda: gk.sum(pinned)))
-fail("cuLaunchKernel", 701, launches - 1)  # after the last chunk
+fail("cuLaunchKernelEx", 701, launches - 1)  # after the last chunk
 assert failure(gk.sum, pinned)[0] == "CudaError"
 pinned[:] = -1
 gk.synchronize()
@@ -158,6 +158,24 @@ class Foreign:
         size = ctypes.c_size_t(ones.nbytes)
         assert driver.cuMemsetD8Async(pointer, 0, size, ctypes.c_void_p(self.stream)) == 0
 """
+
+
+@pytest.mark.parametrize(("made_for", "early"), [(75, False), (90, True)])
+def test_kernels_that_wait_for_the_one_before_them_are_started_early(right, made_for, early):
+    """And no others: neither code that cannot wait, nor products."""
+    right(
+        f"""
+def early(call):
+    call()
+    return bool(ctypes.c_int.in_dll(driver, "fake_seen_early").value)
+a = gk.to_device(ones[:9000].reshape(90, 100))
+for _ in range(2):
+    assert early(lambda: gk.add(a, a)) == early(lambda: gk.sum(a)) == {early}
+    assert early(lambda: gk.transpose(a)) == {early}
+    assert not early(lambda: gk.matmul(a, a.T, variant="tiled"))
+""",
+        FAKE_PTX=made_for,
+    )
 
 
 def test_the_streams_of_foreign_arrays_are_waited_for_and_wait(right):
@@ -300,8 +318,8 @@ LEAKS = {
     "events": "event = gk.Event(); event.record(); event.synchronize()",
     "release_memory": "gk.release_memory(); gk.add(long, ones); gk.add(a, a)",
     "copies that fail": 'fail("cuMemcpyHtoDAsync_v2", 1, 3); failure(gk.add, long, ones)',
-    "launches that fail": 'fail("cuLaunchKernel", 701, 1); failure(gk.matmul, *matrices(2100, 130, '
-    '520), variant="naive")',
+    "launches that fail": 'fail("cuLaunchKernelEx", 701, 1); '
+    'failure(gk.matmul, *matrices(2100, 130, 520), variant="naive")',
     "events that fail": """fail("cuEventCreate", 2)
     assert failure(gk.matmul, *matrices(2100, 130, 520), variant="naive")[0] == "none"
     fail("cuEventCreate", 2)

@@ -526,7 +526,7 @@ def test_failures_of_the_driver_leave_nothing_behind(runs):
     runs("""
 saxpy(1, 32, x, y, 1.0, 8)  # which makes what is kept
 before = live()
-for function in ("cuLaunchKernel", "cuMemAllocFromPoolAsync", "cuMemcpyHtoDAsync_v2",
+for function in ("cuLaunchKernelEx", "cuMemAllocFromPoolAsync", "cuMemcpyHtoDAsync_v2",
                  "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize", "cuCtxSynchronize"):
     y[:] = 5
     fail(function, 1)

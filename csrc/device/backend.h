@@ -54,7 +54,7 @@ typedef struct gk_launch {
     unsigned grid[3];
     unsigned block[3];
     size_t shared_bytes; /* dynamic shared memory; no more than the row says */
-    void **arguments;    /* a pointer to each argument, as cuLaunchKernel takes them */
+    void **arguments;    /* a pointer to each argument, as cuLaunchKernelEx takes them */
     gk_stream stream;
     bool (*interrupted)(void *context); /* whether the user wants it to end, where it can be */
     void *context;

@@ -6,7 +6,7 @@
 #define GK_ADD_THREADS 256
 #define GK_ADD_STEP(variant, dtype, each, aligned, note)                                           \
     GK_ROW(add, variant, dtype, gk_add_##variant, note, .tile_rows = 1, .tile_columns = (each) * GK_ADD_THREADS, \
-           .threads = GK_ADD_THREADS, .alignment = aligned)
+           .threads = GK_ADD_THREADS, .alignment = aligned, .follows = true)
 
 GK_ADD_STEP(f32, float32, 1, 4, "one element a thread: the plainest kernel that is coalesced")
 GK_ADD_STEP(f32x4, float32, 4, 16, "one 128-bit load of each operand and one store a thread")
@@ -34,12 +34,14 @@ __device__ static inline float4 add4(float4 a, float4 b) {
 }
 
 GK_ADD(f32, float) {
+    gk_follow();
     size_t i = gk_thread();
     if (i < n)
         out[i] = a[i] + b[i];
 }
 
 GK_ADD(f32x4, float) {
+    gk_follow();
     size_t i = gk_thread() * 4;
     if (i + 4 <= n)
         __stcs((float4 *)(out + i), add4(*(const float4 *)(a + i), *(const float4 *)(b + i)));
@@ -49,6 +51,7 @@ GK_ADD(f32x4, float) {
 
 // The vectors of a thread are a block's width apart, so that the accesses of a warp stay neighbours.
 GK_ADD(f32x8, float) {
+    gk_follow();
     enum { APART = GK_ADD_THREADS * 4 };
     size_t first = (size_t)blockIdx.x * 2 * APART + threadIdx.x * 4;
     float4 x[2], y[2];
@@ -65,12 +68,14 @@ GK_ADD(f32x8, float) {
 }
 
 GK_ADD(f16, float16) {
+    gk_follow();
     size_t i = gk_thread();
     if (i < n)
         out[i] = __hadd(a[i], b[i]);
 }
 
 GK_ADD(f16x2, float16) {
+    gk_follow();
     size_t i = gk_thread() * 2;
     if (i + 2 <= n)
         *(__half2 *)(out + i) = __hadd2(*(const __half2 *)(a + i), *(const __half2 *)(b + i));
@@ -79,6 +84,7 @@ GK_ADD(f16x2, float16) {
 }
 
 GK_ADD(f16x8, float16) {
+    gk_follow();
     enum { APART = GK_ADD_THREADS * 2 };
     size_t first = (size_t)blockIdx.x * 4 * APART + threadIdx.x * 2;
     __half2 x[4], y[4];
@@ -107,6 +113,7 @@ __device__ static inline uint4 add8(uint4 a, uint4 b) {
 }
 
 GK_ADD(f16x8_pack, float16) {
+    gk_follow();
     size_t i = gk_thread() * 8;
     if (i + 8 <= n)
         __stcs((uint4 *)(out + i), add8(*(const uint4 *)(a + i), *(const uint4 *)(b + i)));
@@ -115,6 +122,7 @@ GK_ADD(f16x8_pack, float16) {
 }
 
 GK_ADD(f16x16_pack, float16) {
+    gk_follow();
     enum { APART = GK_ADD_THREADS * 8 };
     size_t first = (size_t)blockIdx.x * 2 * APART + threadIdx.x * 8;
     uint4 x[2], y[2];

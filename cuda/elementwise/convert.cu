@@ -9,7 +9,7 @@
 
 GK_ROW(convert, strided, bits8, gk_convert, "any strides and dtypes, by way of float32, float64 or 64-bit integers",
        .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_CONVERT_ELEMENTS * GK_CONVERT_THREADS,
-       .threads = GK_CONVERT_THREADS, .alignment = 1)
+       .threads = GK_CONVERT_THREADS, .alignment = 1, .follows = true)
 
 #ifndef GK_ROWS_ONLY
 
@@ -84,6 +84,7 @@ __device__ static inline void convert_by(char *to, const char *from, uint64_t nu
 // `from` NULL: the first bytes of `number` are the one element there is.
 extern "C" __global__ void __launch_bounds__(THREADS)
     gk_convert(char *to, const char *from, uint64_t number, gk_units units, int32_t to_dtype, int32_t from_dtype) {
+    gk_follow();
     gk_share<2> share = gk_share_of<PER_THREAD, 2>(units);
     if (share.count == 0)
         return;

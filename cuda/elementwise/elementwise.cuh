@@ -18,7 +18,7 @@
 #define GK_ELEMENTWISE_ROW(op, variant, dtype, symbol, each, aligned, arguments, note)             \
     GK_NAMED_ROW(op, variant, dtype, symbol, note, .takes = arguments, .tile_rows = 1,             \
                  .tile_columns = (each) * GK_ELEMENTWISE_THREADS,                                  \
-                 .threads = GK_ELEMENTWISE_THREADS, .alignment = aligned)
+                 .threads = GK_ELEMENTWISE_THREADS, .alignment = aligned, .follows = true)
 #define GK_STRIDED_ROWS(dtype, name, T, bytes, text, number, op, kernel)                           \
     GK_ELEMENTWISE_ROW(op, strided, dtype, gk_##op##_##kernel##_strided, GK_ELEMENTWISE_SINGLES, bytes, GK_TAKES_LAYOUT, "any strides, 0 for what is broadcast; one index, by multiplications, for eight elements of a row") \
     GK_ELEMENTWISE_ROW(op, GK_JOIN(strided_##name##x, GK_ELEMENTS_IN_16(bytes)), dtype, gk_##op##_##kernel##_strided_wide, GK_ELEMENTS_IN_16(bytes) * GK_ELEMENTWISE_VECTORS, 16, GK_TAKES_LAYOUT, "128 bits at a time along the result's rows, and along each operand that lies so, whatever the others do")
@@ -253,6 +253,7 @@ __device__ static inline void gk_map_strided(char *out, const gk_terms &terms, c
 #define GK_STRIDED_KERNEL(symbol, ...)                                                             \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS)                           \
         symbol(char *out, gk_terms terms, gk_units units) {                                        \
+        gk_follow();                                                                               \
         __VA_ARGS__(out, terms, units);                                                            \
     }
 #define GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                \
@@ -262,6 +263,7 @@ __device__ static inline void gk_map_strided(char *out, const gk_terms &terms, c
     GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                    \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS)                           \
         gk_##op##_##name##_wide(op##_of::Result<T>::type *out, gk_terms terms, size_t n) {         \
+        gk_follow();                                                                               \
         gk_map_contiguous<op##_of, T, 16 / (bytes)>(out, terms, n);                                \
     }
 

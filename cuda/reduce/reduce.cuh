@@ -13,7 +13,7 @@
 
 // A kernel that takes a gk_reduction, and those of a reduction, which GK_REDUCE_KERNELS defines.
 #define GK_REDUCE(op, variant, dtype, symbol, block, note)                                         \
-    GK_ROW(op, variant, dtype, symbol, note, .takes = GK_TAKES_REDUCTION, .tile_rows = 1, .tile_columns = block, .threads = block, .alignment = 1)
+    GK_ROW(op, variant, dtype, symbol, note, .takes = GK_TAKES_REDUCTION, .tile_rows = 1, .tile_columns = block, .threads = block, .alignment = 1, .follows = true)
 #define GK_WALKS(op, variant, dtype, symbol, note)                                                 \
     GK_REDUCE(op, variant, dtype, symbol##_rows, GK_REDUCE_THREADS, note)                          \
     GK_REDUCE(op##_short, variant, dtype, symbol##_short, GK_REDUCE_THREADS, "of rows shorter than a block") \
@@ -481,15 +481,19 @@ template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk
     extern "C" __global__ void __launch_bounds__(threads, resident) symbol
 #define GK_REDUCE_KERNELS(symbol, Op)                                                              \
     GK_REDUCE_KERNEL(symbol##_rows, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
+        gk_follow();                                                                               \
         gk_reduce_rows<Op>(how, gk_run_of(how, a), gk_run_of(how, a));                             \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_short, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
+        gk_follow();                                                                               \
         gk_reduce_short<Op>(how, gk_run_of(how, a));                                               \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a) { \
+        gk_follow();                                                                               \
         gk_reduce_columns<Op>(how, gk_run_of(how, a));                                             \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_layout layout) { \
+        gk_follow();                                                                               \
         gk_gathered<Op::Element> gathered = gk_gather(how, layout, a);                             \
         if (how.short_rows)                                                                        \
             gk_reduce_short<Op>(how, gathered);                                                    \
@@ -497,9 +501,11 @@ template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk
             gk_reduce_rows<Op>(how, gathered, gathered);                                           \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a, gk_layout layout) { \
+        gk_follow();                                                                               \
         gk_reduce_columns<Op>(how, gk_gather(how, layout, a));                                     \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_layout layout) { \
+        gk_follow();                                                                               \
         gk_reduce_little<Op>(how, layout, (const char *)a);                                        \
     }
 

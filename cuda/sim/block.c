@@ -476,6 +476,13 @@ bool gk_sim_block_run(gk_sim_worker *worker, uint64_t number) {
     return false;
 }
 
+void gk_sim_follow(void) {
+    gk_sim_worker *worker = gk_sim_now.worker;
+    worker->followed++;
+    if (worker->follow)
+        worker->follow(worker->follow_context);
+}
+
 bool gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid, uint64_t seed) {
     const unsigned *block = grid->block;
     worker->run = grid->body->run;
@@ -484,6 +491,8 @@ bool gk_sim_worker_take(gk_sim_worker *worker, const gk_sim_grid *grid, uint64_t
     worker->asked = 0;
     worker->arguments = grid->arguments;
     worker->seed = seed;
+    worker->follow = grid->follow;
+    worker->follow_context = grid->follow_context;
     worker->count = block[0] * block[1] * block[2];
     worker->warps = (worker->count + GK_SIM_WARP - 1) / GK_SIM_WARP;
     gk_sim_index dim = {block[0], block[1], block[2]};

@@ -51,6 +51,8 @@ struct gk_sim_worker {
     unsigned warps;
     gk_sim_index block_dim;
     uint64_t seed;
+    void (*follow)(void *context); /* see sim.h */
+    void *follow_context;
     char *dynamic_shared; /* of the worker's own, or part of a module's */
     size_t dynamic_bytes;
     bool dynamic_is_modules;
@@ -67,7 +69,7 @@ struct gk_sim_worker {
     bool ready_first; /* go on with a thread that has waited before starting another one */
     gk_sim_order order;
     unsigned order_warp, order_lane; /* how far the order has been started */
-    unsigned started, returned;
+    unsigned started, returned, followed;
     unsigned ready_head, ready_count;
     unsigned arrived;   /* at the block's barrier */
     bool mixed;         /* not all of them at the same one */

@@ -131,9 +131,14 @@ static bool run_block(gk_sim_job *job, gk_sim_worker *worker, uint64_t number,
                                       (unsigned)(number / x / y)};
     gk_sim_statics_poison(statics, touched);
     gk_sim_dynamic_poison(worker);
+    worker->followed = 0;
     bool good = gk_sim_block_run(worker, number);
     if (!good)
         fail_job(job, worker->problem);
+    if (good && job->grid->follows && worker->followed != worker->count) {
+        fail_job(job, "not every thread has waited for the kernel before it (gk_follow)");
+        good = false;
+    }
     if (!gk_sim_dynamic_whole(worker)) {
         if (good)
             fail_job(job, "it wrote past the end of its dynamic shared memory");

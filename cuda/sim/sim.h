@@ -81,7 +81,10 @@ typedef struct gk_sim_grid {
     unsigned block[3];
     size_t shared_bytes;
     void **arguments;
-    gk_sim_user *user; /* NULL: a kernel of gpukern's own */
+    gk_sim_user *user;             /* NULL: a kernel of gpukern's own */
+    bool follows;                  /* each thread begins with gk_sim_follow, */
+    void (*follow)(void *context); /* which calls this; NULL: nothing */
+    void *follow_context;
 } gk_sim_grid;
 
 /* The module's thread-locals, found by where one of them lies; false: it has none. */

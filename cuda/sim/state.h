@@ -74,6 +74,9 @@ GK_SIM_SHARED void gk_sim_yield(void);
 /* An atomic is about to be done: others get their turn now and then. */
 GK_SIM_SHARED void gk_sim_count_atomic(const char *file, int line);
 
+/* The thread has waited for the kernel before its own, and may touch memory from here on. */
+GK_SIM_HIDDEN void gk_sim_follow(void);
+
 /* A fence of a user's kernel; for the threads of its block alone, or for all. */
 GK_SIM_SHARED void gk_sim_fence(bool is_of_block);
 

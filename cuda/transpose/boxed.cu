@@ -8,7 +8,7 @@
 #define GK_BOX_THREADS 256 // a block
 #define GK_BOX_ROW(size, bytes)                                                                    \
     GK_ROW(copy_boxed, boxed, bits##size, gk_copy_boxed_##size, "any two orders of axes: runs on both sides", \
-           .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_BOX_ELEMENTS, .threads = GK_BOX_THREADS, .alignment = bytes)
+           .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_BOX_ELEMENTS, .threads = GK_BOX_THREADS, .alignment = bytes, .follows = true)
 GK_BOX_ROW(8, 1)
 GK_BOX_ROW(16, 2)
 GK_BOX_ROW(32, 4)
@@ -116,6 +116,7 @@ template <typename T> __device__ static inline void copy_boxed(char *to, const c
 #define GK_COPY_BOXED(bits, T)                                                                     \
     extern "C" __global__ void __launch_bounds__(THREADS, 3)                                       \
         gk_copy_boxed_##bits(char *to, const char *from, gk_boxes boxes) {                         \
+        gk_follow();                                                                               \
         copy_boxed<T>(to, from, boxes);                                                            \
     }
 

@@ -8,7 +8,7 @@
 #define GK_COPY_ELEMENTS 4  // a thread
 #define GK_COPY_ROW(size, bytes, note)                                                             \
     GK_ROW(copy, strided, bits##size, gk_copy_##size, note, .takes = GK_TAKES_LAYOUT, .tile_rows = 1, \
-           .tile_columns = GK_COPY_ELEMENTS * GK_COPY_THREADS, .threads = GK_COPY_THREADS, .alignment = bytes)
+           .tile_columns = GK_COPY_ELEMENTS * GK_COPY_THREADS, .threads = GK_COPY_THREADS, .alignment = bytes, .follows = true)
 
 GK_COPY_ROW(8, 1, "any strides; also for elements that are not aligned to their size")
 GK_COPY_ROW(16, 2, "any strides")
@@ -41,6 +41,7 @@ __device__ static inline void copy_strided(char *to, const char *from, const gk_
 #define GK_COPY(bits, T)                                                                           \
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
         gk_copy_##bits(char *to, const char *from, gk_units units) {                                 \
+        gk_follow();                                                                               \
         copy_strided<T>(to, from, units);                                                           \
     }
 

@@ -14,7 +14,7 @@
     X(128, uint4, uint4, 16, 32, 32, 256, 4)
 
 #define GK_TRANSPOSE_ROW(variant, dtype, symbol, down, across, block, aligned, note)               \
-    GK_ROW(transpose, variant, dtype, symbol, note, .takes = GK_TAKES_LAYOUT, .tile_rows = down, .tile_columns = across, .threads = block, .alignment = aligned)
+    GK_ROW(transpose, variant, dtype, symbol, note, .takes = GK_TAKES_LAYOUT, .tile_rows = down, .tile_columns = across, .threads = block, .alignment = aligned, .follows = true)
 #define GK_TRANSPOSE_STEPS(size, T, WORD, alignment, down, across, threads, blocks)                          \
     GK_TRANSPOSE_ROW(naive, bits##size, gk_transpose_naive_##size, 32, 32, 256, 1, "writes down a column: one transaction a thread") \
     GK_TRANSPOSE_ROW(tiled, bits##size, gk_transpose_tiled_##size, 32, 32, 256, 1, "a tile in shared memory: both sides coalesced") \
@@ -164,6 +164,7 @@ __device__ static inline void transpose_vectorized(char *out, const char *a, con
 #define GK_TRANSPOSE(name, threads, blocks, ...)                                                \
     extern "C" __global__ void __launch_bounds__(threads, blocks)                                  \
         gk_transpose_##name(char *out, const char *a, gk_tiles tiles, gk_layout stack) {           \
+        gk_follow();                                                                               \
         __VA_ARGS__(out, a, tiles, stack);                                                         \
     }
 #define GK_KERNELS(bits, T, WORD, alignment, down, across, threads, blocks)                        \

@@ -10,7 +10,7 @@
      FAKE_FAULT=n       what every call returns from the first one that waits for a kernel
      FAKE_POOL=n        how far the pool can grow; a real one grows by 32 MiB at the least
      FAKE_HOST_POINTERS=0  kernels see pinned memory elsewhere than the host, as under WSL 2
-     FAKE_KERNELS=0     kernels do nothing
+     FAKE_KERNELS=0     kernels do nothing              FAKE_PTX=n       75: code was made for 7.5
      FAKE_MAPS=0        kernels do not see pinned memory
      FAKE_SLOW_EVENTS=n microseconds that making one takes
      FAKE_EXIT=1        what lives when the process ends is written to stderr

@@ -293,7 +293,7 @@ result cuFuncSetAttribute(handle function, int attribute, int value) {
 }
 
 result cuFuncGetAttribute(int *value, int attribute, handle function) {
-    enum { THREADS, SHARED, CONSTANT, LOCAL, REGISTERS };
+    enum { THREADS, SHARED, CONSTANT, LOCAL, REGISTERS, PTX };
     (void)function;
     FAKE_ENTER();
     *value = attribute == THREADS     ? (int)fake_setting("FAKE_THREADS", 1024)
@@ -301,6 +301,7 @@ result cuFuncGetAttribute(int *value, int attribute, handle function) {
              : attribute == CONSTANT  ? 64
              : attribute == LOCAL     ? 16
              : attribute == REGISTERS ? 40
+             : attribute == PTX       ? (int)fake_setting("FAKE_PTX", 90)
                                       : 0;
     return fake_sticky;
 }
@@ -355,19 +356,39 @@ result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
     return fake_sticky;
 }
 
-result cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                      unsigned by, unsigned bz, unsigned shared, handle named, void **arguments,
-                      void **extra) {
+/* Whether the last launch was one that may begin under the end of the kernel before it. */
+int fake_seen_early;
+
+typedef struct launch_attribute {
+    int id;
+    uint64_t value[8];
+} launch_attribute;
+typedef struct launch_config {
+    unsigned grid[3], block[3], shared;
+    handle stream;
+    const launch_attribute *attributes;
+    unsigned attribute_count;
+} launch_config;
+
+result cuLaunchKernelEx(const launch_config *config, handle function, void **arguments,
+                        void **extra) {
+    enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+    const handle named = config->stream;
+    const unsigned *grid = config->grid, *block = config->block;
     (void)extra;
     FAKE_ENTER();
     fake_lock();
-    const unsigned sides[] = {gx, gy, gz, bx, by, bz, shared};
-    memcpy(fake_seen_sides, sides, sizeof sides);
+    memcpy(fake_seen_sides, grid, sizeof config->grid);
+    memcpy(fake_seen_sides + 3, block, sizeof config->block);
+    fake_seen_sides[6] = config->shared;
+    fake_seen_early = config->attribute_count == 1 &&
+                      config->attributes->id == PROGRAMMATIC_STREAM_SERIALIZATION &&
+                      (int)config->attributes->value[0] == 1;
     fake_note('l', named);
     fake_unlock();
     if (fake_sticky)
         return fake_sticky;
-    if (!gx || !gy || !gz || !bx || !by || !bz || bx > 1024)
+    if (!grid[0] || !grid[1] || !grid[2] || !block[0] || !block[1] || !block[2] || block[0] > 1024)
         return INVALID_VALUE;
     result code = (result)fake_setting("FAKE_LAUNCH", OK);
     if (code == OK)
@@ -379,7 +400,7 @@ result cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, un
     fake_lock();
     launch run = {.on = fake_stream(named, __func__),
                   .symbol = ((const kernel *)function)->symbol,
-                  .blocks = gx,
+                  .blocks = grid[0],
                   .arguments = arguments};
     run.when = fake_submit(run.on);
     if (!fake_is_captured(named))

@@ -46,20 +46,36 @@ static void cuda_stream_free(gk_backend *base, gk_stream stream) {
     (void)result; /* fails only after a fault, which the next call reports */
 }
 
+/* Early: under the end of the kernel before it in its stream, where there is one. */
+static CUresult launch_function(const gk_driver *driver, CUfunction function,
+                                const gk_launch *launch, bool early) {
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                   .value = {.programmaticStreamSerializationAllowed = 1}};
+    CUlaunchConfig config = {.gridDimX = launch->grid[0],
+                             .gridDimY = launch->grid[1],
+                             .gridDimZ = launch->grid[2],
+                             .blockDimX = launch->block[0],
+                             .blockDimY = launch->block[1],
+                             .blockDimZ = launch->block[2],
+                             .sharedMemBytes = (unsigned)launch->shared_bytes,
+                             .hStream = (CUstream)launch->stream,
+                             .attrs = &attribute,
+                             .numAttrs = early};
+    return driver->cuLaunchKernelEx(&config, function, launch->arguments, NULL);
+}
+
 static gk_status cuda_launch(gk_backend *base, const gk_launch *launch, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
     const gk_kernel *kernel = launch->kernel;
     CUfunction function = kernel ? kernel->function : NULL;
     const char *name = kernel ? kernel->name : launch->row->symbol;
-    gk_status status = kernel ? GK_OK : gk_cuda_function(cuda, launch->row, &function, error);
+    bool early = false;
+    gk_status status =
+        kernel ? GK_OK : gk_cuda_function(cuda, launch->row, &function, &early, error);
     if (status != GK_OK)
         return status;
     CUresult result;
-    GK_IN_CONTEXT(cuda, result,
-                  cuda->driver.cuLaunchKernel(function, launch->grid[0], launch->grid[1],
-                                              launch->grid[2], launch->block[0], launch->block[1],
-                                              launch->block[2], (unsigned)launch->shared_bytes,
-                                              (CUstream)launch->stream, launch->arguments, NULL));
+    GK_IN_CONTEXT(cuda, result, launch_function(&cuda->driver, function, launch, early));
     if (result == CUDA_SUCCESS)
         atomic_store_explicit(&cuda->last_launch, name, memory_order_relaxed);
     status = gk_cuda_check(cuda, result, "the launch", error);

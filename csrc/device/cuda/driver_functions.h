@@ -37,7 +37,7 @@
     X(cuModuleUnload) \
     X(cuModuleGetFunction) \
     X(cuModuleGetGlobal) \
-    X(cuLaunchKernel) \
+    X(cuLaunchKernelEx) \
     X(cuFuncSetAttribute) \
     X(cuFuncGetAttribute) \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \

@@ -33,6 +33,7 @@ typedef struct kernel_name {
 struct gk_modules {
     kernel_name *names;             /* of users' kernels */
     _Atomic(CUfunction) *functions; /* one a row of the registry; NULL until first launched */
+    bool *early;                    /* whether it may be started early; once it is there */
     CUmodule *kernels;              /* a row's own module of PTX, where it took one */
     file_module files[GK_FAMILIES]; /* machine code */
 };
@@ -44,8 +45,9 @@ gk_modules *gk_modules_new(void) {
     if (!modules)
         return NULL;
     modules->functions = calloc(rows, sizeof *modules->functions);
+    modules->early = calloc(rows, sizeof *modules->early);
     modules->kernels = calloc(rows, sizeof *modules->kernels);
-    if (modules->functions && modules->kernels)
+    if (modules->functions && modules->early && modules->kernels)
         return modules;
     gk_modules_free(modules);
     return NULL;
@@ -103,10 +105,21 @@ static CUfunction loaded_before(gk_cuda *cuda, const gk_row *row) {
     return NULL;
 }
 
-static CUresult load(gk_cuda *cuda, const gk_row *row, CUfunction *function) {
+/* Code that was made for less than 9.0 does not wait, wherever it runs. */
+static CUresult ask_early(gk_cuda *cuda, const gk_row *row, CUfunction function, bool *early) {
+    int made_for = 0;
+    CUresult result = CUDA_SUCCESS;
+    if (row->follows)
+        result =
+            cuda->driver.cuFuncGetAttribute(&made_for, CU_FUNC_ATTRIBUTE_PTX_VERSION, function);
+    *early = made_for >= 90;
+    return result;
+}
+
+static CUresult load(gk_cuda *cuda, const gk_row *row, CUfunction *function, bool *early) {
     *function = loaded_before(cuda, row);
     if (*function)
-        return CUDA_SUCCESS;
+        return ask_early(cuda, row, *function, early);
     CUresult result = from_machine_code(cuda, row, function);
     if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
         result = from_ptx(cuda, row, function);
@@ -115,22 +128,27 @@ static CUresult load(gk_cuda *cuda, const gk_row *row, CUfunction *function) {
     if (result == CUDA_SUCCESS && row->shared_bytes > 0)
         result = cuda->driver.cuFuncSetAttribute(
             *function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)row->shared_bytes);
-    return result;
+    return result == CUDA_SUCCESS ? ask_early(cuda, row, *function, early) : result;
 }
 
-gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *function,
+gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *function, bool *early,
                            gk_error *error) {
-    size_t count;
-    _Atomic(CUfunction) *slot = &cuda->modules->functions[row - gk_rows(&count)];
+    size_t count, number = (size_t)(row - gk_rows(&count));
+    _Atomic(CUfunction) *slot = &cuda->modules->functions[number];
+    bool *known = &cuda->modules->early[number];
     *function = atomic_load_explicit(slot, memory_order_acquire);
-    if (*function)
+    if (*function) {
+        *early = *known;
         return GK_OK;
+    }
     CUresult result;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver);
     pthread_mutex_lock(&cuda->lock);
-    GK_IN_CONTEXT(cuda, result, load(cuda, row, function));
-    if (result == CUDA_SUCCESS)
+    GK_IN_CONTEXT(cuda, result, load(cuda, row, function, early));
+    if (result == CUDA_SUCCESS && !atomic_load_explicit(slot, memory_order_relaxed)) {
+        *known = *early;
         atomic_store_explicit(slot, *function, memory_order_release);
+    }
     pthread_mutex_unlock(&cuda->lock);
     gk_restrict(&cuda->driver, mode);
     if (result == CUDA_ERROR_NO_BINARY_FOR_GPU &&
@@ -192,6 +210,7 @@ void gk_modules_free(gk_modules *modules) {
         modules->names = next;
     }
     free(modules->functions);
+    free(modules->early);
     free(modules->kernels);
     free(modules);
 }

@@ -6,8 +6,10 @@
 
 gk_modules *gk_modules_new(void); /* NULL: out of host memory */
 
-/* The row's kernel, loaded: once a process, then it is an array access. */
-gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *function, gk_error *error);
+/* The row's kernel, loaded: once a process, then it is an array access. `early`: whether its code
+   waits for the kernel before it by itself, and may be started before that one has ended. */
+gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *function, bool *early,
+                           gk_error *error);
 
 /* The name of a user's kernel, kept as long as the device is open: a fault names it later. NULL:
    out of host memory. */

@@ -173,7 +173,10 @@ static gk_status sim_copy_across(gk_backend *backend, void *to, gk_backend *othe
     if (gk_simulated_inside((gk_simulated *)backend, to, bytes, error) ||
         gk_simulated_inside((gk_simulated *)other, from, bytes, error))
         return error->status;
+    gk_queues *queues = ((gk_simulated *)other)->queues;
+    gk_queues_hold(queues); /* no kernel has hidden it */
     memcpy(to, from, bytes);
+    gk_queues_let(queues);
     return GK_OK;
 }
 
@@ -209,6 +212,7 @@ typedef struct kernel {
     bool (*interrupted)(void *context);
     void *context;
     int count;
+    size_t bytes;                                           /* of the arguments */
     unsigned char arguments[] __attribute__((aligned(16))); /* each on a multiple of 16 */
 } kernel;
 
@@ -235,6 +239,24 @@ static gk_status run_users(gk_simulated *sim, const kernel *what, gk_sim_grid *g
     return good ? GK_OK : (error->status = GK_CUDA_ERROR);
 }
 
+/* One that may be started early finds its arrays as they are when it has waited: lazily, where
+   nobody else has them in his hands meanwhile. */
+static gk_status run_own(gk_simulated *sim, const kernel *what, gk_sim_grid *grid,
+                         gk_error *error) {
+    gk_hidden *hidden = NULL;
+    if (grid->follows && gk_queues_are_lazy(sim->queues)) {
+        hidden = gk_hide(sim, what->arguments, what->bytes);
+        if (!hidden)
+            return gk_fail(error, GK_MEMORY_ERROR, "out of memory for a launch");
+        grid->follow = gk_show;
+        grid->follow_context = hidden;
+    }
+    bool good = gk_sim_launch(sim->sim, grid, error->text, sizeof error->text);
+    if (hidden)
+        gk_hidden_free(hidden);
+    return good ? GK_OK : (error->status = GK_CUDA_ERROR);
+}
+
 static gk_status run_kernel(void *context, const void *payload, gk_error *error) {
     gk_simulated *sim = context;
     const kernel *what = payload;
@@ -248,10 +270,8 @@ static gk_status run_kernel(void *context, const void *payload, gk_error *error)
     }
     gk_sim_grid grid = what->grid;
     grid.arguments = arguments;
-    gk_status status = what->module ? run_users(sim, what, &grid, error)
-                       : gk_sim_launch(sim->sim, &grid, error->text, sizeof error->text)
-                           ? GK_OK
-                           : (error->status = GK_CUDA_ERROR);
+    gk_status status =
+        what->module ? run_users(sim, what, &grid, error) : run_own(sim, what, &grid, error);
     free(arguments);
     return status == GK_OK ? gk_simulated_redzones(sim, what->symbol, error) : status;
 }
@@ -267,9 +287,11 @@ static gk_step *kernel_step(const gk_launch *launch, const char *symbol, const g
     kernel *what = gk_step_payload(step);
     *what = (kernel){.symbol = symbol,
                      .count = count,
+                     .bytes = bytes,
                      .grid = {.body = body,
                               .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
                               .block = {launch->block[0], launch->block[1], launch->block[2]},
+                              .follows = launch->row && launch->row->follows,
                               .shared_bytes = launch->shared_bytes}};
     for (int i = 0; i < count; i++) {
         memcpy(what->arguments + at, launch->arguments[i], body->sizes[i]);

@@ -272,6 +272,14 @@ bool gk_queues_are_lazy(const gk_queues *queues) {
     return queues->seed != 0;
 }
 
+void gk_queues_hold(gk_queues *queues) {
+    lock(queues);
+}
+
+void gk_queues_let(gk_queues *queues) {
+    unlock(queues);
+}
+
 gk_status gk_queues_stream_new(gk_queues *queues, bool blocking, gk_stream *stream,
                                gk_error *error) {
     queue *made = malloc(sizeof *made);

@@ -35,6 +35,9 @@ typedef struct gk_mark {
 gk_queues *gk_queues_new(void *context, int ordinal, uint64_t seed);
 void gk_queues_free(gk_queues *queues); /* NULL is fine; what is left does not run */
 bool gk_queues_are_lazy(const gk_queues *queues);
+/* Lazily, nothing runs between these two. */
+void gk_queues_hold(gk_queues *queues);
+void gk_queues_let(gk_queues *queues);
 
 /* A stream that waits for the legacy default stream, and that for it, or one that does not. */
 gk_status gk_queues_stream_new(gk_queues *queues, bool blocking, gk_stream *stream,

@@ -60,6 +60,14 @@ gk_sim_span *gk_simulated_spans(gk_simulated *sim, size_t *count);
 /* What a kernel wrote outside of an allocation. */
 gk_status gk_simulated_redzones(gk_simulated *sim, const char *symbol, gk_error *error);
 
+/* The arrays that a kernel's arguments point to, turned over, so that what it reads or writes of
+   them before it may comes out wrong. gk_show turns them back, once, whoever is the first to call
+   it. */
+typedef struct gk_hidden gk_hidden;
+gk_hidden *gk_hide(gk_simulated *sim, const unsigned char *arguments, size_t bytes); /* or NULL */
+void gk_show(void *hidden);
+void gk_hidden_free(gk_hidden *hidden); /* shows them */
+
 size_t gk_simulated_used(gk_simulated *sim);
 /* Do all that is queued, and look at what was freed meanwhile. */
 void gk_simulated_settle(gk_simulated *sim);

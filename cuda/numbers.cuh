@@ -137,18 +137,12 @@ template <typename T> __device__ static inline gk_vector<T> gk_load_once(const T
 }
 
 // A vector that lies anywhere is put together of the two aligned ones it lies in: as many bytes a load as
-// of an aligned one. That takes as much room around it: elements of an array `before` it, and from its
-// first one to the end.
-template <typename T> __device__ static inline bool gk_has_room(const T *at, size_t before, size_t after) {
-    size_t shift = (uintptr_t)at % 16;
-    return shift <= before * sizeof(T) && (shift > 0 ? 32 - shift : 16) <= after * sizeof(T);
-}
+// of an aligned one. Of these each holds a byte of it, or, where it is aligned itself, they are one; the
+// second may reach 15 bytes beyond it.
 template <typename T> __device__ static inline gk_vector<T> gk_load_between(const T *at) {
     unsigned shift = (uintptr_t)at % 16;
-    if (shift == 0)
-        return gk_load_once(at);
     const uint4 *low = (const uint4 *)((uintptr_t)at - shift);
-    uint4 lower = low[0], upper = low[1];
+    uint4 lower = low[0], upper = low[shift > 0];
     uint32_t word[8] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
 #pragma unroll
     for (int w = 0; w < 6; w++)

@@ -220,10 +220,9 @@ def segment(count: int, itemsize: int) -> int:
     """How many elements a block adds up where the last one finishes (csrc/ops/reduce_shape.c)."""
     if count <= 16384:
         return 16384
-    length = max(4096, 256 * 4 * 16 // itemsize)
-    while -(-count // length) >= 1024 and length < 2**20 // itemsize:
-        length *= 2
-    return length
+    vectors, longest = 256 * 16 // itemsize, 2**20 // itemsize
+    wanted = max(528, -(-count // longest))
+    return max(4096, 4 * vectors, -(-count // wanted // vectors) * vectors)
 
 
 def sum_depth(variant: str, count: int, itemsize: int) -> int:

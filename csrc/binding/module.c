@@ -175,10 +175,9 @@ static PyObject *make_current(PyObject *module, PyObject *unused) {
 /* The settings, by name: bytes each. */
 static int take_limit(PyObject *name, gk_limit *limit) {
     static const char *const names[] = {
-        [GK_LIMIT_PINNED] = "pinned_memory",
-        [GK_LIMIT_DEVICE] = "device_memory",
-        [GK_LIMIT_MAPPED] = "mapped_call",
-        [GK_LIMIT_CHUNK] = "chunk",
+        [GK_LIMIT_PINNED] = "pinned_memory", [GK_LIMIT_DEVICE] = "device_memory",
+        [GK_LIMIT_MAPPED] = "mapped_call",   [GK_LIMIT_CHUNK] = "chunk",
+        [GK_LIMIT_BOXED] = "boxed_copy",
     };
     if (!PyUnicode_Check(name)) {
         PyErr_SetString(PyExc_TypeError, "limit: name has to be a text");
@@ -190,8 +189,8 @@ static int take_limit(PyObject *name, gk_limit *limit) {
             return 0;
         }
     PyErr_Format(PyExc_ValueError,
-                 "limit: unknown name %R; there are pinned_memory, device_memory, mapped_call and "
-                 "chunk",
+                 "limit: unknown name %R; there are pinned_memory, device_memory, mapped_call, "
+                 "chunk and boxed_copy",
                  name);
     return -1;
 }
@@ -296,7 +295,9 @@ static PyMethodDef methods[] = {
      "Set a limit in bytes; returns the one until now. pinned_memory: host memory that is kept\n"
      "pinned for results and staging, a device. device_memory: what the arrays of one call may\n"
      "take, 0 for all there is. mapped_call: calls of no more bytes copy nothing. chunk: how much\n"
-     "of a host array goes through the device at a time."},
+     "of a host array goes through the device at a time. boxed_copy: copies of no less bytes may "
+     "go\n"
+     "by boxes."},
     {"live_bytes", live_bytes, METH_NOARGS,
      "live_bytes($module)\n--\n\nBytes of device memory that are allocated now."},
     {"pinned_bytes", pinned_bytes, METH_NOARGS,

@@ -7,8 +7,8 @@
 
 /* Whether that is worth its while: the arrays are large, their elements lie near one another in
    both, but along other axes. Array 0 of the nest is written, array 1 read; elements have `size`
-   bytes. */
-bool gk_boxes_are_worth(const gk_nest *nest, int64_t size);
+   bytes. Arrays below `least` bytes are in the cache when they are read again. */
+bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least);
 
 /* Of a nest that has as many axes as a layout takes, and elements as 31 bits count. */
 gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size);

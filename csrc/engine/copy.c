@@ -186,7 +186,7 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
     int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1;
     if ((asked_for && axis != nest.ndim - 1) || is_worth_tiles(&nest, axis, size))
         return copy_tiles(call, &nest, axis, size, ran);
-    if (gk_boxes_are_worth(&nest, size))
+    if (gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit)))
         return copy_by(GK_OP_copy_boxed, launch_boxes, call, &nest, size, ran);
     return copy_elements(call, &nest, size, ran);
 }

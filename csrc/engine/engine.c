@@ -22,6 +22,7 @@
 enum {
     MOST_WORKERS = 6, /* more threads than this do not copy faster: six fill PCIe 5 */
     MAPPED_BYTES = 192 << 10,
+    BOXED_BYTES = 16 << 20, /* less is in the cache when it is read again */
 };
 
 typedef struct open_device {
@@ -58,6 +59,7 @@ gk_engine *gk_engine_new(gk_places places) {
     engine->base.pinned_limit = gk_memory_total() / 16;
     engine->base.mapped_limit = MAPPED_BYTES;
     engine->base.chunk_limit = GK_PIPELINE_CHUNK;
+    engine->base.boxed_limit = BOXED_BYTES;
     if (!gk_lock_init(&engine->lock))
         goto no_lock;
     if (pthread_key_create(&engine->current, NULL) != 0)
@@ -307,9 +309,11 @@ static atomic_size_t *limit_of(gk_engine *engine, gk_limit which) {
     case GK_LIMIT_MAPPED:
         return &engine->mapped_limit;
     case GK_LIMIT_CHUNK:
+        return &engine->chunk_limit;
+    case GK_LIMIT_BOXED:
         break;
     }
-    return &engine->chunk_limit;
+    return &engine->boxed_limit;
 }
 
 size_t gk_engine_limit(gk_engine *engine, gk_limit which) {

@@ -35,6 +35,7 @@ typedef struct gk_engine {
     atomic_size_t device_limit; /* bytes of device memory that a call's arrays may take; 0: all */
     atomic_size_t mapped_limit; /* a call of no more bytes than this copies nothing */
     atomic_size_t chunk_limit;  /* bytes of a chunk of a host array */
+    atomic_size_t boxed_limit;  /* copies of no less bytes than this may go by boxes */
 } gk_engine;
 
 /* The Python side knows where things are: cuBLAS, and the tables of what was measured on a device
@@ -80,6 +81,7 @@ typedef enum gk_limit {
     GK_LIMIT_DEVICE,
     GK_LIMIT_MAPPED,
     GK_LIMIT_CHUNK,
+    GK_LIMIT_BOXED,
 } gk_limit;
 size_t gk_engine_limit(gk_engine *engine, gk_limit which);
 /* What is more than the engine can do stands for the most that it can. */

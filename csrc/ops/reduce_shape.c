@@ -10,7 +10,8 @@ enum {
     WARP = 32,     /* threads */
     ALONE = 16384, /* elements that one block is through with before a second one has begun */
     LEAST_SEGMENT = 4096,      /* elements of a row */
-    ENOUGH_BLOCKS = 512,       /* of long rows: segments are as long as leaves that many */
+    PLACES = 528,              /* of blocks of rows at a time, on a device of 132 multiprocessors */
+    ENOUGH_BLOCKS = 512,       /* of columns */
     SMALL = 4 << 20,           /* bytes in which blocks of columns are made narrow to be many */
     LEAST_LANES = 8,           /* of such a block: 128 bytes of a row */
     TINY_ROW = 32,             /* vectors: a block would be idle */
@@ -19,10 +20,9 @@ enum {
     LITTLE = 65536,            /* elements that instructions cost more than the memory does */
     LITTLE_LENGTH = 4096,      /* of them for a result: as many as one block is soon through with */
     FEW = 2048,                /* elements that are too few for a block of columns */
-    COLUMN_BLOCKS = 2048,      /* enough blocks of columns to keep the memory busy */
+    COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
     SCATTERED = 4 << 20,       /* bytes that are in the cache when they are read again */
     LINE = 8,                  /* elements side by side that are worth a load */
-    COLUMN_SEGMENTS = 256,     /* the last block has to read a partial result of each */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
 };
 
@@ -63,17 +63,26 @@ static bool merge_axes(const gk_array *array, uint64_t reduced, gk_reduction *ho
     return simple;
 }
 
-static void plan_rows(gk_reduction *how, gk_dtype dtype) {
-    size_t tile = GK_REDUCE_THREADS * GK_REDUCE_LOADS * vector_width(dtype);
-    how->segment = tile > LEAST_SEGMENT ? tile : LEAST_SEGMENT;
-    if (how->length <= ALONE)
-        how->segment = ALONE;
+/* Segments of `multiple` elements or a multiple of them, about as many as are asked for. */
+static void cut(gk_reduction *how, size_t wanted, size_t least, size_t multiple) {
+    how->segment = divided(divided(how->length, wanted), multiple) * multiple;
+    if (how->segment < least)
+        how->segment = least;
     how->segments = divided(how->length, how->segment);
-    size_t longest = how->outer > 1 ? SIZE_MAX / 2 : LONGEST_SEGMENT / gk_dtype_size(dtype);
-    while (how->outer * how->segments >= 2 * ENOUGH_BLOCKS && how->segments > 1 &&
-           how->segment < longest) {
-        how->segment *= 2;
-        how->segments = divided(how->length, how->segment);
+}
+
+/* A single row is shared out evenly, with a segment for each place; of several rows each by itself,
+   so there are twice as many, for the places that would be left over at the end. */
+static void plan_rows(gk_reduction *how, gk_dtype dtype) {
+    size_t vectors = GK_REDUCE_THREADS * vector_width(dtype), tile = GK_REDUCE_LOADS * vectors;
+    size_t wanted = how->outer > 1 ? 2 * PLACES / how->outer : PLACES;
+    size_t longest = LONGEST_SEGMENT / gk_dtype_size(dtype);
+    if (how->outer == 1 && divided(how->length, longest) > wanted)
+        wanted = divided(how->length, longest);
+    cut(how, wanted > 0 ? wanted : 1, tile > LEAST_SEGMENT ? tile : LEAST_SEGMENT, vectors);
+    if (how->length <= ALONE) {
+        how->segment = ALONE;
+        how->segments = 1;
     }
 }
 
@@ -100,14 +109,9 @@ static size_t column_groups(const gk_reduction *how, gk_dtype dtype) {
 static void plan_columns(gk_reduction *how, gk_dtype dtype) {
     size_t bytes = how->outer * how->length * how->inner * gk_dtype_size(dtype);
     how->lanes = column_lanes(how, divided(how->inner, vector_width(dtype)), bytes);
-    size_t groups = column_groups(how, dtype);
-    how->segment = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
-    how->segments = divided(how->length, how->segment);
-    while (how->segments > 1 &&
-           (how->segments > COLUMN_SEGMENTS || groups * how->segments > COLUMN_BLOCKS)) {
-        how->segment *= 2;
-        how->segments = divided(how->length, how->segment);
-    }
+    size_t groups = column_groups(how, dtype), most = 2 * COLUMN_PLACES;
+    size_t tile = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
+    cut(how, groups > 0 && groups < most ? most / groups : 1, tile, tile);
 }
 
 /* Of several results; a single one is made of vectors. */
@@ -184,7 +188,9 @@ size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
 size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype) {
     if (plan->how.segments <= 1)
         return 0;
-    return plan->walk == GK_WALK_COLUMNS ? column_groups(&plan->how, dtype) : plan->how.outer;
+    if (plan->walk != GK_WALK_COLUMNS)
+        return plan->how.outer;
+    return column_groups(&plan->how, dtype) * gk_reduce_joints(plan->how.segments);
 }
 
 size_t gk_plan_partials(const gk_reduce_plan *plan) {
@@ -270,6 +276,10 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
     if (gk_bytes(array) > SCATTERED && !(side_by_side && layout->length[last].value >= LINE))
         return false;
     plan->how.short_rows = plan->walk == GK_WALK_SHORT;
+    plan->how.reach = (int64_t)size;
+    for (int i = 0; i < layout->ndim; i++)
+        if (layout->stride[0][i] > 0)
+            plan->how.reach += layout->stride[0][i] * (layout->length[i].value - 1);
     return true;
 }
 

@@ -27,57 +27,81 @@
 #include "reduce/operations.cuh"
 #include "strided.cuh"
 
-// Elements side by side in memory, of an array that reaches from `begin` to `end`.
+// What is known of the vectors that are loaded: each is one load; or two aligned ones, which may be read
+// as far as they reach; or nothing.
+typedef enum gk_lies { GK_ALIGNED, GK_BETWEEN, GK_ANYWHERE } gk_lies;
+
+// Elements side by side in memory, of an array that ends at `end`.
 template <typename T> struct gk_run {
     typedef T Element;
-    enum { AT_ONCE = GK_REDUCE_RAGGED_LOADS };
-    const T *first, *begin, *end;
+    enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_RAGGED_LOADS };
+    const T *first, *end;
 
-    __device__ gk_run operator+(size_t i) const { return {first + i, begin, end}; }
-    // Whether each vector is one load.
+    __device__ gk_run operator+(size_t i) const { return {first + i, end}; }
     __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
-    // The vector that begins here; what lies beyond the end of the array is anything.
-    template <bool ALIGNED> __device__ gk_vector<T> vector() const {
-        if (ALIGNED)
-            return gk_load_once(first);
-        if (gk_has_room(first, first - begin, end - first))
+    // Whether every vector that begins in the next n elements is GK_BETWEEN.
+    __device__ bool reaches(size_t n) const { return (size_t)(end - first) >= n + 2 * WIDTH; }
+    // The vectors that begin at `at`, the first `wanted` elements of each: all are loaded before the first
+    // is taken.
+    template <gk_lies LIES, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int wanted) {
+#pragma unroll
+        for (int j = 0; j < COUNT; j++)
+            loaded[j] = LIES == GK_ALIGNED ? gk_load_once(at[j].first) : LIES == GK_BETWEEN ? gk_load_between(at[j].first) : at[j].carefully(wanted);
+    }
+    __device__ gk_vector<T> carefully(int wanted) const {
+        if (reaches(0))
             return gk_load_between(first);
         gk_vector<T> loaded;
 #pragma unroll 1
-        for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-            loaded.push(e < end - first ? gk_read<T>(first + e) : T());
+        for (int e = 0; e < WIDTH; e++)
+            loaded.push(e < wanted && e < end - first ? gk_read<T>(first + e) : T());
         return loaded;
     }
 };
 
-// Elements that a layout finds, from number `at` on in its order, of `end`.
+// Elements that a layout finds, from number `at` on in its order, of `count`; none lies behind `reach`.
 template <typename T> struct gk_gathered {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS };
-    const char *base;
+    const char *base, *reach;
     const gk_layout *layout;
-    uint32_t at, end;
+    uint32_t at, count;
 
-    __device__ gk_gathered operator+(size_t i) const { return {base, layout, at + (uint32_t)i, end}; }
+    __device__ gk_gathered operator+(size_t i) const { return {base, reach, layout, at + (uint32_t)i, count}; }
     __device__ static constexpr bool is_aligned() { return false; } // nor worth a way of its own
-    template <bool> __device__ gk_vector<T> vector() const {
-        uint32_t along, length = layout->length[layout->ndim - 1].value;
-        int64_t offset = find(at, along);
-        const T *first = (const T *)(base + offset);
-        if (layout->stride[0][layout->ndim - 1] == sizeof(T) && gk_has_room(first, along, length - along))
-            return gk_load_between(first);
-        return one_by_one(offset, along, length);
+    __device__ static constexpr bool reaches(size_t) { return true; } // each load looks
+    // Where all of them are in one piece, that is all there is to do.
+    template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted) {
+        const char *place[COUNT];
+        bool whole = at[0].layout->stride[0][at[0].layout->ndim - 1] == sizeof(T);
+#pragma unroll
+        for (int j = 0; j < COUNT; j++) {
+            uint32_t along;
+            place[j] = at[j].base + at[j].find(at[j].at, along);
+            whole = whole && along + wanted <= at[j].layout->length[at[j].layout->ndim - 1].value && place[j] + 2 * GK_REDUCE_VECTOR_BYTES <= at[j].reach;
+        }
+        if (whole) {
+#pragma unroll
+            for (int j = 0; j < COUNT; j++)
+                loaded[j] = gk_load_between((const T *)place[j]);
+        } else {
+#pragma unroll
+            for (int j = 0; j < COUNT; j++)
+                loaded[j] = at[j].one_by_one(wanted);
+        }
     }
     // Of a line whose elements lie apart, or that ends before the vector does.
-    __device__ gk_vector<T> one_by_one(int64_t offset, uint32_t along, uint32_t length) const {
+    __device__ gk_vector<T> one_by_one(int wanted) const {
         enum { EACH = WIDTH < 4 ? WIDTH : 4 };
+        uint32_t along, length = layout->length[layout->ndim - 1].value;
+        int64_t offset = find(at, along);
         gk_vector<T> loaded;
 #pragma unroll 1
         for (int e = 0; e < WIDTH; e += EACH) {
             T x[EACH];
 #pragma unroll
             for (int j = 0; j < EACH; j++) {
-                x[j] = at + e + j < end ? gk_read<T>(base + offset) : T();
+                x[j] = e + j < wanted && at + e + j < count ? gk_read<T>(base + offset) : T();
                 offset += layout->stride[0][layout->ndim - 1];
                 if (++along == length) // on to the next line
                     offset = find(at + e + j + 1, along);
@@ -97,19 +121,24 @@ template <typename T> struct gk_gathered {
     }
 };
 
-// Elements [i, i + WIDTH) of n, the last of which may be beyond their end: those are padding.
-template <class Op, class A>
-__device__ static inline gk_vector<typename A::Element> gk_load_padded(const Op &op, const A &a, size_t i, size_t n) {
-    typedef typename A::Element T;
-    gk_vector<T> loaded = (a + i).template vector<false>();
+// The elements behind the first `wanted` become padding.
+template <class Op, typename T> __device__ static inline void gk_pad(const Op &op, gk_vector<T> &loaded, size_t wanted) {
     T elements[gk_vector<T>::WIDTH];
-    if (i + gk_vector<T>::WIDTH <= n)
-        return loaded;
+    if (wanted >= gk_vector<T>::WIDTH)
+        return;
 #pragma unroll
     for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-        elements[e] = i + e < n ? loaded[e] : op.padding(loaded[0]);
+        elements[e] = e < wanted ? loaded[e] : op.padding(loaded[0]);
     loaded.pack(elements);
-    return loaded;
+}
+
+template <class Op, class A>
+__device__ static inline gk_vector<typename A::Element> gk_load_padded(const Op &op, const A &a, size_t wanted) {
+    const A at[1] = {a};
+    gk_vector<typename A::Element> loaded[1];
+    A::template load<GK_ANYWHERE>(loaded, at, (int)wanted);
+    gk_pad(op, loaded[0], wanted);
+    return loaded[0];
 }
 
 // Lane 0 of each group of `width` lanes gets all that they hold.
@@ -142,49 +171,50 @@ __device__ static inline void gk_take_vector(const Op &op, typename Op::State &s
 }
 
 // Up to LOADS vectors of a run, STEP elements apart: all are loaded before the first is taken. ALL:
-// `count` is LOADS.
-template <bool ALIGNED, bool ALL, int LOADS, int STEP, class Op, class A>
+// `count` is LOADS; else those behind it are the first one again, for nobody.
+template <gk_lies LIES, bool ALL, int LOADS, int STEP, class Op, class A>
 __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &state, const A &a, const A &b, int count, size_t index) {
     gk_vector<typename A::Element> x[LOADS], y[LOADS];
+    A left[LOADS], right[LOADS];
 #pragma unroll
-    for (int j = 0; j < LOADS; j++)
-        if (ALL || j < count) {
-            x[j] = (a + j * STEP).template vector<ALIGNED>();
-            y[j] = Op::OPERANDS == 2 ? (b + j * STEP).template vector<ALIGNED>() : x[j];
-        }
+    for (int j = 0; j < LOADS; j++) {
+        size_t i = ALL || j < count ? j * STEP : 0;
+        left[j] = a + i, right[j] = b + i;
+    }
+    A::template load<LIES>(x, left, A::WIDTH);
+    if (Op::OPERANDS == 2)
+        A::template load<LIES>(y, right, A::WIDTH);
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count)
-            gk_take_vector(op, state, x[j], y[j], index + j * STEP);
+            gk_take_vector(op, state, x[j], Op::OPERANDS == 2 ? y[j] : x[j], index + j * STEP);
 }
 
 // The vectors of a thread's part of a run of n elements that are whole, from element i on, several loads
 // at a time; where the next one is.
-template <bool ALIGNED, class Op, class A>
+template <gk_lies LIES, class Op, class A>
 __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &state, const A &a, const A &b, size_t i, size_t n, size_t index) {
-    typedef typename A::Element T;
-    enum { WIDTH = gk_vector<T>::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH, LOADS = (ALIGNED ? (int)GK_REDUCE_LOADS : (int)A::AT_ONCE) / Op::OPERANDS };
-    if (ALIGNED)
-        for (size_t whole = n / (STEP * LOADS); whole > 0; whole--, i += STEP * LOADS)
-            gk_take_vectors<ALIGNED, true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
-    size_t left = i + WIDTH <= n ? (n - i - WIDTH) / STEP + 1 : 0, next = i + left * STEP;
-    for (; left > 0; left = left > LOADS ? left - LOADS : 0, i += STEP * LOADS)
-        gk_take_vectors<ALIGNED, false, LOADS, STEP>(op, state, a + i, b + i, left < LOADS ? (int)left : LOADS, index + i);
-    return next;
+    enum { STEP = GK_REDUCE_THREADS * A::WIDTH, LOADS = (LIES == GK_ALIGNED ? (int)GK_REDUCE_LOADS : (int)A::AT_ONCE) / Op::OPERANDS };
+    size_t left = i + A::WIDTH <= n ? (n - i - A::WIDTH) / STEP + 1 : 0;
+    for (; left >= LOADS; left -= LOADS, i += STEP * LOADS)
+        gk_take_vectors<LIES, true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
+    if (left > 0)
+        gk_take_vectors<LIES, false, LOADS, STEP>(op, state, a + i, b + i, (int)left, index + i);
+    return i + left * STEP;
 }
 
 // A thread's part of a run of n elements, the first of which has the number `index`: every 256th
-// vector.
+// vector. What follows the last of those that may be read as a whole is loaded with care.
 template <class Op, class A>
 __device__ static inline void gk_take_run(const Op &op, typename Op::State &state, const A &a, const A &b, size_t n, size_t index) {
-    typedef typename A::Element T;
-    enum { WIDTH = gk_vector<T>::WIDTH };
-    bool aligned = a.is_aligned() && b.is_aligned();
-    size_t i = threadIdx.x * WIDTH;
-    i = aligned ? gk_take_whole<true>(op, state, a, b, i, n, index) : gk_take_whole<false>(op, state, a, b, i, n, index);
-    if (i < n) {
-        gk_vector<T> x = gk_load_padded(op, a, i, n);
-        gk_take_vector(op, state, x, Op::OPERANDS == 2 ? gk_load_padded(op, b, i, n) : x, index + i);
+    enum { WIDTH = A::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH };
+    size_t i = threadIdx.x * WIDTH, sure = a.reaches(n) && b.reaches(n) ? n : n > 2 * WIDTH ? n - 2 * WIDTH : 0;
+    i = a.is_aligned() && b.is_aligned() ? gk_take_whole<GK_ALIGNED>(op, state, a, b, i, n, index) : gk_take_whole<GK_BETWEEN>(op, state, a, b, i, sure, index);
+#pragma unroll 1
+    for (; i < n; i += STEP) {
+        size_t wanted = n - i < WIDTH ? n - i : WIDTH;
+        gk_vector<typename A::Element> x = gk_load_padded(op, a + i, wanted);
+        gk_take_vector(op, state, x, Op::OPERANDS == 2 ? gk_load_padded(op, b + i, wanted) : x, index + i);
     }
 }
 
@@ -234,19 +264,25 @@ __device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a
 }
 
 // Short rows: a group of lanes takes several rows, side by side so that enough loads are under way.
-// WHOLE: every vector of every row is whole and aligned.
-template <bool WHOLE, class Op, class A, int ROWS>
-__device__ static inline void gk_take_short(const Op &op, typename Op::State (&state)[ROWS], const A (&row)[ROWS], size_t first, size_t length,
-                                            size_t step) {
-    for (size_t i = first; i < length; i += step) {
+// What begins in [i, end); where the next one does. GK_ALIGNED: every vector of every row is whole, too.
+template <gk_lies LIES, class Op, class A, int ROWS>
+__device__ static inline size_t gk_take_short(const Op &op, const gk_reduction &how, typename Op::State (&state)[ROWS], const A (&row)[ROWS], size_t i,
+                                              size_t end) {
+    for (; i < end; i += how.lanes * A::WIDTH) {
         gk_vector<typename A::Element> x[ROWS];
+        A at[ROWS];
+        size_t wanted = LIES == GK_ALIGNED || how.length - i > A::WIDTH ? A::WIDTH : how.length - i;
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            x[r] = WHOLE ? (row[r] + i).template vector<true>() : gk_load_padded(op, row[r], i, length);
+            at[r] = row[r] + i;
+        A::template load<LIES>(x, at, (int)wanted);
 #pragma unroll
-        for (int r = 0; r < ROWS; r++)
+        for (int r = 0; r < ROWS; r++) {
+            gk_pad(op, x[r], wanted);
             gk_take_vector(op, state[r], x[r], x[r], i);
+        }
     }
+    return i;
 }
 
 // A group of `lanes` lanes that hold a part of each of ROWS rows: at every step half of a lane's rows go
@@ -297,10 +333,13 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
         row[r] = a + (number < how.outer ? number : how.outer - 1) * how.length;
         state[r] = op.start();
     }
-    if (a.is_aligned() && how.length % WIDTH == 0)
-        gk_take_short<true>(op, state, row, lane * WIDTH, how.length, how.lanes * WIDTH);
-    else
-        gk_take_short<false>(op, state, row, lane * WIDTH, how.length, how.lanes * WIDTH);
+    size_t i = lane * WIDTH, sure = row[ROWS - 1].reaches(how.length) ? how.length : how.length > 2 * WIDTH ? how.length - 2 * WIDTH : 0;
+    if (a.is_aligned() && how.length % WIDTH == 0) {
+        gk_take_short<GK_ALIGNED>(op, how, state, row, i, how.length);
+    } else {
+        i = gk_take_short<GK_BETWEEN>(op, how, state, row, i, sure);
+        gk_take_short<GK_ANYWHERE>(op, how, state, row, i, how.length);
+    }
     gk_held mine = gk_join_rows(op, state, lane, how.lanes);
 #pragma unroll
     for (unsigned r = 0; r < ROWS; r++) {
@@ -365,23 +404,58 @@ __device__ static inline void gk_take_columns(const Op &op, typename Op::State (
 }
 
 // A thread's part of the rows [row, end): every `height`-th one, LOADS at a time; what is left of them is
-// for the next call. WHOLE: every vector of every row is whole and aligned; else the last one of a row may
-// be one of more columns than there are, whose results nobody stores.
-template <bool WHOLE, int LOADS, class Op, class A, int WIDTH>
+// for the next call. The last vector of a row may be one of more columns than there are, whose results
+// nobody stores; GK_ALIGNED: none is.
+template <gk_lies LIES, int LOADS, class Op, class A, int WIDTH>
 __device__ static inline size_t gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, const A &a, size_t row, size_t end,
                                              typename Op::State (&state)[WIDTH]) {
+    int wanted = how.inner - at.column < WIDTH ? (int)(how.inner - at.column) : WIDTH;
     for (; row + (LOADS - 1) * at.height < end; row += LOADS * at.height) {
         gk_vector<typename A::Element> x[LOADS];
+        A line[LOADS];
 #pragma unroll
-        for (int j = 0; j < LOADS; j++) {
-            A line = a + (row + j * at.height) * how.inner;
-            x[j] = (line + at.column).template vector<WHOLE>();
-        }
+        for (int j = 0; j < LOADS; j++)
+            line[j] = a + ((row + j * at.height) * how.inner + at.column);
+        A::template load<LIES>(x, line, wanted);
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
             gk_take_columns(op, state, x[j], row + j * at.height);
     }
     return row;
+}
+
+// The partial results of a block of columns' segments, joined as they come in: up to GK_REDUCE_BRANCHES
+// neighbours by the last of them to arrive, and what comes of these likewise, so that nobody has to read
+// many. Whether this block has it all.
+template <class Op, int WIDTH>
+__device__ static inline bool gk_join_segments(const Op &op, const gk_reduction &how, const gk_columns &at, typename Op::State (&state)[WIDTH]) {
+    typename Op::State *partials = (typename Op::State *)how.partials + at.outer * how.segments * how.inner + at.column;
+    unsigned *arrivals = how.arrivals + at.group * gk_reduce_joints(how.segments);
+    size_t number = at.segment, count = how.segments, apart = how.inner;
+    while (count > 1) {
+        size_t joint = number / GK_REDUCE_BRANCHES, first = joint * GK_REDUCE_BRANCHES;
+        unsigned branches = count - first < GK_REDUCE_BRANCHES ? (unsigned)(count - first) : GK_REDUCE_BRANCHES;
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++) {
+            if (at.y == 0 && at.column + e < how.inner)
+                partials[number * apart + e] = state[e];
+            state[e] = op.start();
+        }
+        if (!gk_is_last(arrivals + joint, branches))
+            return false;
+#pragma unroll 4
+        for (unsigned s = at.y; s < branches; s += at.height)
+#pragma unroll
+            for (int e = 0; e < WIDTH; e++)
+                if (at.column + e < how.inner)
+                    op.join(state[e], partials[(first + s) * apart + e]);
+        gk_join_columns(op, state, how.lanes);
+        count = (count + GK_REDUCE_BRANCHES - 1) / GK_REDUCE_BRANCHES;
+        arrivals += count;
+        number = joint;
+        apart *= GK_REDUCE_BRANCHES;
+    }
+    return true;
 }
 
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
@@ -390,7 +464,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     typedef typename Op::State State;
     Op op = {how.flip};
     gk_columns at = gk_find_columns<WIDTH>(how);
-    State state[WIDTH], *partials = (State *)how.partials + at.outer * how.segments * how.inner;
+    State state[WIDTH];
     size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
@@ -398,30 +472,18 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     A top = a + at.outer * how.length * how.inner;
     size_t row = begin + at.y;
     if (at.column < how.inner && top.is_aligned() && how.inner % WIDTH == 0) {
-        row = gk_take_rows<true, GK_REDUCE_COLUMN_LOADS>(op, how, at, top, row, end, state);
-        gk_take_rows<true, 1>(op, how, at, top, row, end, state);
+        row = gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS>(op, how, at, top, row, end, state);
+        gk_take_rows<GK_ALIGNED, 1>(op, how, at, top, row, end, state);
     } else if (at.column < how.inner) {
-        row = gk_take_rows<false, A::AT_ONCE>(op, how, at, top, row, end, state);
-        gk_take_rows<false, 1>(op, how, at, top, row, end, state);
+        // The last rows of an array end too near to its own end.
+        size_t last = 2 * WIDTH / how.inner + 1, sure = top.reaches(end * how.inner) ? end : end > last ? end - last : 0;
+        row = gk_take_rows<GK_BETWEEN, A::AT_ONCE>(op, how, at, top, row, sure, state);
+        row = gk_take_rows<GK_BETWEEN, 1>(op, how, at, top, row, sure, state);
+        gk_take_rows<GK_ANYWHERE, 1>(op, how, at, top, row, end, state);
     }
     gk_join_columns(op, state, how.lanes);
-    if (how.segments > 1) {
-#pragma unroll
-        for (int e = 0; e < WIDTH; e++) {
-            if (at.y == 0 && at.column + e < how.inner)
-                partials[at.segment * how.inner + at.column + e] = state[e];
-            state[e] = op.start();
-        }
-        if (!gk_is_last(how.arrivals + at.group, how.segments))
-            return;
-#pragma unroll 4
-        for (size_t s = at.y; s < how.segments; s += at.height)
-#pragma unroll
-            for (int e = 0; e < WIDTH; e++)
-                if (at.column + e < how.inner)
-                    op.join(state[e], partials[s * how.inner + at.column + e]);
-        gk_join_columns(op, state, how.lanes);
-    }
+    if (!gk_join_segments(op, how, at, state))
+        return;
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         if (at.y == 0 && at.column + e < how.inner)
@@ -471,10 +533,10 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_redu
 }
 
 template <typename T> __device__ static inline gk_run<T> gk_run_of(const gk_reduction &how, const T *a) {
-    return {a, a, a + how.outer * how.length * how.inner};
+    return {a, a + how.outer * how.length * how.inner};
 }
 template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk_reduction &how, const gk_layout &layout, const T *a) {
-    return {(const char *)a, &layout, 0, (uint32_t)(how.outer * how.length * how.inner)};
+    return {(const char *)a, (const char *)a + how.reach, &layout, 0, (uint32_t)(how.outer * how.length * how.inner)};
 }
 
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \

@@ -19,9 +19,10 @@ enum {
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
-    GK_REDUCE_GATHERED_LOADS = 2, /* the same of a gathered array: each has to be found */
+    GK_REDUCE_GATHERED_LOADS = 4, /* the same of a gathered array: each has to be found */
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
     GK_REDUCE_JOIN_BYTES = 16384, /* shared memory to join the rows of a block of columns in */
+    GK_REDUCE_BRANCHES = 32,      /* partial results of columns that one block joins */
     GK_REDUCE_PARTIAL_BYTES = 16, /* room for the widest partial result */
 };
 
@@ -45,11 +46,26 @@ typedef struct gk_reduction {
     bool flip;        /* the order of the values turned round: min and argmin */
     bool short_rows;  /* of a gathered array: `lanes` threads a row */
     bool across;      /* of a little array: neighbouring threads have neighbouring results */
+    int64_t reach;    /* of a gathered array: bytes from its first element to the end of its farthest */
     int32_t kept;     /* of a little array: that many axes are kept, the others reduced */
     size_t divisor;   /* of a mean */
     void *partials;
-    unsigned *arrivals; /* a counter for each result, or each block of columns: 0 before and after */
+    unsigned *arrivals; /* a counter for each result, or gk_reduce_joints for each block of columns: 0
+                           before and after */
     void *result;
 } gk_reduction;
+
+/* The places where a tree joins so many partial results, GK_REDUCE_BRANCHES at a time. */
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+static inline size_t gk_reduce_joints(size_t segments) {
+    size_t joints = 0;
+    while (segments > 1) {
+        segments = (segments + GK_REDUCE_BRANCHES - 1) / GK_REDUCE_BRANCHES;
+        joints += segments;
+    }
+    return joints;
+}
 
 #endif

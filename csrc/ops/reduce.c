@@ -1,6 +1,7 @@
 /* The reductions, over all elements or some axes: on the device in one launch; from the host chunk
    by chunk as it comes in, or by panels where it does not fit in device memory. */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/copy.h"
@@ -155,6 +156,7 @@ typedef struct reduction {
     const reduction_operation *kind;
     const gk_row *row;
     gk_reduce_plan plan;
+    bool goes_on; /* what comes of it is reduced again */
 } reduction;
 
 static gk_walk walk_of(const gk_reduce_plan *plan) {
@@ -165,7 +167,7 @@ static gk_walk walk_of(const gk_reduce_plan *plan) {
 
 static gk_status choose(reduction *made, const gk_array *a, gk_dtype result) {
     gk_call *call = made->call;
-    bool wide = is_wide(made->kind, a->dtype, result);
+    bool wide = is_wide(made->kind, a->dtype, result) && !made->goes_on;
     gk_op op = (wide ? GK_OP_sum_wide : made->kind->base.op) + walk_of(&made->plan);
     if (op == made->kind->base.op)
         return gk_call_choose(call, op, a->dtype, 0, &made->row);
@@ -229,27 +231,28 @@ static gk_status launch(const reduction *whole, gk_call *call, const gk_reductio
     return gk_call_launch(call, whole->row, blocks, arguments);
 }
 
-/* Make it one run in memory, the kept axes in front where they alternate with the reduced ones. */
-static gk_status pack(gk_call *call, const gk_array *a, bool moves, gk_array *packed) {
-    gk_array moved = moves ? gk_reduced_last(a, axes_of(call)) : *a;
+/* Make it one run in memory, with the axes `last` behind the others. */
+static gk_status pack(gk_call *call, const gk_array *a, uint64_t last, gk_array *packed) {
+    gk_array moved = gk_reduced_last(a, last);
     *packed = moved;
     gk_make_contiguous(packed);
     gk_status status = gk_call_temporary(call, gk_bytes(packed), &packed->data);
     return status == GK_OK ? gk_copy_strided(call, packed, &moved) : status;
 }
 
-static gk_status run_planned(const reduction_operation *kind, gk_call *call, gk_reduce_plan plan,
-                             const gk_array *operands, gk_array *result) {
+static gk_status run_planned(reduction whole, uint64_t axes, const gk_array *operands,
+                             gk_array *result) {
+    gk_call *call = whole.call;
+    const bool is_packed = whole.plan.packed;
     gk_array taken[GK_MAX_OPERANDS] = {operands[0]};
-    reduction whole = {.call = call, .kind = kind, .plan = plan};
-    if (kind->base.operand_count == 2)
+    if (whole.kind->base.operand_count == 2)
         taken[1] = operands[1];
-    bool is_run = (!plan.packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
+    bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
     if (!is_run)
-        is_run = gk_plan_gathered(&whole.plan, &operands[0], axes_of(call));
+        is_run = gk_plan_gathered(&whole.plan, &operands[0], axes);
     gk_status status = choose(&whole, &taken[0], result->dtype);
     if (status == GK_OK && !is_run) {
-        status = pack(call, &operands[0], plan.packed, &taken[0]);
+        status = pack(call, &operands[0], is_packed ? axes : 0, &taken[0]);
         gk_plan_packed(&whole.plan, &taken[0]);
     }
     if (status == GK_OK)
@@ -259,6 +262,164 @@ static gk_status run_planned(const reduction_operation *kind, gk_call *call, gk_
     whole.plan.how.result = result->data;
     size_t blocks = gk_plan_blocks(&whole.plan, taken[0].dtype);
     return launch(&whole, call, &whole.plan.how, blocks, taken);
+}
+
+/* stages: launches one after another, each over some of the reduced axes
+ * -------------------------------- */
+
+enum { MOST_STAGES = 3 };
+typedef struct stages {
+    int count;
+    uint64_t axes[MOST_STAGES];
+    gk_reduce_plan plan[MOST_STAGES];
+} stages;
+
+/* What the stages before the last one leave: nothing is rounded there that the result shows. */
+static gk_dtype dtype_between(const reduction_operation *kind, gk_dtype dtype) {
+    if (kind->result == AS_OPERAND)
+        return dtype;
+    if (is_half(dtype))
+        return GK_float32;
+    if (dtype == GK_float32 && kind->result != OF_PRODUCT)
+        return GK_float64;
+    return default_result(OF_SUM, dtype);
+}
+
+/* Sums in more digits than any dtype has go on as they are. */
+static bool has_stages(const reduction_operation *kind, const gk_call *call, gk_dtype dtype,
+                       gk_dtype result) {
+    if (call->variant || kind->result == REAL || kind->result == INDEX)
+        return false;
+    bool is_sum = kind->result == OF_SUM || kind->result == OF_MEAN;
+    return !is_sum || (dtype != GK_float64 && !is_wide(kind, dtype, result));
+}
+
+/* The array without those axes, each of which has a single element left. */
+static gk_array array_between(const gk_array *array, uint64_t axes, gk_dtype dtype) {
+    gk_array between = *array;
+    between.dtype = dtype;
+    for (int i = 0; i < between.ndim; i++)
+        if (gk_is_reduced(axes, i))
+            between.shape[i] = 1;
+    gk_make_contiguous(&between);
+    return between;
+}
+
+static stages plan_stages(const reduction_operation *kind, const gk_call *call, const gk_array *a,
+                          uint64_t axes, gk_dtype result) {
+    stages made = {0};
+    gk_array array = *a;
+    uint64_t left = axes, first;
+    do {
+        bool more = made.count + 1 < MOST_STAGES && has_stages(kind, call, array.dtype, result);
+        first = more ? gk_reduced_first(&array, left) : 0;
+        made.axes[made.count] = first ? first : left;
+        made.plan[made.count] = gk_plan_reduction(&array, made.axes[made.count]);
+        array = array_between(&array, first, dtype_between(kind, array.dtype));
+        left &= ~first;
+        made.count++;
+    } while (first);
+    return made;
+}
+
+static gk_status run_stages(const reduction_operation *kind, gk_call *call, const stages *of,
+                            const gk_array *operands, gk_array *result) {
+    reduction_operation part = *kind; /* of a mean, the sum */
+    gk_array taken[GK_MAX_OPERANDS] = {operands[0]};
+    size_t divisor = 1;
+    part.last = GK_AS_IT_IS;
+    if (kind->base.operand_count == 2)
+        taken[1] = operands[1];
+    for (int i = 0; i < of->count; i++) {
+        bool goes_on = i + 1 < of->count;
+        reduction whole = {.call = call, .kind = goes_on ? &part : kind, .goes_on = goes_on};
+        whole.plan = of->plan[i];
+        gk_plan_part(&whole.plan, &taken[0], of->axes[i]);
+        whole.plan.how.divisor = divisor *= whole.plan.how.length;
+        if (!goes_on)
+            return run_planned(whole, of->axes[i], taken, result);
+        gk_array between =
+            array_between(&taken[0], of->axes[i], dtype_between(kind, taken[0].dtype));
+        gk_status status = gk_call_temporary(call, gk_bytes(&between), &between.data);
+        if (status == GK_OK)
+            status = run_planned(whole, of->axes[i], taken, &between);
+        if (status != GK_OK)
+            return status;
+        taken[0] = between;
+    }
+    return GK_OK;
+}
+
+/* arrays whose axes lie in another order in memory
+ * -------------------------------------------------- */
+
+static bool lies_farther(const gk_array *array, int axis, int other) {
+    return llabs(array->strides[axis]) > llabs(array->strides[other]);
+}
+
+static bool is_turned(const gk_array *array) {
+    int before = -1;
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] > 1) {
+            if (before >= 0 && lies_farther(array, i, before))
+                return true;
+            before = i;
+        }
+    return false;
+}
+
+/* Whether the result has the same bits whatever the order. */
+static bool is_exact(const reduction_operation *kind, gk_dtype dtype, gk_dtype result) {
+    return !gk_is_float(dtype) && kind->result != REAL && kind->result != INDEX &&
+           !is_wide(kind, dtype, result);
+}
+
+/* The axes by how far their elements lie apart, those of one element as they come. */
+static void order_axes(const gk_array *array, int *order) {
+    for (int axis = 0; axis < array->ndim; axis++) {
+        int at = axis;
+        for (; at > 0 && lies_farther(array, axis, order[at - 1]); at--)
+            order[at] = order[at - 1];
+        order[at] = axis;
+    }
+}
+
+static void append_axis(gk_array *array, int64_t length, int64_t stride) {
+    array->shape[array->ndim] = length;
+    array->strides[array->ndim++] = stride;
+}
+
+/* The array as it lies, and so its results: what no order of additions changes. */
+static gk_status run_in_order(const reduction_operation *kind, gk_call *call, const gk_array *a,
+                              const gk_array *result) {
+    int order[GK_MAX_DIMENSIONS];
+    int64_t strides[GK_MAX_DIMENSIONS], stride = (int64_t)gk_dtype_size(result->dtype);
+    uint64_t reduced = axes_of(call), axes = 0;
+    gk_array sorted = *a, wanted = *result;
+    for (int i = a->ndim - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= gk_is_reduced(reduced, i) ? 1 : a->shape[i];
+    }
+    order_axes(a, order);
+    sorted.ndim = wanted.ndim = 0;
+    for (int i = 0; i < a->ndim; i++) {
+        append_axis(&sorted, a->shape[order[i]], a->strides[order[i]]);
+        if (gk_is_reduced(reduced, order[i]))
+            axes |= (uint64_t)1 << i;
+        else
+            append_axis(&wanted, a->shape[order[i]], strides[order[i]]);
+    }
+    gk_array found = wanted;
+    gk_status status = GK_OK;
+    if (!gk_is_contiguous(&wanted)) {
+        gk_make_contiguous(&found);
+        status = gk_call_temporary(call, gk_bytes(&found), &found.data);
+    }
+    const stages planned = plan_stages(kind, call, &sorted, axes, result->dtype);
+    if (status == GK_OK)
+        status = run_stages(kind, call, &planned, &sorted, &found);
+    return status == GK_OK && found.data != wanted.data ? gk_copy_strided(call, &wanted, &found)
+                                                        : status;
 }
 
 /* the ladder: partial sums a block, and a second launch that adds them ----------------------------
@@ -322,12 +483,15 @@ static gk_status run_reduction(const gk_operation *operation, gk_call *call,
     if (is_ladder(call->wanted)) {
         const gk_row *row;
         gk_array run = *a;
-        gk_status status = gk_is_contiguous(a) ? GK_OK : pack(call, a, false, &run);
+        gk_status status = gk_is_contiguous(a) ? GK_OK : pack(call, a, 0, &run);
         if (status == GK_OK)
             status = gk_call_choose(call, operation->op, a->dtype, (uintptr_t)run.data, &row);
         return status == GK_OK ? run_ladder(call, row, &run, result) : status;
     }
-    return run_planned(kind, call, gk_plan_reduction(a, axes_of(call)), operands, result);
+    if (is_turned(a) && is_exact(kind, a->dtype, result->dtype))
+        return run_in_order(kind, call, a, result);
+    const stages planned = plan_stages(kind, call, a, axes_of(call), result->dtype);
+    return run_stages(kind, call, &planned, operands, result);
 }
 
 /* from the host, chunk by chunk ------------------------------------------------------------------
@@ -423,16 +587,17 @@ static gk_status flow_whole(const gk_operation *operation, gk_call *call, const 
 typedef struct panels {
     gk_call *call;
     const reduction_operation *kind;
-    gk_reduce_plan plan; /* of the whole array: a panel's results have the same bits */
-    size_t limit;        /* bytes of a panel */
-    gk_array result;     /* on the host, contiguous */
-    size_t done;         /* elements of it */
+    stages stages;   /* of the whole array: a panel's results have the same bits */
+    size_t limit;    /* bytes of a panel */
+    gk_array result; /* on the host, contiguous */
+    size_t done;     /* elements of it */
 } panels;
 
 /* The results of a part follow those of the parts before it. */
-static gk_array next_results(const panels *of, const gk_reduce_plan *plan) {
-    gk_array next = {.place = GK_HOST, .dtype = of->result.dtype, .ndim = 1};
-    next.shape[0] = (int64_t)(plan->how.outer * plan->how.inner);
+static gk_array next_results(const panels *of, const gk_array *part, uint64_t reduced) {
+    gk_array next = {.place = GK_HOST, .dtype = of->result.dtype, .ndim = 1, .shape = {1}};
+    for (int i = 0; i < part->ndim; i++)
+        next.shape[0] *= gk_is_reduced(reduced, i) ? 1 : part->shape[i];
     next.strides[0] = (int64_t)gk_dtype_size(next.dtype);
     next.data = (char *)of->result.data + of->done * gk_dtype_size(next.dtype);
     return next;
@@ -440,9 +605,7 @@ static gk_array next_results(const panels *of, const gk_reduce_plan *plan) {
 
 static gk_status run_panel(panels *of, const gk_array *part, uint64_t reduced) {
     gk_call call = gk_call_part(of->call, of->call->stream);
-    gk_reduce_plan plan = of->plan;
-    gk_plan_part(&plan, part, reduced);
-    gk_array there = *part, host = next_results(of, &plan), result = host;
+    gk_array there = *part, host = next_results(of, part, reduced), result = host;
     there.place = result.place = GK_DEVICE;
     there.swapped = false;
     gk_make_contiguous(&there);
@@ -452,7 +615,7 @@ static gk_status run_panel(panels *of, const gk_array *part, uint64_t reduced) {
     if (status == GK_OK)
         status = gk_upload(&call, part, there.data);
     if (status == GK_OK)
-        status = run_planned(of->kind, &call, plan, &there, &result);
+        status = run_stages(of->kind, &call, &of->stages, &there, &result);
     if (status == GK_OK)
         status = gk_download(&call, result.data, &host);
     gk_call_end(&call);
@@ -493,7 +656,8 @@ static gk_status flow_reduction(const gk_operation *operation, gk_call *call,
         return flow_whole(operation, call, operands, result);
     panels of = {.call = call,
                  .kind = reduction_of(operation),
-                 .plan = gk_plan_reduction(&operands[0], axes_of(call)),
+                 .stages = plan_stages(reduction_of(operation), call, &operands[0], axes_of(call),
+                                       result->dtype),
                  .limit = limit ? limit : SIZE_MAX,
                  .result = *result};
     return run_panels(&of, &operands[0]);

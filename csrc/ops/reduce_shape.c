@@ -20,6 +20,8 @@ enum {
     LITTLE = 65536,            /* elements that instructions cost more than the memory does */
     LITTLE_LENGTH = 4096,      /* of them for a result: as many as one block is soon through with */
     FEW = 2048,                /* elements that are too few for a block of columns */
+    STAGED = 4 << 20,          /* bytes for which a launch more is nothing */
+    STAGE = 16,                /* times less that the launch leaves */
     COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
     SCATTERED = 4 << 20,       /* bytes that are in the cache when they are read again */
     LINE = 8,                  /* elements side by side that are worth a load */
@@ -160,6 +162,33 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced) {
         plan.how.segments = 1;
     plan.how.divisor = plan.how.length;
     return plan;
+}
+
+uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced) {
+    uint64_t longest = 0, axes = 0;
+    size_t most = 1, length = 1, inner = 1;
+    int groups = 0;
+    if (gk_bytes(array) < STAGED)
+        return 0;
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        size_t along = (size_t)array->shape[i];
+        if (along == 1)
+            continue;
+        if (!gk_is_reduced(reduced, i)) {
+            axes = 0;
+            length = 1;
+        } else {
+            groups += axes == 0;
+            axes |= (uint64_t)1 << i;
+            length *= along;
+        }
+        inner *= along; /* of the group, as far as it goes */
+        if (length > most && (inner == length || inner >= FEW)) {
+            most = length;
+            longest = axes;
+        }
+    }
+    return groups > 1 && most >= STAGE ? longest : 0;
 }
 
 void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced) {

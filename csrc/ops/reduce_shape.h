@@ -23,6 +23,10 @@ static inline bool gk_is_reduced(uint64_t reduced, int axis) {
 
 gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced);
 
+/* Where kept and reduced axes alternate in a large array: those reduced axes, next to one another,
+   that are better reduced by a launch of their own, after which there is little left; 0: none. */
+uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced);
+
 /* Make it the plan for a part of the array that has fewer elements along kept axes; each result
    keeps its bits. */
 void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced);

@@ -139,7 +139,9 @@ __device__ static inline void gk_store_sum(const gk_reduction &how, size_t i, in
         gk_store_last(how.result, how.stored, how.last, i, (double)value, how.divisor);
 }
 template <typename A> __device__ static inline void gk_store_sum(const gk_reduction &how, size_t i, gk_pair<A> sum) {
-    if (how.last == GK_AS_IT_IS)
+    if (how.last == GK_AS_IT_IS && how.stored == GK_float64)
+        gk_store_real(how.result, how.stored, i, gk_settle<double>(sum)); // all of it: others are added yet
+    else if (how.last == GK_AS_IT_IS)
         gk_store_real(how.result, how.stored, i, gk_settle<A>(sum));
     else
         gk_store_last(how.result, how.stored, how.last, i, gk_settle<double>(sum), how.divisor);

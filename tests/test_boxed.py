@@ -15,8 +15,8 @@ from gpukern import _core
 
 LEAST = 1 << 20  # bytes
 
-# Shapes and orders of at least LEAST bytes: skinny matrices both ways, few and many axes, and lengths
-# that are no multiple of a box's.
+# Shapes and orders of so many: skinny matrices both ways, few and many axes, and lengths that are
+# no multiple of a box's.
 MOVES = (
     ("float64", (27_348, 3, 7), (2, 0, 1)),
     ("float32", (90_001, 3), (1, 0)),

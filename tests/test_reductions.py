@@ -596,3 +596,50 @@ def test_of_no_axes_none_that_numpy_refuses():
     for axis in (1, -2, (0,), (-1,), 2**70):
         with pytest.raises(ValueError, match=r"sum: axis .* does not fit a 0-d array"):
             gk.sum(a, axis)
+
+
+# More than 4 MiB, of which a launch takes a long group of axes first, and others what it leaves.
+STAGED = {
+    "float16": ((9, 11, 900, 29, 1), (0, 2, 4)),
+    "float32": ((5, 11, 300, 29, 3), (0, 2, 4)),
+    "int32": ((3, 1100, 40, 2, 4), (1, 3)),
+    "uint8": ((20, 300, 701), (0, 2)),
+    "float64": ((31, 2, 401, 8, 3), (0, 2, 4)),
+}
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "prod", "max", "norm"])
+@pytest.mark.parametrize("dtype", STAGED)
+def test_axes_that_alternate_in_a_large_array(op, dtype):
+    shape, axis = STAGED[dtype]
+    a = values_for(op, shape, dtype)
+    if op == "prod" and is_float(a.dtype):
+        a = np.where(random(shape, DTYPES["int8"], 3) < 0, -1, 1).astype(a.dtype)
+    there = gk.to_device(a)
+    got = np.asarray(getattr(gk, op)(there, axis))
+    assert_reduced(op, got, a, axis, f"{shape} {axis}")
+    for which in (np.s_[:, 1:], np.s_[:, ::-1]):
+        want = np.asarray(getattr(gk, op)(gk.to_device(np.ascontiguousarray(a[which])), axis))
+        oracle.assert_same(getattr(gk, op)(there[which], axis).to_host(), want, f"{which}")
+    with gk.limits(device_memory=a.nbytes // 2, mapped_call=0):
+        oracle.assert_same(getattr(gk, op)(a, axis), got, f"panels {shape}")
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "prod", "min"])
+@pytest.mark.parametrize("axis", [0, 1, (0, 2), (1, 3), None])
+def test_whole_numbers_in_the_order_in_which_they_lie(op, axis):
+    a = values_for(op, (7, 41, 3, 120), "int32")
+    for order in ((3, 2, 1, 0), (1, 0, 3, 2), (2, 3, 0, 1)):
+        turned = np.ascontiguousarray(a).transpose(order)
+        there = gk.to_device(a).transpose(order)
+        for keepdims in (False, True):
+            got = getattr(gk, op)(there, axis, keepdims=keepdims).to_host()
+            assert_reduced(op, got, turned, axis, f"{order} {axis}", keepdims=keepdims)
+            assert_reduced(
+                op,
+                getattr(gk, op)(there[::-1, 1:], axis, keepdims=keepdims).to_host(),
+                turned[::-1, 1:],
+                axis,
+                f"{order} {axis}",
+                keepdims=keepdims,
+            )

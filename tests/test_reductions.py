@@ -625,6 +625,29 @@ def test_axes_that_alternate_in_a_large_array(op, dtype):
         oracle.assert_same(getattr(gk, op)(a, axis), got, f"panels {shape}")
 
 
+def test_a_sum_in_stages_is_rounded_once():
+    """What the first stage leaves has more digits than float32, and they cancel in the second."""
+    a = random((40, 30, 1000), DTYPES["float32"], 4)
+    a[0, :, 0], a[1, :, 0] = 2**20, -(2**20)
+    exact = a.astype(np.float64).sum(axis=(0, 2))
+    for dtype in ("float32", "float64"):
+        got = gk.sum(gk.to_device(a), (0, 2), dtype=dtype).to_host()
+        assert np.all(np.abs(got - exact) <= np.spacing(np.abs(exact).astype(dtype))), dtype
+    means = gk.mean(gk.to_device(a), (0, 2)).to_host()
+    assert np.all(np.abs(means - exact / 40_000) <= np.spacing(np.abs(means)))
+
+
+@pytest.mark.parametrize("op", ["sum", "argmax"])
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_columns_of_so_many_segments_that_their_tree_has_two_levels(op, dtype):
+    for shape, axis in (((140_001, 3), 0), ((2, 70_003, 7), 1)):
+        a = values_for(op, shape, dtype)
+        for _ in range(3):
+            assert_reduced(
+                op, getattr(gk, op)(gk.to_device(a), axis).to_host(), a, axis, f"{shape}"
+            )
+
+
 @pytest.mark.parametrize("op", ["sum", "mean", "prod", "min"])
 @pytest.mark.parametrize("axis", [0, 1, (0, 2), (1, 3), None])
 def test_whole_numbers_in_the_order_in_which_they_lie(op, axis):

@@ -1,28 +1,15 @@
 /* The reductions, over all elements or some axes: on the device in one launch; from the host chunk
    by chunk as it comes in, or by panels where it does not fit in device memory. */
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "engine/copy.h"
 #include "engine/transfer.h"
 #include "ops/operation.h"
 #include "ops/reduce_docs.h"
-#include "ops/reduce_shape.h"
+#include "ops/reduce_run.h"
 
 /* what each one is ------------------------------------------------------------------------------
  */
-
-typedef enum result_rule { OF_SUM, OF_MEAN, OF_PRODUCT, AS_OPERAND, REAL, INDEX } result_rule;
-
-typedef struct reduction_operation {
-    gk_operation base;
-    result_rule result;
-    gk_reduce_last last;
-    bool flip;
-    bool zero_of_nothing;    /* else what the kernel makes of no elements */
-    const char *no_elements; /* why there has to be one, in NumPy's words; NULL: there need not */
-} reduction_operation;
 
 /* What a caller asks for. */
 typedef struct request {
@@ -31,8 +18,8 @@ typedef struct request {
     bool keepdims;
 } request;
 
-static const reduction_operation *reduction_of(const gk_operation *operation) {
-    return (const reduction_operation *)operation;
+static const gk_reduction_operation *reduction_of(const gk_operation *operation) {
+    return (const gk_reduction_operation *)operation;
 }
 
 /* All of them where there is nothing to ask for: dot. */
@@ -41,39 +28,19 @@ static uint64_t axes_of(const gk_call *call) {
     return asked ? asked->axes : ~(uint64_t)0;
 }
 
-static bool is_half(gk_dtype dtype) {
-    return gk_dtype_kind(dtype) == GK_HALF;
-}
-
-static gk_dtype default_result(result_rule rule, gk_dtype dtype) {
-    if (rule == INDEX)
-        return GK_int64;
-    if (rule == AS_OPERAND || gk_is_float(dtype))
-        return dtype;
-    if (rule == OF_MEAN || rule == REAL)
-        return GK_float64;
-    return dtype == GK_uint64 ? GK_uint64 : GK_int64;
-}
-
 /* Whether a sum in `dtype` is what the kernels can carry it in; never narrower than the elements.
  */
-static bool is_offered(result_rule rule, gk_dtype of, gk_dtype dtype) {
-    if (dtype == default_result(rule, of))
+static bool is_offered(gk_result_rule rule, gk_dtype of, gk_dtype dtype) {
+    if (dtype == gk_default_result(rule, of))
         return true;
-    if (is_half(of) && dtype == GK_float32)
+    if (gk_is_half(of) && dtype == GK_float32)
         return true;
     if (dtype == GK_float64)
-        return rule == OF_SUM || (rule == OF_MEAN && gk_is_float(of));
-    return rule != OF_MEAN && !gk_is_float(of) && !gk_is_float(dtype) && dtype != GK_boolean;
+        return rule == GK_OF_SUM || (rule == GK_OF_MEAN && gk_is_float(of));
+    return rule != GK_OF_MEAN && !gk_is_float(of) && !gk_is_float(dtype) && dtype != GK_boolean;
 }
 
-/* A sum in float64 of what does not add up exactly in the accumulator that it has otherwise. */
-static bool is_wide(const reduction_operation *kind, gk_dtype of, gk_dtype result) {
-    return kind->result <= OF_MEAN && result == GK_float64 &&
-           (of == GK_int64 || of == GK_uint64 || (gk_is_float(of) && of != GK_float64));
-}
-
-static gk_status refuse_dtype(gk_call *call, result_rule rule, gk_dtype of, gk_dtype wanted) {
+static gk_status refuse_dtype(gk_call *call, gk_result_rule rule, gk_dtype of, gk_dtype wanted) {
     gk_list offered = {.text = ""};
     for (int i = 0; i < GK_DTYPE_COUNT; i++)
         if (is_offered(rule, of, (gk_dtype)i))
@@ -102,7 +69,7 @@ static gk_status check_variant(const gk_operation *operation, gk_call *call, con
         return GK_OK;
     gk_status status =
         gk_row_named(operation->op, call->variant, a->dtype, call->backend, &row, &call->error);
-    bool plain = gk_count(result) == 1 && result->dtype == default_result(OF_SUM, a->dtype);
+    bool plain = gk_count(result) == 1 && result->dtype == gk_default_result(GK_OF_SUM, a->dtype);
     if (status == GK_OK && row->takes != GK_TAKES_REDUCTION && !plain)
         return gk_fail(&call->error, GK_VALUE_ERROR,
                        "%s: variant '%s' adds up all elements of an array, in its own dtype; leave "
@@ -115,8 +82,8 @@ static gk_status infer_reduction(const gk_operation *operation, gk_call *call,
                                  const gk_array *operands, gk_array *result) {
     const gk_array *a = &operands[0];
     const request *asked = call->parameters;
-    const reduction_operation *kind = reduction_of(operation);
-    result->dtype = default_result(kind->result, a->dtype);
+    const gk_reduction_operation *kind = reduction_of(operation);
+    result->dtype = gk_default_result(kind->result, a->dtype);
     if (asked->dtype.given) {
         if (!is_offered(kind->result, a->dtype, asked->dtype.dtype))
             return refuse_dtype(call, kind->result, a->dtype, asked->dtype.dtype);
@@ -145,281 +112,6 @@ static gk_status infer_dot(const gk_operation *operation, gk_call *call, const g
                        (long long)a->shape[0], (long long)b->shape[0]);
     result->dtype = a->dtype;
     return GK_OK;
-}
-
-/* on the device ---------------------------------------------------------------------------------
- */
-
-/* A reduction under way. */
-typedef struct reduction {
-    gk_call *call;
-    const reduction_operation *kind;
-    const gk_row *row;
-    gk_reduce_plan plan;
-    bool goes_on; /* what comes of it is reduced again */
-} reduction;
-
-static gk_walk walk_of(const gk_reduce_plan *plan) {
-    if (plan->gathered && plan->walk != GK_WALK_LITTLE)
-        return plan->walk == GK_WALK_COLUMNS ? GK_WALK_GATHERED_COLUMNS : GK_WALK_GATHERED;
-    return plan->walk;
-}
-
-static gk_status choose(reduction *made, const gk_array *a, gk_dtype result) {
-    gk_call *call = made->call;
-    bool wide = is_wide(made->kind, a->dtype, result) && !made->goes_on;
-    gk_op op = (wide ? GK_OP_sum_wide : made->kind->base.op) + walk_of(&made->plan);
-    if (op == made->kind->base.op)
-        return gk_call_choose(call, op, a->dtype, 0, &made->row);
-    const gk_wish wish = {.op = op, .dtype = a->dtype};
-    if (!call->variant)
-        return gk_call_blame(call, gk_row_chosen(&wish, call->backend, &made->row, &call->error));
-    gk_status status =
-        gk_row_named(op, call->variant, a->dtype, call->backend, &made->row, &call->error);
-    if (status != GK_OK && wide)
-        return gk_fail(&call->error, status,
-                       "%s: variant '%s' does not add up in float64; leave out variant or dtype",
-                       call->operation, call->variant);
-    return gk_call_blame(call, status);
-}
-
-/* What the kernel has to know beside the shape. */
-static void describe(reduction *whole, gk_dtype result) {
-    whole->plan.how.stored = (int32_t)result;
-    whole->plan.how.last = (int32_t)whole->kind->last;
-    whole->plan.how.flip = whole->kind->flip;
-}
-
-/* Counters for blocks to arrive at: the stream's, or memory that has to be zeroed for the launch.
- */
-static gk_status take_counters(gk_call *call, size_t count, unsigned *lasting,
-                               unsigned **counters) {
-    void *memory = NULL;
-    *counters = lasting;
-    if (lasting && count <= GK_STREAM_COUNTERS)
-        return GK_OK;
-    gk_status status = gk_call_temporary(call, count * sizeof **counters, &memory);
-    *counters = memory;
-    return status == GK_OK ? gk_call_zero(call, memory, count * sizeof **counters) : status;
-}
-
-/* And what it needs: memory for partial results, and counters. */
-static gk_status prepare(reduction *whole, const gk_array *a, gk_dtype result) {
-    gk_call *call = whole->call;
-    gk_reduction *how = &whole->plan.how;
-    gk_stream_memory lasting = {0};
-    describe(whole, result);
-    size_t partials = gk_plan_partials(&whole->plan);
-    if (partials == 0)
-        return GK_OK;
-    gk_status status = gk_call_stream_memory(call, partials, &lasting);
-    how->partials = lasting.scratch;
-    if (status == GK_OK && !lasting.scratch)
-        status = gk_call_temporary(call, partials, &how->partials);
-    if (status != GK_OK)
-        return status;
-    size_t arrivals = gk_plan_arrivals(&whole->plan, a->dtype);
-    return take_counters(call, arrivals, lasting.counters, &how->arrivals);
-}
-
-static gk_status launch(const reduction *whole, gk_call *call, const gk_reduction *how,
-                        size_t blocks, const gk_array *operands) {
-    gk_reduction copy = *how;
-    gk_layout layout = whole->plan.layout;
-    void *a = operands[0].data, *b = whole->kind->base.operand_count == 2 ? operands[1].data : a;
-    void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
-    return gk_call_launch(call, whole->row, blocks, arguments);
-}
-
-/* Make it one run in memory, with the axes `last` behind the others. */
-static gk_status pack(gk_call *call, const gk_array *a, uint64_t last, gk_array *packed) {
-    gk_array moved = gk_reduced_last(a, last);
-    *packed = moved;
-    gk_make_contiguous(packed);
-    gk_status status = gk_call_temporary(call, gk_bytes(packed), &packed->data);
-    return status == GK_OK ? gk_copy_strided(call, packed, &moved) : status;
-}
-
-static gk_status run_planned(reduction whole, uint64_t axes, const gk_array *operands,
-                             gk_array *result) {
-    gk_call *call = whole.call;
-    const bool is_packed = whole.plan.packed;
-    gk_array taken[GK_MAX_OPERANDS] = {operands[0]};
-    if (whole.kind->base.operand_count == 2)
-        taken[1] = operands[1];
-    bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
-    if (!is_run)
-        is_run = gk_plan_gathered(&whole.plan, &operands[0], axes);
-    gk_status status = choose(&whole, &taken[0], result->dtype);
-    if (status == GK_OK && !is_run) {
-        status = pack(call, &operands[0], is_packed ? axes : 0, &taken[0]);
-        gk_plan_packed(&whole.plan, &taken[0]);
-    }
-    if (status == GK_OK)
-        status = prepare(&whole, &taken[0], result->dtype);
-    if (status != GK_OK)
-        return status;
-    whole.plan.how.result = result->data;
-    size_t blocks = gk_plan_blocks(&whole.plan, taken[0].dtype);
-    return launch(&whole, call, &whole.plan.how, blocks, taken);
-}
-
-/* stages: launches one after another, each over some of the reduced axes
- * -------------------------------- */
-
-enum { MOST_STAGES = 3 };
-typedef struct stages {
-    int count;
-    uint64_t axes[MOST_STAGES];
-    gk_reduce_plan plan[MOST_STAGES];
-} stages;
-
-/* What the stages before the last one leave: nothing is rounded there that the result shows. */
-static gk_dtype dtype_between(const reduction_operation *kind, gk_dtype dtype) {
-    if (kind->result == AS_OPERAND)
-        return dtype;
-    if (is_half(dtype))
-        return GK_float32;
-    if (dtype == GK_float32 && kind->result != OF_PRODUCT)
-        return GK_float64;
-    return default_result(OF_SUM, dtype);
-}
-
-/* Sums in more digits than any dtype has go on as they are. */
-static bool has_stages(const reduction_operation *kind, const gk_call *call, gk_dtype dtype,
-                       gk_dtype result) {
-    if (call->variant || kind->result == REAL || kind->result == INDEX)
-        return false;
-    bool is_sum = kind->result == OF_SUM || kind->result == OF_MEAN;
-    return !is_sum || (dtype != GK_float64 && !is_wide(kind, dtype, result));
-}
-
-/* The array without those axes, each of which has a single element left. */
-static gk_array array_between(const gk_array *array, uint64_t axes, gk_dtype dtype) {
-    gk_array between = *array;
-    between.dtype = dtype;
-    for (int i = 0; i < between.ndim; i++)
-        if (gk_is_reduced(axes, i))
-            between.shape[i] = 1;
-    gk_make_contiguous(&between);
-    return between;
-}
-
-static stages plan_stages(const reduction_operation *kind, const gk_call *call, const gk_array *a,
-                          uint64_t axes, gk_dtype result) {
-    stages made = {0};
-    gk_array array = *a;
-    uint64_t left = axes, first;
-    do {
-        bool more = made.count + 1 < MOST_STAGES && has_stages(kind, call, array.dtype, result);
-        first = more ? gk_reduced_first(&array, left) : 0;
-        made.axes[made.count] = first ? first : left;
-        made.plan[made.count] = gk_plan_reduction(&array, made.axes[made.count]);
-        array = array_between(&array, first, dtype_between(kind, array.dtype));
-        left &= ~first;
-        made.count++;
-    } while (first);
-    return made;
-}
-
-static gk_status run_stages(const reduction_operation *kind, gk_call *call, const stages *of,
-                            const gk_array *operands, gk_array *result) {
-    reduction_operation part = *kind; /* of a mean, the sum */
-    gk_array taken[GK_MAX_OPERANDS] = {operands[0]};
-    size_t divisor = 1;
-    part.last = GK_AS_IT_IS;
-    if (kind->base.operand_count == 2)
-        taken[1] = operands[1];
-    for (int i = 0; i < of->count; i++) {
-        bool goes_on = i + 1 < of->count;
-        reduction whole = {.call = call, .kind = goes_on ? &part : kind, .goes_on = goes_on};
-        whole.plan = of->plan[i];
-        gk_plan_part(&whole.plan, &taken[0], of->axes[i]);
-        whole.plan.how.divisor = divisor *= whole.plan.how.length;
-        if (!goes_on)
-            return run_planned(whole, of->axes[i], taken, result);
-        gk_array between =
-            array_between(&taken[0], of->axes[i], dtype_between(kind, taken[0].dtype));
-        gk_status status = gk_call_temporary(call, gk_bytes(&between), &between.data);
-        if (status == GK_OK)
-            status = run_planned(whole, of->axes[i], taken, &between);
-        if (status != GK_OK)
-            return status;
-        taken[0] = between;
-    }
-    return GK_OK;
-}
-
-/* arrays whose axes lie in another order in memory
- * -------------------------------------------------- */
-
-static bool lies_farther(const gk_array *array, int axis, int other) {
-    return llabs(array->strides[axis]) > llabs(array->strides[other]);
-}
-
-static bool is_turned(const gk_array *array) {
-    int before = -1;
-    for (int i = 0; i < array->ndim; i++)
-        if (array->shape[i] > 1) {
-            if (before >= 0 && lies_farther(array, i, before))
-                return true;
-            before = i;
-        }
-    return false;
-}
-
-/* Whether the result has the same bits whatever the order. */
-static bool is_exact(const reduction_operation *kind, gk_dtype dtype, gk_dtype result) {
-    return !gk_is_float(dtype) && kind->result != REAL && kind->result != INDEX &&
-           !is_wide(kind, dtype, result);
-}
-
-/* The axes by how far their elements lie apart, those of one element as they come. */
-static void order_axes(const gk_array *array, int *order) {
-    for (int axis = 0; axis < array->ndim; axis++) {
-        int at = axis;
-        for (; at > 0 && lies_farther(array, axis, order[at - 1]); at--)
-            order[at] = order[at - 1];
-        order[at] = axis;
-    }
-}
-
-static void append_axis(gk_array *array, int64_t length, int64_t stride) {
-    array->shape[array->ndim] = length;
-    array->strides[array->ndim++] = stride;
-}
-
-/* The array as it lies, and so its results: what no order of additions changes. */
-static gk_status run_in_order(const reduction_operation *kind, gk_call *call, const gk_array *a,
-                              const gk_array *result) {
-    int order[GK_MAX_DIMENSIONS];
-    int64_t strides[GK_MAX_DIMENSIONS], stride = (int64_t)gk_dtype_size(result->dtype);
-    uint64_t reduced = axes_of(call), axes = 0;
-    gk_array sorted = *a, wanted = *result;
-    for (int i = a->ndim - 1; i >= 0; i--) {
-        strides[i] = stride;
-        stride *= gk_is_reduced(reduced, i) ? 1 : a->shape[i];
-    }
-    order_axes(a, order);
-    sorted.ndim = wanted.ndim = 0;
-    for (int i = 0; i < a->ndim; i++) {
-        append_axis(&sorted, a->shape[order[i]], a->strides[order[i]]);
-        if (gk_is_reduced(reduced, order[i]))
-            axes |= (uint64_t)1 << i;
-        else
-            append_axis(&wanted, a->shape[order[i]], strides[order[i]]);
-    }
-    gk_array found = wanted;
-    gk_status status = GK_OK;
-    if (!gk_is_contiguous(&wanted)) {
-        gk_make_contiguous(&found);
-        status = gk_call_temporary(call, gk_bytes(&found), &found.data);
-    }
-    const stages planned = plan_stages(kind, call, &sorted, axes, result->dtype);
-    if (status == GK_OK)
-        status = run_stages(kind, call, &planned, &sorted, &found);
-    return status == GK_OK && found.data != wanted.data ? gk_copy_strided(call, &wanted, &found)
-                                                        : status;
 }
 
 /* the ladder: partial sums a block, and a second launch that adds them ----------------------------
@@ -475,7 +167,7 @@ static bool is_ladder(const gk_row *wanted) {
 static gk_status run_reduction(const gk_operation *operation, gk_call *call,
                                const gk_array *operands, gk_array *result) {
     const gk_array *a = &operands[0];
-    const reduction_operation *kind = reduction_of(operation);
+    const gk_reduction_operation *kind = reduction_of(operation);
     if (gk_count(a) == 0 && kind->zero_of_nothing)
         return gk_call_zero(call, result->data, gk_bytes(result));
     if (gk_count(result) == 0)
@@ -483,15 +175,12 @@ static gk_status run_reduction(const gk_operation *operation, gk_call *call,
     if (is_ladder(call->wanted)) {
         const gk_row *row;
         gk_array run = *a;
-        gk_status status = gk_is_contiguous(a) ? GK_OK : pack(call, a, 0, &run);
+        gk_status status = gk_is_contiguous(a) ? GK_OK : gk_pack_reduced(call, a, 0, &run);
         if (status == GK_OK)
             status = gk_call_choose(call, operation->op, a->dtype, (uintptr_t)run.data, &row);
         return status == GK_OK ? run_ladder(call, row, &run, result) : status;
     }
-    if (is_turned(a) && is_exact(kind, a->dtype, result->dtype))
-        return run_in_order(kind, call, a, result);
-    const stages planned = plan_stages(kind, call, a, axes_of(call), result->dtype);
-    return run_stages(kind, call, &planned, operands, result);
+    return gk_run_reduction(kind, call, axes_of(call), operands, result);
 }
 
 /* from the host, chunk by chunk ------------------------------------------------------------------
@@ -513,7 +202,7 @@ static gk_status ladder_chunk(void *context, gk_stream stream, const gk_array *o
 /* A chunk begins where a segment begins, so that a sum in chunks has the bits of the whole one. */
 static gk_status reduction_chunk(void *context, gk_stream stream, const gk_array *operands,
                                  gk_array *result, size_t first, gk_error *error) {
-    const reduction *whole = context;
+    const gk_reducing *whole = context;
     gk_reduction how = whole->plan.how;
     gk_call chunk = gk_call_part(whole->call, stream);
     (void)result;
@@ -522,7 +211,7 @@ static gk_status reduction_chunk(void *context, gk_stream stream, const gk_array
     how.length = gk_count(&operands[0]);
     how.segments = (how.length + how.segment - 1) / how.segment;
     how.stage = GK_REDUCE_PARTIAL;
-    gk_status status = launch(whole, &chunk, &how, how.segments, operands);
+    gk_status status = gk_reducing_launch(whole, &chunk, &how, how.segments, operands);
     gk_call_end(&chunk);
     if (status != GK_OK)
         *error = chunk.error;
@@ -548,14 +237,14 @@ static gk_status flow_ladder(const gk_operation *operation, gk_call *call, const
     return status == GK_OK ? end_ladder(&whole, total) : status;
 }
 
-static gk_status flow_planned(const reduction_operation *kind, gk_call *call,
+static gk_status flow_planned(const gk_reduction_operation *kind, gk_call *call,
                               const gk_array *operands, gk_dtype result, void *total) {
     gk_flow flow = flow_of(&kind->base, operands);
-    reduction whole = {
+    gk_reducing whole = {
         .call = call, .kind = kind, .plan = gk_plan_reduction(&operands[0], axes_of(call))};
     gk_reduction *how = &whole.plan.how;
-    gk_status status = choose(&whole, &operands[0], result);
-    describe(&whole, result);
+    gk_status status = gk_reducing_choose(&whole, &operands[0], result);
+    gk_reducing_describe(&whole, result);
     /* Also of a single segment: the launch that finishes it is one and the same, and needs no
        counters. */
     if (status == GK_OK)
@@ -567,7 +256,7 @@ static gk_status flow_planned(const reduction_operation *kind, gk_call *call,
         status = gk_call_flow(call, &flow);
     how->stage = GK_REDUCE_FINISH;
     how->result = total;
-    return status == GK_OK ? launch(&whole, call, how, 1, operands) : status;
+    return status == GK_OK ? gk_reducing_launch(&whole, call, how, 1, operands) : status;
 }
 
 static gk_status flow_whole(const gk_operation *operation, gk_call *call, const gk_array *operands,
@@ -586,11 +275,11 @@ static gk_status flow_whole(const gk_operation *operation, gk_call *call, const 
 
 typedef struct panels {
     gk_call *call;
-    const reduction_operation *kind;
-    stages stages;   /* of the whole array: a panel's results have the same bits */
-    size_t limit;    /* bytes of a panel */
-    gk_array result; /* on the host, contiguous */
-    size_t done;     /* elements of it */
+    const gk_reduction_operation *kind;
+    gk_reduce_stages stages; /* of the whole array: a panel's results have the same bits */
+    size_t limit;            /* bytes of a panel */
+    gk_array result;         /* on the host, contiguous */
+    size_t done;             /* elements of it */
 } panels;
 
 /* The results of a part follow those of the parts before it. */
@@ -615,7 +304,7 @@ static gk_status run_panel(panels *of, const gk_array *part, uint64_t reduced) {
     if (status == GK_OK)
         status = gk_upload(&call, part, there.data);
     if (status == GK_OK)
-        status = run_stages(of->kind, &call, &of->stages, &there, &result);
+        status = gk_run_stages(of->kind, &call, &of->stages, &there, &result);
     if (status == GK_OK)
         status = gk_download(&call, result.data, &host);
     gk_call_end(&call);
@@ -656,8 +345,8 @@ static gk_status flow_reduction(const gk_operation *operation, gk_call *call,
         return flow_whole(operation, call, operands, result);
     panels of = {.call = call,
                  .kind = reduction_of(operation),
-                 .stages = plan_stages(reduction_of(operation), call, &operands[0], axes_of(call),
-                                       result->dtype),
+                 .stages = gk_plan_stages(reduction_of(operation), call, &operands[0],
+                                          axes_of(call), result->dtype),
                  .limit = limit ? limit : SIZE_MAX,
                  .result = *result};
     return run_panels(&of, &operands[0]);
@@ -692,7 +381,7 @@ static bool takes_any(const gk_array *view, int operand) {
 }
 
 #define GK_REDUCTION_OP(name_, count, infer_, parameters_, bytes_, doc_, result_, ...)             \
-    static const reduction_operation name_##_operation = {                                         \
+    static const gk_reduction_operation name_##_operation = {                                      \
         .base = {.name = #name_,                                                                   \
                  .op = GK_OP_##name_,                                                              \
                  .doc = #name_ doc_,                                                               \
@@ -711,14 +400,15 @@ static bool takes_any(const gk_array *view, int operand) {
 #define GK_OVER_AXES(name, parameters, doc, result, ...)                                           \
     GK_REDUCTION_OP(name, 1, infer_reduction, parameters, sizeof(request), doc, result, __VA_ARGS__)
 
-GK_OVER_AXES(sum, of_sums, GK_SUM_DOC, OF_SUM, .zero_of_nothing = true)
-GK_OVER_AXES(mean, of_sums, GK_MEAN_DOC, OF_MEAN, .last = GK_DIVIDED)
-GK_OVER_AXES(prod, of_sums, GK_PROD_DOC, OF_PRODUCT, .last = GK_AS_IT_IS)
-GK_OVER_AXES(max, of_extremes, GK_MAX_DOC, AS_OPERAND, .no_elements = NO_EXTREME(maximum))
-GK_OVER_AXES(min, of_extremes, GK_MIN_DOC, AS_OPERAND, .no_elements = NO_EXTREME(minimum),
+GK_OVER_AXES(sum, of_sums, GK_SUM_DOC, GK_OF_SUM, .zero_of_nothing = true)
+GK_OVER_AXES(mean, of_sums, GK_MEAN_DOC, GK_OF_MEAN, .last = GK_DIVIDED)
+GK_OVER_AXES(prod, of_sums, GK_PROD_DOC, GK_OF_PRODUCT, .last = GK_AS_IT_IS)
+GK_OVER_AXES(max, of_extremes, GK_MAX_DOC, GK_OF_OPERAND, .no_elements = NO_EXTREME(maximum))
+GK_OVER_AXES(min, of_extremes, GK_MIN_DOC, GK_OF_OPERAND, .no_elements = NO_EXTREME(minimum),
              .flip = true)
-GK_OVER_AXES(norm, of_extremes, GK_NORM_DOC, REAL, .last = GK_SQUARE_ROOT, .zero_of_nothing = true)
-GK_OVER_AXES(argmax, of_indices, GK_ARGMAX_DOC, INDEX, .no_elements = NO_INDEX(argmax))
-GK_OVER_AXES(argmin, of_indices, GK_ARGMIN_DOC, INDEX, .no_elements = NO_INDEX(argmin),
+GK_OVER_AXES(norm, of_extremes, GK_NORM_DOC, GK_OF_REAL, .last = GK_SQUARE_ROOT,
+             .zero_of_nothing = true)
+GK_OVER_AXES(argmax, of_indices, GK_ARGMAX_DOC, GK_OF_INDEX, .no_elements = NO_INDEX(argmax))
+GK_OVER_AXES(argmin, of_indices, GK_ARGMIN_DOC, GK_OF_INDEX, .no_elements = NO_INDEX(argmin),
              .flip = true)
-GK_REDUCTION_OP(dot, 2, infer_dot, of_dot, 0, GK_DOT_DOC, AS_OPERAND, .zero_of_nothing = true)
+GK_REDUCTION_OP(dot, 2, infer_dot, of_dot, 0, GK_DOT_DOC, GK_OF_OPERAND, .zero_of_nothing = true)

@@ -70,24 +70,49 @@ template <typename T> struct gk_gathered {
     __device__ gk_gathered operator+(size_t i) const { return {base, reach, layout, at + (uint32_t)i, count}; }
     __device__ static constexpr bool is_aligned() { return false; } // nor worth a way of its own
     __device__ static constexpr bool reaches(size_t) { return true; } // each load looks
-    // Where all of them are in one piece, that is all there is to do.
+    // Where each is of a single line, one index is enough for it, and where its elements lie side by side
+    // it is in one piece.
     template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted) {
         const char *place[COUNT];
-        bool whole = at[0].layout->stride[0][at[0].layout->ndim - 1] == sizeof(T);
+        int64_t apart = at[0].layout->stride[0][at[0].layout->ndim - 1];
+        bool straight = true, whole = apart == sizeof(T);
 #pragma unroll
         for (int j = 0; j < COUNT; j++) {
             uint32_t along;
             place[j] = at[j].base + at[j].find(at[j].at, along);
-            whole = whole && along + wanted <= at[j].layout->length[at[j].layout->ndim - 1].value && place[j] + 2 * GK_REDUCE_VECTOR_BYTES <= at[j].reach;
+            straight = straight && along + wanted <= at[j].layout->length[at[j].layout->ndim - 1].value;
+            whole = whole && place[j] + 2 * GK_REDUCE_VECTOR_BYTES <= at[j].reach;
         }
-        if (whole) {
+        if (straight && whole) {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
                 loaded[j] = gk_load_between((const T *)place[j]);
+        } else if (straight) {
+            each_apart(loaded, place, apart, wanted);
         } else {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
                 loaded[j] = at[j].one_by_one(wanted);
+        }
+    }
+    // An element of each at a time, so that as many loads are under way as there are vectors.
+    template <int COUNT> __device__ static void each_apart(gk_vector<T> (&loaded)[COUNT], const char *(&place)[COUNT], int64_t apart, int wanted) {
+        enum { EACH = WIDTH < 4 ? WIDTH : 4 };
+#pragma unroll 1
+        for (int e = 0; e < WIDTH; e += EACH) {
+            T x[COUNT][EACH];
+#pragma unroll
+            for (int k = 0; k < EACH; k++)
+#pragma unroll
+                for (int j = 0; j < COUNT; j++) {
+                    x[j][k] = e + k < wanted ? gk_read<T>(place[j]) : T();
+                    place[j] += apart;
+                }
+#pragma unroll
+            for (int j = 0; j < COUNT; j++)
+#pragma unroll
+                for (int k = 0; k < EACH; k++)
+                    loaded[j].push(x[j][k]);
         }
     }
     // Of a line whose elements lie apart, or that ends before the vector does.

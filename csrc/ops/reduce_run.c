@@ -1,0 +1,290 @@
+#include "ops/reduce_run.h"
+
+#include <stdlib.h>
+
+#include "engine/copy.h"
+
+bool gk_is_half(gk_dtype dtype) {
+    return gk_dtype_kind(dtype) == GK_HALF;
+}
+
+gk_dtype gk_default_result(gk_result_rule rule, gk_dtype dtype) {
+    if (rule == GK_OF_INDEX)
+        return GK_int64;
+    if (rule == GK_OF_OPERAND || gk_is_float(dtype))
+        return dtype;
+    if (rule == GK_OF_MEAN || rule == GK_OF_REAL)
+        return GK_float64;
+    return dtype == GK_uint64 ? GK_uint64 : GK_int64;
+}
+
+/* A sum in float64 of what does not add up exactly in the accumulator that it has otherwise. */
+static bool is_wide(const gk_reduction_operation *kind, gk_dtype of, gk_dtype result) {
+    return kind->result <= GK_OF_MEAN && result == GK_float64 &&
+           (of == GK_int64 || of == GK_uint64 || (gk_is_float(of) && of != GK_float64));
+}
+
+/* one launch ------------------------------------------------------------------------------------
+ */
+
+static gk_walk walk_of(const gk_reduce_plan *plan) {
+    if (plan->gathered && plan->walk != GK_WALK_LITTLE)
+        return plan->walk == GK_WALK_COLUMNS ? GK_WALK_GATHERED_COLUMNS : GK_WALK_GATHERED;
+    return plan->walk;
+}
+
+gk_status gk_reducing_choose(gk_reducing *made, const gk_array *a, gk_dtype result) {
+    gk_call *call = made->call;
+    bool wide = is_wide(made->kind, a->dtype, result) && !made->goes_on;
+    gk_op op = (wide ? GK_OP_sum_wide : made->kind->base.op) + walk_of(&made->plan);
+    if (op == made->kind->base.op)
+        return gk_call_choose(call, op, a->dtype, 0, &made->row);
+    const gk_wish wish = {.op = op, .dtype = a->dtype};
+    if (!call->variant)
+        return gk_call_blame(call, gk_row_chosen(&wish, call->backend, &made->row, &call->error));
+    gk_status status =
+        gk_row_named(op, call->variant, a->dtype, call->backend, &made->row, &call->error);
+    if (status != GK_OK && wide)
+        return gk_fail(&call->error, status,
+                       "%s: variant '%s' does not add up in float64; leave out variant or dtype",
+                       call->operation, call->variant);
+    return gk_call_blame(call, status);
+}
+
+void gk_reducing_describe(gk_reducing *whole, gk_dtype result) {
+    whole->plan.how.stored = (int32_t)result;
+    whole->plan.how.last = (int32_t)whole->kind->last;
+    whole->plan.how.flip = whole->kind->flip;
+}
+
+/* Counters for blocks to arrive at: the stream's, or memory that has to be zeroed for the launch.
+ */
+static gk_status take_counters(gk_call *call, size_t count, unsigned *lasting,
+                               unsigned **counters) {
+    void *memory = NULL;
+    *counters = lasting;
+    if (lasting && count <= GK_STREAM_COUNTERS)
+        return GK_OK;
+    gk_status status = gk_call_temporary(call, count * sizeof **counters, &memory);
+    *counters = memory;
+    return status == GK_OK ? gk_call_zero(call, memory, count * sizeof **counters) : status;
+}
+
+/* And what it needs: memory for partial results, and counters. */
+static gk_status prepare(gk_reducing *whole, const gk_array *a, gk_dtype result) {
+    gk_call *call = whole->call;
+    gk_reduction *how = &whole->plan.how;
+    gk_stream_memory lasting = {0};
+    gk_reducing_describe(whole, result);
+    size_t partials = gk_plan_partials(&whole->plan);
+    if (partials == 0)
+        return GK_OK;
+    gk_status status = gk_call_stream_memory(call, partials, &lasting);
+    how->partials = lasting.scratch;
+    if (status == GK_OK && !lasting.scratch)
+        status = gk_call_temporary(call, partials, &how->partials);
+    if (status != GK_OK)
+        return status;
+    size_t arrivals = gk_plan_arrivals(&whole->plan, a->dtype);
+    return take_counters(call, arrivals, lasting.counters, &how->arrivals);
+}
+
+gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_reduction *how,
+                             size_t blocks, const gk_array *operands) {
+    gk_reduction copy = *how;
+    gk_layout layout = whole->plan.layout;
+    void *a = operands[0].data, *b = whole->kind->base.operand_count == 2 ? operands[1].data : a;
+    void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
+    return gk_call_launch(call, whole->row, blocks, arguments);
+}
+
+gk_status gk_pack_reduced(gk_call *call, const gk_array *a, uint64_t last, gk_array *packed) {
+    gk_array moved = gk_reduced_last(a, last);
+    *packed = moved;
+    gk_make_contiguous(packed);
+    gk_status status = gk_call_temporary(call, gk_bytes(packed), &packed->data);
+    return status == GK_OK ? gk_copy_strided(call, packed, &moved) : status;
+}
+
+static gk_status run_planned(gk_reducing whole, uint64_t axes, const gk_array *operands,
+                             gk_array *result) {
+    gk_call *call = whole.call;
+    const bool is_packed = whole.plan.packed;
+    gk_array taken[GK_MAX_OPERANDS] = {operands[0]};
+    if (whole.kind->base.operand_count == 2)
+        taken[1] = operands[1];
+    bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
+    if (!is_run)
+        is_run = gk_plan_gathered(&whole.plan, &operands[0], axes);
+    gk_status status = gk_reducing_choose(&whole, &taken[0], result->dtype);
+    if (status == GK_OK && !is_run) {
+        status = gk_pack_reduced(call, &operands[0], is_packed ? axes : 0, &taken[0]);
+        gk_plan_packed(&whole.plan, &taken[0]);
+    }
+    if (status == GK_OK)
+        status = prepare(&whole, &taken[0], result->dtype);
+    if (status != GK_OK)
+        return status;
+    whole.plan.how.result = result->data;
+    size_t blocks = gk_plan_blocks(&whole.plan, taken[0].dtype);
+    return gk_reducing_launch(&whole, call, &whole.plan.how, blocks, taken);
+}
+
+/* stages: launches one after another, each over some of the reduced axes
+ * -------------------------------- */
+
+/* What the stages before the last one leave: nothing is rounded there that the result shows. */
+static gk_dtype dtype_between(const gk_reduction_operation *kind, gk_dtype dtype) {
+    if (kind->result == GK_OF_OPERAND)
+        return dtype;
+    if (gk_is_half(dtype))
+        return GK_float32;
+    if (dtype == GK_float32 && kind->result != GK_OF_PRODUCT)
+        return GK_float64;
+    return gk_default_result(GK_OF_SUM, dtype);
+}
+
+/* Sums in more digits than any dtype has go on as they are. */
+static bool has_stages(const gk_reduction_operation *kind, const gk_call *call, gk_dtype dtype,
+                       gk_dtype result) {
+    if (call->variant || kind->result == GK_OF_REAL || kind->result == GK_OF_INDEX)
+        return false;
+    bool is_sum = kind->result == GK_OF_SUM || kind->result == GK_OF_MEAN;
+    return !is_sum || (dtype != GK_float64 && !is_wide(kind, dtype, result));
+}
+
+/* The array without those axes, each of which has a single element left. */
+static gk_array array_between(const gk_array *array, uint64_t axes, gk_dtype dtype) {
+    gk_array between = *array;
+    between.dtype = dtype;
+    for (int i = 0; i < between.ndim; i++)
+        if (gk_is_reduced(axes, i))
+            between.shape[i] = 1;
+    gk_make_contiguous(&between);
+    return between;
+}
+
+gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_call *call,
+                                const gk_array *a, uint64_t axes, gk_dtype result) {
+    gk_reduce_stages made = {0};
+    gk_array array = *a;
+    uint64_t left = axes, first;
+    do {
+        bool more = made.count + 1 < GK_MOST_STAGES && has_stages(kind, call, array.dtype, result);
+        first = more ? gk_reduced_first(&array, left) : 0;
+        made.axes[made.count] = first ? first : left;
+        made.plan[made.count] = gk_plan_reduction(&array, made.axes[made.count]);
+        array = array_between(&array, first, dtype_between(kind, array.dtype));
+        left &= ~first;
+        made.count++;
+    } while (first);
+    return made;
+}
+
+gk_status gk_run_stages(const gk_reduction_operation *kind, gk_call *call,
+                        const gk_reduce_stages *of, const gk_array *operands, gk_array *result) {
+    gk_reduction_operation part = *kind; /* of a mean, the sum */
+    gk_array taken[GK_MAX_OPERANDS] = {operands[0]};
+    size_t divisor = 1;
+    part.last = GK_AS_IT_IS;
+    if (kind->base.operand_count == 2)
+        taken[1] = operands[1];
+    for (int i = 0; i < of->count; i++) {
+        bool goes_on = i + 1 < of->count;
+        gk_reducing whole = {.call = call, .kind = goes_on ? &part : kind, .goes_on = goes_on};
+        whole.plan = of->plan[i];
+        gk_plan_part(&whole.plan, &taken[0], of->axes[i]);
+        whole.plan.how.divisor = divisor *= whole.plan.how.length;
+        if (!goes_on)
+            return run_planned(whole, of->axes[i], taken, result);
+        gk_array between =
+            array_between(&taken[0], of->axes[i], dtype_between(kind, taken[0].dtype));
+        gk_status status = gk_call_temporary(call, gk_bytes(&between), &between.data);
+        if (status == GK_OK)
+            status = run_planned(whole, of->axes[i], taken, &between);
+        if (status != GK_OK)
+            return status;
+        taken[0] = between;
+    }
+    return GK_OK;
+}
+
+/* arrays whose axes lie in another order in memory
+ * -------------------------------------------------- */
+
+static bool lies_farther(const gk_array *array, int axis, int other) {
+    return llabs(array->strides[axis]) > llabs(array->strides[other]);
+}
+
+static bool is_turned(const gk_array *array) {
+    int before = -1;
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] > 1) {
+            if (before >= 0 && lies_farther(array, i, before))
+                return true;
+            before = i;
+        }
+    return false;
+}
+
+/* Whether the result has the same bits whatever the order. */
+static bool is_exact(const gk_reduction_operation *kind, gk_dtype dtype, gk_dtype result) {
+    return !gk_is_float(dtype) && kind->result != GK_OF_REAL && kind->result != GK_OF_INDEX &&
+           !is_wide(kind, dtype, result);
+}
+
+/* The axes by how far their elements lie apart, those of one element as they come. */
+static void order_axes(const gk_array *array, int *order) {
+    for (int axis = 0; axis < array->ndim; axis++) {
+        int at = axis;
+        for (; at > 0 && lies_farther(array, axis, order[at - 1]); at--)
+            order[at] = order[at - 1];
+        order[at] = axis;
+    }
+}
+
+static void append_axis(gk_array *array, int64_t length, int64_t stride) {
+    array->shape[array->ndim] = length;
+    array->strides[array->ndim++] = stride;
+}
+
+/* The array as it lies, and so its results: what no order of additions changes. */
+static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call, const gk_array *a,
+                              uint64_t reduced, const gk_array *result) {
+    int order[GK_MAX_DIMENSIONS];
+    int64_t strides[GK_MAX_DIMENSIONS], stride = (int64_t)gk_dtype_size(result->dtype);
+    uint64_t axes = 0;
+    gk_array sorted = *a, wanted = *result;
+    for (int i = a->ndim - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= gk_is_reduced(reduced, i) ? 1 : a->shape[i];
+    }
+    order_axes(a, order);
+    sorted.ndim = wanted.ndim = 0;
+    for (int i = 0; i < a->ndim; i++) {
+        append_axis(&sorted, a->shape[order[i]], a->strides[order[i]]);
+        if (gk_is_reduced(reduced, order[i]))
+            axes |= (uint64_t)1 << i;
+        else
+            append_axis(&wanted, a->shape[order[i]], strides[order[i]]);
+    }
+    gk_array found = wanted;
+    gk_status status = GK_OK;
+    if (!gk_is_contiguous(&wanted)) {
+        gk_make_contiguous(&found);
+        status = gk_call_temporary(call, gk_bytes(&found), &found.data);
+    }
+    const gk_reduce_stages planned = gk_plan_stages(kind, call, &sorted, axes, result->dtype);
+    if (status == GK_OK)
+        status = gk_run_stages(kind, call, &planned, &sorted, &found);
+    return status == GK_OK && found.data != wanted.data ? gk_copy_strided(call, &wanted, &found)
+                                                        : status;
+}
+
+gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, uint64_t axes,
+                           const gk_array *operands, gk_array *result) {
+    if (is_turned(&operands[0]) && is_exact(kind, operands[0].dtype, result->dtype))
+        return run_in_order(kind, call, &operands[0], axes, result);
+    const gk_reduce_stages planned = gk_plan_stages(kind, call, &operands[0], axes, result->dtype);
+    return gk_run_stages(kind, call, &planned, operands, result);
+}

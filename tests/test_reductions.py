@@ -598,7 +598,7 @@ def test_of_no_axes_none_that_numpy_refuses():
             gk.sum(a, axis)
 
 
-# More than 4 MiB, of which a launch takes a long group of axes first, and others what it leaves.
+# More than 1 MiB, of which a launch takes a long group of axes first, and others what it leaves.
 STAGED = {
     "float16": ((9, 11, 900, 29, 1), (0, 2, 4)),
     "float32": ((5, 11, 300, 29, 3), (0, 2, 4)),
@@ -629,7 +629,7 @@ def test_a_sum_in_stages_is_rounded_once():
     """What the first stage leaves has more digits than float32, and they cancel in the second."""
     a = random((40, 30, 1000), DTYPES["float32"], 4)
     a[0, :, 0], a[1, :, 0] = 2**20, -(2**20)
-    exact = a.astype(np.float64).sum(axis=(0, 2))
+    exact = a.astype(LONG).sum(axis=(0, 2))
     for dtype in ("float32", "float64"):
         got = gk.sum(gk.to_device(a), (0, 2), dtype=dtype).to_host()
         assert np.all(np.abs(got - exact) <= np.spacing(np.abs(exact).astype(dtype))), dtype

@@ -229,6 +229,10 @@ def test_chunks_of_long_arrays_end_where_segments_end(chunk):
     a = np.ones((33 << 20) + 5, np.int8)
     chunk(3 << 15)
     assert gk.sum(a) == a.size
+    a = troublesome(2_300_001, "float32")  # in segments of 5120, which are no part of 32768
+    for size in (1, 300_000):
+        chunk(size)
+        assert hexadecimal(gk.sum(a)) == hexadecimal(gk.sum(gk.to_device(a)).to_host())
 
 
 def test_a_thousand_runs():

@@ -5,7 +5,6 @@
 enum {
     TO,
     FROM,
-    LEAST = 2,          /* bytes of an element: of smaller ones, instructions are the bound */
     NEAR = 64,          /* bytes from an element to the next: farther ones share no sector */
     RUN = 64,           /* bytes side by side that are worth a transaction */
     MANY_BLOCKS = 2048, /* enough for a device that has to be filled evenly */
@@ -34,7 +33,7 @@ static void sort_axes(const gk_nest *nest, int array, int32_t *order) {
 bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
     int32_t from[GK_MAX_DIMENSIONS];
     int last = nest->ndim - 1;
-    if (last < 1 || size < LEAST || gk_nest_count(nest) < least / (size_t)size)
+    if (last < 1 || gk_nest_count(nest) < least / (size_t)size)
         return false;
     sort_axes(nest, FROM, from);
     if (distance(nest->stride[TO][last]) > NEAR || distance(nest->stride[FROM][from[last]]) > NEAR)

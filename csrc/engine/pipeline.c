@@ -325,7 +325,8 @@ static void drive(void *context, int worker) {
 
 size_t gk_flow_least(const gk_flow *flow) {
     const size_t whole_blocks = 32768; /* a multiple of what a block of any ladder takes */
-    return flow->multiple > whole_blocks ? flow->multiple : whole_blocks;
+    size_t multiple = flow->multiple > 0 ? flow->multiple : whole_blocks;
+    return (whole_blocks + multiple - 1) / multiple * multiple;
 }
 
 /* Elements a chunk: as much as a buffer takes, but several chunks a lane where the arrays are

@@ -33,7 +33,7 @@ bool gk_interrupted(gk_interruption *interruption, gk_error *error); /* NULL: ne
 typedef struct gk_flow {
     size_t count;
     size_t chunk;    /* bytes of the widest array a chunk at most; no more than GK_PIPELINE_CHUNK */
-    size_t multiple; /* elements that no chunk may break, a power of two or 0: any will do */
+    size_t multiple; /* elements that no chunk may break, 0: any will do */
     int operand_count;
     gk_array operands[GK_PIPELINE_OPERANDS]; /* on the host */
     void *landing[GK_PIPELINE_OPERANDS];     /* device memory for all of an operand, or NULL */

@@ -20,11 +20,12 @@ enum {
     LITTLE = 65536,            /* elements that instructions cost more than the memory does */
     LITTLE_LENGTH = 4096,      /* of them for a result: as many as one block is soon through with */
     FEW = 2048,                /* elements that are too few for a block of columns */
-    STAGED = 4 << 20,          /* bytes for which a launch more is nothing */
+    STAGED = 1 << 20,          /* bytes for which a launch more is little */
     STAGE = 16,                /* times less that the launch leaves */
     COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
     SCATTERED = 4 << 20,       /* bytes that are in the cache when they are read again */
-    LINE = 8,                  /* elements side by side that are worth a load */
+    LINE = 8,                  /* elements near one another that are worth a load */
+    NEAR = 32,                 /* bytes: what memory is read by */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
 };
 
@@ -301,8 +302,8 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
     if (layout->ndim == 0)
         layout->length[layout->ndim++] = gk_divisor_of(1);
     int last = layout->ndim - 1;
-    bool side_by_side = layout->stride[0][last] == (int64_t)size;
-    if (gk_bytes(array) > SCATTERED && !(side_by_side && layout->length[last].value >= LINE))
+    bool near = llabs(layout->stride[0][last]) <= NEAR;
+    if (gk_bytes(array) > SCATTERED && !(near && layout->length[last].value >= LINE))
         return false;
     plan->how.short_rows = plan->walk == GK_WALK_SHORT;
     plan->how.reach = (int64_t)size;

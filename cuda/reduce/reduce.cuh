@@ -90,9 +90,25 @@ template <typename T> struct gk_gathered {
         } else if (straight) {
             each_apart(loaded, place, apart, wanted);
         } else {
+            in_turn(loaded, at, wanted);
+        }
+    }
+    // By code that stands there once, or it would be more than all the rest of a kernel: what is to be
+    // loaded next comes to the front.
+    template <int COUNT> __device__ static void in_turn(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted) {
+        gk_gathered next = at[0];
+        uint32_t number[COUNT];
 #pragma unroll
-            for (int j = 0; j < COUNT; j++)
-                loaded[j] = at[j].one_by_one(wanted);
+        for (int j = 0; j < COUNT; j++)
+            number[j] = at[j].at;
+#pragma unroll 1
+        for (int turn = 0; turn < COUNT; turn++) {
+            next.at = number[0];
+            gk_vector<T> one = next.one_by_one(wanted);
+#pragma unroll
+            for (int j = 0; j < COUNT - 1; j++)
+                number[j] = number[j + 1], loaded[j] = loaded[j + 1];
+            loaded[COUNT - 1] = one;
         }
     }
     // An element of each at a time, so that as many loads are under way as there are vectors.
@@ -115,7 +131,7 @@ template <typename T> struct gk_gathered {
                     loaded[j].push(x[j][k]);
         }
     }
-    // Of a line whose elements lie apart, or that ends before the vector does.
+    // Of a line that ends before the vector does.
     __device__ gk_vector<T> one_by_one(int wanted) const {
         enum { EACH = WIDTH < 4 ? WIDTH : 4 };
         uint32_t along, length = layout->length[layout->ndim - 1].value;

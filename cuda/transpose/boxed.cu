@@ -9,6 +9,7 @@
 #define GK_BOX_ROW(size, bytes)                                                                    \
     GK_ROW(copy_boxed, boxed, bits##size, gk_copy_boxed_##size, "any two orders of axes: runs on both sides", \
            .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_BOX_ELEMENTS, .threads = GK_BOX_THREADS, .alignment = bytes, .follows = true)
+GK_BOX_ROW(8, 1)
 GK_BOX_ROW(16, 2)
 GK_BOX_ROW(32, 4)
 GK_BOX_ROW(64, 8)
@@ -119,6 +120,7 @@ template <typename T> __device__ static inline void copy_boxed(char *to, const c
         copy_boxed<T>(to, from, boxes);                                                            \
     }
 
+GK_COPY_BOXED(8, uint8_t)
 GK_COPY_BOXED(16, uint16_t)
 GK_COPY_BOXED(32, uint32_t)
 GK_COPY_BOXED(64, uint64_t)

@@ -41,12 +41,13 @@ template <typename T> struct gk_run {
     __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
     // Whether every vector that begins in the next n elements is GK_BETWEEN.
     __device__ bool reaches(size_t n) const { return (size_t)(end - first) >= n + 2 * WIDTH; }
-    // The vectors that begin at `at`, the first `wanted` elements of each: all are loaded before the first
+    // The first `some` vectors that begin at `at`, `wanted` elements of each: all are loaded before the first
     // is taken.
-    template <gk_lies LIES, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int wanted) {
+    template <gk_lies LIES, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int wanted, int some = COUNT) {
 #pragma unroll
         for (int j = 0; j < COUNT; j++)
-            loaded[j] = LIES == GK_ALIGNED ? gk_load_once(at[j].first) : LIES == GK_BETWEEN ? gk_load_between(at[j].first) : at[j].carefully(wanted);
+            if (j < some)
+                loaded[j] = LIES == GK_ALIGNED ? gk_load_once(at[j].first) : LIES == GK_BETWEEN ? gk_load_between(at[j].first) : at[j].carefully(wanted);
     }
     __device__ gk_vector<T> carefully(int wanted) const {
         if (reaches(0))
@@ -72,30 +73,32 @@ template <typename T> struct gk_gathered {
     __device__ static constexpr bool reaches(size_t) { return true; } // each load looks
     // Where each is of a single line, one index is enough for it, and where its elements lie side by side
     // it is in one piece.
-    template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted) {
+    template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted, int some = COUNT) {
         const char *place[COUNT];
         int64_t apart = at[0].layout->stride[0][at[0].layout->ndim - 1];
         bool straight = true, whole = apart == sizeof(T);
 #pragma unroll
-        for (int j = 0; j < COUNT; j++) {
-            uint32_t along;
-            place[j] = at[j].base + at[j].find(at[j].at, along);
-            straight = straight && along + wanted <= at[j].layout->length[at[j].layout->ndim - 1].value;
-            whole = whole && place[j] + 2 * GK_REDUCE_VECTOR_BYTES <= at[j].reach;
-        }
+        for (int j = 0; j < COUNT; j++)
+            if (j < some) {
+                uint32_t along;
+                place[j] = at[j].base + at[j].find(at[j].at, along);
+                straight = straight && along + wanted <= at[j].layout->length[at[j].layout->ndim - 1].value;
+                whole = whole && place[j] + 2 * GK_REDUCE_VECTOR_BYTES <= at[j].reach;
+            }
         if (straight && whole) {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
-                loaded[j] = gk_load_between((const T *)place[j]);
+                if (j < some)
+                    loaded[j] = gk_load_between((const T *)place[j]);
         } else if (straight) {
-            each_apart(loaded, place, apart, wanted);
+            each_apart(loaded, place, apart, wanted, some);
         } else {
-            in_turn(loaded, at, wanted);
+            in_turn(loaded, at, wanted, some);
         }
     }
     // By code that stands there once, or it would be more than all the rest of a kernel: what is to be
     // loaded next comes to the front.
-    template <int COUNT> __device__ static void in_turn(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted) {
+    template <int COUNT> __device__ static void in_turn(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted, int some) {
         gk_gathered next = at[0];
         uint32_t number[COUNT];
 #pragma unroll
@@ -104,7 +107,9 @@ template <typename T> struct gk_gathered {
 #pragma unroll 1
         for (int turn = 0; turn < COUNT; turn++) {
             next.at = number[0];
-            gk_vector<T> one = next.one_by_one(wanted);
+            gk_vector<T> one = loaded[0];
+            if (turn < some)
+                one = next.one_by_one(wanted);
 #pragma unroll
             for (int j = 0; j < COUNT - 1; j++)
                 number[j] = number[j + 1], loaded[j] = loaded[j + 1];
@@ -112,7 +117,7 @@ template <typename T> struct gk_gathered {
         }
     }
     // An element of each at a time, so that as many loads are under way as there are vectors.
-    template <int COUNT> __device__ static void each_apart(gk_vector<T> (&loaded)[COUNT], const char *(&place)[COUNT], int64_t apart, int wanted) {
+    template <int COUNT> __device__ static void each_apart(gk_vector<T> (&loaded)[COUNT], const char *(&place)[COUNT], int64_t apart, int wanted, int some) {
         enum { EACH = WIDTH < 4 ? WIDTH : 4 };
 #pragma unroll 1
         for (int e = 0; e < WIDTH; e += EACH) {
@@ -120,15 +125,17 @@ template <typename T> struct gk_gathered {
 #pragma unroll
             for (int k = 0; k < EACH; k++)
 #pragma unroll
-                for (int j = 0; j < COUNT; j++) {
-                    x[j][k] = e + k < wanted ? gk_read<T>(place[j]) : T();
-                    place[j] += apart;
-                }
+                for (int j = 0; j < COUNT; j++)
+                    if (j < some) {
+                        x[j][k] = e + k < wanted ? gk_read<T>(place[j]) : T();
+                        place[j] += apart;
+                    }
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
 #pragma unroll
                 for (int k = 0; k < EACH; k++)
-                    loaded[j].push(x[j][k]);
+                    if (j < some)
+                        loaded[j].push(x[j][k]);
         }
     }
     // Of a line that ends before the vector does.
@@ -212,19 +219,17 @@ __device__ static inline void gk_take_vector(const Op &op, typename Op::State &s
 }
 
 // Up to LOADS vectors of a run, STEP elements apart: all are loaded before the first is taken. ALL:
-// `count` is LOADS; else those behind it are the first one again, for nobody.
+// `count` is LOADS.
 template <gk_lies LIES, bool ALL, int LOADS, int STEP, class Op, class A>
 __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &state, const A &a, const A &b, int count, size_t index) {
     gk_vector<typename A::Element> x[LOADS], y[LOADS];
     A left[LOADS], right[LOADS];
 #pragma unroll
-    for (int j = 0; j < LOADS; j++) {
-        size_t i = ALL || j < count ? j * STEP : 0;
-        left[j] = a + i, right[j] = b + i;
-    }
-    A::template load<LIES>(x, left, A::WIDTH);
+    for (int j = 0; j < LOADS; j++)
+        left[j] = a + j * STEP, right[j] = b + j * STEP;
+    A::template load<LIES>(x, left, A::WIDTH, ALL ? LOADS : count);
     if (Op::OPERANDS == 2)
-        A::template load<LIES>(y, right, A::WIDTH);
+        A::template load<LIES>(y, right, A::WIDTH, ALL ? LOADS : count);
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count)

@@ -100,7 +100,9 @@ def test_numpys_integers_are_taken():
 
 
 def test_the_engines_own_words():
-    with pytest.raises(ValueError, match="pinned_memory, device_memory, mapped_call, chunk and boxed_copy"):
+    with pytest.raises(
+        ValueError, match="pinned_memory, device_memory, mapped_call, chunk and boxed_copy"
+    ):
         _core.limit("memory")
     with pytest.raises(TypeError, match="text"):
         _core.limit(3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -15,6 +16,7 @@ from arrays import (
     DTYPES,
     EMPTY_SHAPES,
     LAYOUTS,
+    Array,
     dtypes_of,
     on_gpu,
     random,
@@ -461,7 +463,7 @@ assert gk.dot(a.ravel(), a.ravel()) == np.float32((a.astype(np.int64) ** 2).sum(
 x, y = a[:, :200].copy(), a[:200, :300].copy()
 assert (gk.matmul(x, y, variant="naive") == x @ y).all()
 with gk.profile() as profile:
-    gk.add(a, a)
+    gk.add(a, a + 1)
 [call] = profile.calls
 assert call.kernel > 0 and call.bytes_in == 2 * a.nbytes and call.bytes_out == a.nbytes
 for call in (lambda: gk.to_device(a), lambda: gk.sum(np.ones((2, 2_000_000), np.float32), 1)):
@@ -539,3 +541,87 @@ def test_device_memory_stays_within_its_limit():
     assert 0 < peak[0] <= limit + workspace, peak
     oracle.assert_matmul(got[:5000], a[:5000], b, "cublas", "within the limit")
     assert _core.live_bytes() == before
+
+
+# What travels once: an array that is several operands, a row for all rows, a column for all.
+
+LONG = np.arange(1_400_000, dtype=np.float32) % 1000
+BIG = LONG.reshape(1000, 1400)
+CUBE = LONG.reshape(100, 10, 1400)
+
+
+def brought(call: Any, want: Array) -> int:
+    """Bytes that the call brings to the device; its result is as wanted."""
+    with gk.profile() as profile:
+        got = call()
+    assert np.array_equal(got, want)
+    return sum(call.bytes_in for call in profile.calls)
+
+
+@pytest.mark.parametrize("view", [np.s_[:], np.s_[::-1], np.s_[::3]])
+def test_an_array_that_is_two_operands_travels_once(view):
+    a = LONG[view]
+    assert brought(lambda: gk.add(a, a), a + a) == a.nbytes
+    assert brought(lambda: gk.add(a, a[::-1]), a + a[::-1]) == 2 * a.nbytes
+    assert brought(lambda: gk.scale_add(a, a, 2.0), a * a + 2) == a.nbytes
+    assert gk.dot(a, a) == gk.dot(a, a.copy())
+    swapped = a.astype(">f4")
+    assert brought(lambda: gk.add(swapped, swapped), a + a) == a.nbytes
+
+
+@pytest.mark.parametrize("view", [np.s_[:], np.s_[::2, ::2], np.s_[::-1], np.s_[:, 1:-1][::-1]])
+def test_a_matrix_that_is_both_operands_travels_once(view):
+    a = (LONG[:90_000].reshape(300, 300) % 7)[view]
+    a = a[:, : len(a)][: a.shape[1]]
+    with gk.limits(mapped_call=0):
+        for left, right in ((a, a), (a.T, a.T)):
+            want = left.astype(np.float64) @ right
+            assert brought(lambda: gk.matmul(left, right), want) == a.nbytes  # noqa: B023
+        assert brought(lambda: gk.matmul(a, a.T), a.astype(np.float64) @ a.T) == 2 * a.nbytes
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        (BIG[3], BIG[:, 7:8]),
+        (BIG[3, ::-1], BIG[::-1, 5:6]),
+        (BIG[9:10].astype(">f4"), BIG[:, :1].copy()),
+    ],
+)
+def test_a_row_or_a_column_for_all_travels_once(row, column):
+    for one in (row, column):
+        assert brought(lambda: gk.add(BIG, one), BIG + one) == BIG.nbytes + one.nbytes  # noqa: B023
+        assert brought(lambda: gk.less(BIG, one), one > BIG) == BIG.nbytes + one.nbytes  # noqa: B023
+    both = row.nbytes + column.nbytes
+    assert brought(lambda: gk.add(row, column), row + column) == both
+    assert brought(lambda: gk.scale_add(row, BIG, column), row * BIG + column) == both + BIG.nbytes
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        np.s_[0],
+        np.s_[5:6],
+        np.s_[0, 0],
+        np.s_[:, :, :1],
+        np.s_[:, :1, :1],
+        np.s_[:1, :, :1],
+        np.s_[:, :1],
+    ],
+)
+def test_what_is_repeated_along_any_axes(view):
+    """Those of the last two go with the chunks: they change in the midst of a row."""
+    one = CUBE[view]
+    assert np.array_equal(gk.add(CUBE, one), CUBE + one)
+    assert np.array_equal(gk.subtract(one, CUBE), one - CUBE)
+    assert np.array_equal(gk.scale_add(CUBE[0, 0], CUBE, one), CUBE[0, 0] * CUBE + one)
+
+
+@pytest.mark.parametrize("shape", [(3, 700_001), (700_001, 3)])
+def test_rows_that_are_longer_than_a_chunk_and_rows_of_three(shape):
+    a = np.resize(LONG, shape)
+    for one in (a[1], a[:, 2:3]):
+        assert np.array_equal(gk.add(a, one), a + one)
+        with gk.limits(pinned_memory=0):
+            gk.release_memory()
+            assert np.array_equal(gk.add(one, a), a + one)

@@ -150,6 +150,14 @@ bool gk_same_shape(const gk_array *a, const gk_array *b) {
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) == 0;
 }
 
+bool gk_is_same_view(const gk_array *a, const gk_array *b) {
+    bool same = a->data == b->data && a->place == b->place && a->dtype == b->dtype &&
+                a->swapped == b->swapped && gk_same_shape(a, b);
+    for (int i = 0; i < a->ndim && same; i++)
+        same = a->shape[i] == 1 || a->strides[i] == b->strides[i];
+    return same;
+}
+
 void gk_clear_view(gk_array *array) {
     memset(array, 0, offsetof(gk_array, shape));
 }

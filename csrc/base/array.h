@@ -59,6 +59,7 @@ bool gk_is_contiguous(const gk_array *array);    /* C order */
 bool gk_is_addressable(const gk_array *array);   /* its strides fit 63 bits, also of no elements */
 bool gk_repeats_elements(const gk_array *array); /* an axis of stride 0: a broadcast view */
 bool gk_same_shape(const gk_array *a, const gk_array *b);
+bool gk_is_same_view(const gk_array *a, const gk_array *b); /* the same elements in one order */
 bool gk_lies_by_columns(
     const gk_array *array);               /* its last two axes exchanged are nearer to C order */
 void gk_exchange_last(gk_array *array);   /* the last two axes, of which there have to be two */

@@ -55,6 +55,7 @@ typedef struct passage {
     gk_trace *trace;
     size_t chunk, chunks;
     bool direct[BUFFERS]; /* the array is pinned memory itself: no staging */
+    int twin[BUFFERS];    /* the operand that travels for this one: most travel for themselves */
     bool settles;         /* the caller's host memory is in use until the last chunk is through */
     atomic_size_t next;
     atomic_bool failed;
@@ -266,7 +267,10 @@ static gk_status feed(passage *run, lane *on, slot *at, size_t number, gk_error 
             chunk_view(&flow->result, source ? source + first * size : at->device[RESULT], count);
     }
     for (int i = 0; i < flow->operand_count && status == GK_OK; i++)
-        status = bring_in(run, on, at, i, first, count, &operands[i], error);
+        if (run->twin[i] < i)
+            operands[i] = operands[run->twin[i]];
+        else
+            status = bring_in(run, on, at, i, first, count, &operands[i], error);
     if (status == GK_OK && flow->work) {
         size_t step = gk_trace_start(run->trace, on->stream, GK_TRACE_KERNEL);
         status = flow->work(flow->context, on->stream, operands, &result, first, error);
@@ -327,6 +331,14 @@ size_t gk_flow_least(const gk_flow *flow) {
     const size_t whole_blocks = 32768; /* a multiple of what a block of any ladder takes */
     size_t multiple = flow->multiple > 0 ? flow->multiple : whole_blocks;
     return (whole_blocks + multiple - 1) / multiple * multiple;
+}
+
+int gk_flow_twin(const gk_flow *flow, int number) {
+    int twin = 0;
+    while (twin < number && (flow->landing[twin] || flow->landing[number] ||
+                             !gk_is_same_view(&flow->operands[twin], &flow->operands[number])))
+        twin++;
+    return twin;
 }
 
 /* Elements a chunk: as much as a buffer takes, but several chunks a lane where the arrays are
@@ -447,8 +459,10 @@ gk_status gk_pipeline_run(gk_pipeline *pipeline, gk_backend *backend, const gk_f
     run.chunk = chunk_elements(pipeline, flow);
     run.chunks = (flow->count + run.chunk - 1) / run.chunk;
     run.settles = flow->has_result;
-    for (int i = 0; i < flow->operand_count; i++)
+    for (int i = 0; i < flow->operand_count; i++) {
+        run.twin[i] = gk_flow_twin(flow, i);
         run.settles |= run.direct[i] = is_direct(pipeline->pool, &flow->operands[i]);
+    }
     run.direct[RESULT] = flow->has_result && is_direct(pipeline->pool, &flow->result);
     status = need_lanes(pipeline, backend, error);
     if (status == GK_OK && flow->busy)

@@ -54,6 +54,10 @@ void gk_pipeline_trim(gk_pipeline *pipeline, gk_backend *backend);
 /* Elements of the smallest chunk, but for the last one. */
 size_t gk_flow_least(const gk_flow *flow);
 
+/* The first operand that is the same elements in the same order, on the way to the same place, as
+   this one: that is the one which travels. */
+int gk_flow_twin(const gk_flow *flow, int number);
+
 /* Lanes, streams and buffers come at the first flow. NULL: out of memory. */
 gk_pipeline *gk_pipeline_new(gk_workers *workers, gk_pool *pool);
 void gk_pipeline_free(gk_pipeline *pipeline, gk_backend *backend);

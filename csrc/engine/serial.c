@@ -44,6 +44,10 @@ static gk_status run_chunk(gk_call *chunk, const gk_flow *flow, char *buffer, si
     gk_status status = GK_OK;
     for (int i = 0; i < flow->operand_count && status == GK_OK; i++) {
         const gk_array *operand = &flow->operands[i];
+        const int twin = gk_flow_twin(flow, i);
+        operands[i] = operands[twin];
+        if (twin < i)
+            continue;
         status = device_chunk(chunk, operand, flow->landing[i], first, count, &operands[i]);
         if (status != GK_OK)
             break;

@@ -78,7 +78,8 @@ gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
         double overlapped = busy.in + busy.kernel + busy.out - busy.any;
         call->phases->overlapped += overlapped > 0.0 ? overlapped : 0.0; /* sums are rounded */
         for (int i = 0; i < flow->operand_count; i++)
-            call->phases->bytes_in += flow->count * gk_dtype_size(flow->operands[i].dtype);
+            if (gk_flow_twin(flow, i) == i)
+                call->phases->bytes_in += flow->count * gk_dtype_size(flow->operands[i].dtype);
         if (flow->has_result)
             call->phases->bytes_out += flow->count * gk_dtype_size(flow->result.dtype);
     }
@@ -177,20 +178,12 @@ gk_status gk_stage_operand(gk_call *call, const gk_array *operand, gk_array *sta
     return gk_stage_packed(call, &view, staged);
 }
 
-/* Whether the two views are the same elements in the same order. */
-static bool is_same_view(const gk_array *a, const gk_array *b) {
-    bool same = a->data == b->data && a->dtype == b->dtype && gk_same_shape(a, b);
-    for (int i = 0; i < a->ndim && same; i++)
-        same = a->shape[i] == 1 || a->strides[i] == b->strides[i];
-    return same;
-}
-
 gk_status gk_stage_result(gk_call *call, const gk_array *result, const gk_array *operands,
                           int operand_count, bool elementwise, bool strided, gk_array *staged) {
     bool direct =
         result->place == GK_DEVICE && is_aligned(result) && (strided || gk_is_contiguous(result));
     for (int i = 0; i < operand_count && direct; i++)
-        direct = (elementwise && is_same_view(&operands[i], result)) ||
+        direct = (elementwise && gk_is_same_view(&operands[i], result)) ||
                  !gk_overlaps(&operands[i], result);
     gk_status status = gk_call_wait(call, result);
     if (status != GK_OK)

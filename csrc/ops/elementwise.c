@@ -12,8 +12,9 @@
 #include "ops/docs.h"
 
 enum {
-    VECTOR = 16,       /* bytes of operands that strided kernels take at a time */
-    LEAST_VECTORS = 8, /* in a row that ends in less than one */
+    VECTOR = 16,           /* bytes of operands that strided kernels take at a time */
+    LEAST_VECTORS = 8,     /* in a row that ends in less than one */
+    LONGEST_ROW = 1 << 19, /* bytes of an operand: several make a chunk of the widest result */
 };
 
 typedef struct elementwise_operation {
@@ -305,26 +306,97 @@ static gk_status run_elementwise(const gk_operation *operation, gk_call *call,
 
 /* host arrays ---------------------------------------------------------------------------------- */
 
-/* A host call cut into chunks: the numbers go to every chunk as they are. */
+/* A host call cut into chunks: the numbers go to every chunk as they are. Where an operand is one
+   row for all rows of the result, or has one element for each, chunks are whole rows, and it goes
+   to the device once. */
 typedef struct chunked {
     const gk_call *call;
     gk_op op;
     const gk_array *operands;
     int count;
+    size_t row;                      /* elements of a row; 0: there is no such operand */
+    gk_array there[GK_MAX_OPERANDS]; /* it, with the strides that it has in rows; else no axes */
 } chunked;
+
+/* Elements of a row of the result where the operand is that, or one for each; 0: it is something
+   else. */
+static size_t row_of(const gk_array *operand, const gk_array *result, bool *is_row) {
+    gk_array view;
+    size_t behind = 1;
+    int changes = 0;
+    bool repeats = false, before = false;
+    gk_broadcast_view(operand, result, &view);
+    for (int i = view.ndim - 1; i >= 0; i--) {
+        if (view.shape[i] == 1)
+            continue;
+        repeats =
+            operand->ndim + i < view.ndim || operand->shape[operand->ndim + i - view.ndim] == 1;
+        if (behind == 1)
+            *is_row = !repeats;
+        else if (repeats != before)
+            changes++;
+        if (changes == 0)
+            behind *= (size_t)view.shape[i];
+        before = repeats;
+    }
+    return changes == 1 && behind <= LONGEST_ROW / gk_dtype_size(operand->dtype) ? behind : 0;
+}
+
+/* On the device as a whole, if it is worth a row that all of them agree on. */
+static gk_status bring_once(gk_call *call, chunked *whole, int number, const gk_array *result) {
+    const gk_array *operand = &whole->operands[number];
+    gk_array *there = &whole->there[number];
+    int64_t size = (int64_t)gk_dtype_size(operand->dtype);
+    bool is_row = false;
+    if (gk_count(operand) > gk_count(result) / 2)
+        return GK_OK;
+    size_t row = row_of(operand, result, &is_row);
+    if (row == 0 || (whole->row > 0 && row != whole->row))
+        return GK_OK;
+    whole->row = row;
+    gk_status status = gk_stage_view(call, operand, there);
+    there->ndim = 2;
+    there->strides[0] = is_row ? 0 : size;
+    there->strides[1] = is_row ? size : 0;
+    return status;
+}
+
+/* A chunk's part of an array that is all there, or that came in by itself, as rows. */
+static void chunk_rows(const chunked *whole, const gk_array *there, size_t first, size_t count,
+                       gk_array *rows) {
+    int64_t size = (int64_t)gk_dtype_size(there->dtype);
+    gk_copy_view(rows, there);
+    if (there->ndim == 2)
+        rows->data = (char *)there->data + (int64_t)(first / whole->row) * there->strides[0];
+    else
+        rows->strides[0] = (rows->strides[1] = size) * (int64_t)whole->row;
+    rows->ndim = 2;
+    rows->shape[0] = (int64_t)(count / whole->row);
+    rows->shape[1] = (int64_t)whole->row;
+}
 
 /* A chunk runs as a call of its own on its lane's stream. */
 static gk_status elementwise_chunk(void *context, gk_stream stream, const gk_array *operands,
                                    gk_array *result, size_t first, gk_error *error) {
     const chunked *whole = context;
     gk_call chunk = gk_call_part(whole->call, stream);
-    gk_array all[GK_MAX_OPERANDS];
+    gk_array all[GK_MAX_OPERANDS], rows;
+    const size_t count = gk_count(result);
     int arrays = 0;
-    (void)first;
     chunk.phases = NULL;
     for (int k = 0; k < whole->count; k++) {
-        bool number = gk_count(&whole->operands[k]) == 1;
-        gk_copy_view(&all[k], number ? &whole->operands[k] : &operands[arrays++]);
+        const gk_array *there = &whole->there[k];
+        if (gk_count(&whole->operands[k]) == 1)
+            gk_copy_view(&all[k], &whole->operands[k]);
+        else if (whole->row > 0)
+            chunk_rows(whole, there->ndim > 0 ? there : &operands[arrays], first, count, &all[k]);
+        else
+            gk_copy_view(&all[k], &operands[arrays]);
+        arrays += gk_count(&whole->operands[k]) != 1 && there->ndim == 0;
+    }
+    if (whole->row > 0) {
+        chunk_rows(whole, result, first, count, &rows);
+        result = &rows;
     }
     gk_status status = gk_run_elementwise(&chunk, whole->op, all, whole->count, result);
     gk_call_end(&chunk);
@@ -335,15 +407,22 @@ static gk_status elementwise_chunk(void *context, gk_stream stream, const gk_arr
 
 gk_status gk_flow_elementwise(gk_call *call, gk_op op, const gk_array *operands, int count,
                               const gk_array *result) {
-    chunked whole = {call, op, operands, count};
+    chunked whole = {.call = call, .op = op, .operands = operands, .count = count};
     gk_flow flow = {.count = gk_count(result),
                     .work = elementwise_chunk,
                     .context = &whole,
                     .has_result = true,
                     .result = *result};
-    for (int k = 0; k < count; k++)
+    for (int k = 0; k < count; k++) {
+        gk_status status = GK_OK;
         if (gk_count(&operands[k]) != 1)
+            status = bring_once(call, &whole, k, result);
+        if (status != GK_OK)
+            return status;
+        if (gk_count(&operands[k]) != 1 && whole.there[k].ndim == 0)
             gk_broadcast_view(&operands[k], result, &flow.operands[flow.operand_count++]);
+    }
+    flow.multiple = whole.row;
     return gk_call_flow(call, &flow);
 }
 

@@ -102,13 +102,28 @@ static gk_status stage_taken(gk_call *call, const gk_operation *operation, int n
     return status;
 }
 
+/* The first operand on the host that is the same elements in the same order as this one, and which
+   the kernels take in this one's place as well: it alone travels. */
+static int twin_of(const gk_operation *operation, const gk_array *operands, const gk_array *staged,
+                   int number) {
+    for (int twin = 0; twin < number && operands[number].place == GK_HOST; twin++)
+        if (gk_is_same_view(&operands[twin], &operands[number]) &&
+            (!operation->takes || gk_is_contiguous(&staged[twin]) ||
+             operation->takes(&staged[twin], number)))
+            return twin;
+    return number;
+}
+
 static gk_status stage_and_run(gk_call *call, const gk_operation *operation,
                                const gk_array *operands, const gk_array *result) {
     gk_array staged[GK_MAX_OPERANDS], staged_result;
     gk_status status = GK_OK;
     for (int i = 0; i < operation->operand_count && status == GK_OK; i++) {
+        int twin = twin_of(operation, operands, staged, i);
         if (is_number(operation, &operands[i]))
             gk_copy_view(&staged[i], &operands[i]);
+        else if (twin < i)
+            gk_copy_view(&staged[i], &staged[twin]);
         else if (operation->strided)
             status = gk_stage_view(call, &operands[i], &staged[i]);
         else if (operation->takes)

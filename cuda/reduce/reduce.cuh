@@ -1,7 +1,6 @@
 // What every reduction is made of. An operation is a small struct (operations.cuh); here are the four ways
 // of walking over an array with it: along rows, along short rows, down columns, and over a little one an
-// element at a time. The array is a run of elements in memory, or one that is gathered, whose elements lie
-// anywhere.
+// element at a time, wherever its elements lie (elements.cuh).
 //
 // Which thread takes which elements, and in which order all is joined, depends on the shape alone:
 // the same array gives the same bits on every device, wherever its elements lie.
@@ -24,150 +23,8 @@
 
 #ifndef GK_ROWS_ONLY
 
+#include "reduce/elements.cuh"
 #include "reduce/operations.cuh"
-#include "strided.cuh"
-
-// What is known of the vectors that are loaded: each is one load; or two aligned ones, which may be read
-// as far as they reach; or nothing.
-typedef enum gk_lies { GK_ALIGNED, GK_BETWEEN, GK_ANYWHERE } gk_lies;
-
-// Elements side by side in memory, of an array that ends at `end`.
-template <typename T> struct gk_run {
-    typedef T Element;
-    enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_RAGGED_LOADS };
-    const T *first, *end;
-
-    __device__ gk_run operator+(size_t i) const { return {first + i, end}; }
-    __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
-    // Whether every vector that begins in the next n elements is GK_BETWEEN.
-    __device__ bool reaches(size_t n) const { return (size_t)(end - first) >= n + 2 * WIDTH; }
-    // The first `some` vectors that begin at `at`, `wanted` elements of each: all are loaded before the first
-    // is taken.
-    template <gk_lies LIES, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int wanted, int some = COUNT) {
-#pragma unroll
-        for (int j = 0; j < COUNT; j++)
-            if (j < some)
-                loaded[j] = LIES == GK_ALIGNED ? gk_load_once(at[j].first) : LIES == GK_BETWEEN ? gk_load_between(at[j].first) : at[j].carefully(wanted);
-    }
-    __device__ gk_vector<T> carefully(int wanted) const {
-        if (reaches(0))
-            return gk_load_between(first);
-        gk_vector<T> loaded;
-#pragma unroll 1
-        for (int e = 0; e < WIDTH; e++)
-            loaded.push(e < wanted && e < end - first ? gk_read<T>(first + e) : T());
-        return loaded;
-    }
-};
-
-// Elements that a layout finds, from number `at` on in its order, of `count`; none lies behind `reach`.
-template <typename T> struct gk_gathered {
-    typedef T Element;
-    enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS };
-    const char *base, *reach;
-    const gk_layout *layout;
-    uint32_t at, count;
-
-    __device__ gk_gathered operator+(size_t i) const { return {base, reach, layout, at + (uint32_t)i, count}; }
-    __device__ static constexpr bool is_aligned() { return false; } // nor worth a way of its own
-    __device__ static constexpr bool reaches(size_t) { return true; } // each load looks
-    // Where each is of a single line, one index is enough for it, and where its elements lie side by side
-    // it is in one piece.
-    template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted, int some = COUNT) {
-        const char *place[COUNT];
-        int64_t apart = at[0].layout->stride[0][at[0].layout->ndim - 1];
-        bool straight = true, whole = apart == sizeof(T);
-#pragma unroll
-        for (int j = 0; j < COUNT; j++)
-            if (j < some) {
-                uint32_t along;
-                place[j] = at[j].base + at[j].find(at[j].at, along);
-                straight = straight && along + wanted <= at[j].layout->length[at[j].layout->ndim - 1].value;
-                whole = whole && place[j] + 2 * GK_REDUCE_VECTOR_BYTES <= at[j].reach;
-            }
-        if (straight && whole) {
-#pragma unroll
-            for (int j = 0; j < COUNT; j++)
-                if (j < some)
-                    loaded[j] = gk_load_between((const T *)place[j]);
-        } else if (straight) {
-            each_apart(loaded, place, apart, wanted, some);
-        } else {
-            in_turn(loaded, at, wanted, some);
-        }
-    }
-    // By code that stands there once, or it would be more than all the rest of a kernel: what is to be
-    // loaded next comes to the front.
-    template <int COUNT> __device__ static void in_turn(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted, int some) {
-        gk_gathered next = at[0];
-        uint32_t number[COUNT];
-#pragma unroll
-        for (int j = 0; j < COUNT; j++)
-            number[j] = at[j].at;
-#pragma unroll 1
-        for (int turn = 0; turn < COUNT; turn++) {
-            next.at = number[0];
-            gk_vector<T> one = loaded[0];
-            if (turn < some)
-                one = next.one_by_one(wanted);
-#pragma unroll
-            for (int j = 0; j < COUNT - 1; j++)
-                number[j] = number[j + 1], loaded[j] = loaded[j + 1];
-            loaded[COUNT - 1] = one;
-        }
-    }
-    // An element of each at a time, so that as many loads are under way as there are vectors.
-    template <int COUNT> __device__ static void each_apart(gk_vector<T> (&loaded)[COUNT], const char *(&place)[COUNT], int64_t apart, int wanted, int some) {
-        enum { EACH = WIDTH < 4 ? WIDTH : 4 };
-#pragma unroll 1
-        for (int e = 0; e < WIDTH; e += EACH) {
-            T x[COUNT][EACH];
-#pragma unroll
-            for (int k = 0; k < EACH; k++)
-#pragma unroll
-                for (int j = 0; j < COUNT; j++)
-                    if (j < some) {
-                        x[j][k] = e + k < wanted ? gk_read<T>(place[j]) : T();
-                        place[j] += apart;
-                    }
-#pragma unroll
-            for (int j = 0; j < COUNT; j++)
-#pragma unroll
-                for (int k = 0; k < EACH; k++)
-                    if (j < some)
-                        loaded[j].push(x[j][k]);
-        }
-    }
-    // Of a line that ends before the vector does.
-    __device__ gk_vector<T> one_by_one(int wanted) const {
-        enum { EACH = WIDTH < 4 ? WIDTH : 4 };
-        uint32_t along, length = layout->length[layout->ndim - 1].value;
-        int64_t offset = find(at, along);
-        gk_vector<T> loaded;
-#pragma unroll 1
-        for (int e = 0; e < WIDTH; e += EACH) {
-            T x[EACH];
-#pragma unroll
-            for (int j = 0; j < EACH; j++) {
-                x[j] = e + j < wanted && at + e + j < count ? gk_read<T>(base + offset) : T();
-                offset += layout->stride[0][layout->ndim - 1];
-                if (++along == length) // on to the next line
-                    offset = find(at + e + j + 1, along);
-            }
-#pragma unroll
-            for (int j = 0; j < EACH; j++)
-                loaded.push(x[j]);
-        }
-        return loaded;
-    }
-    // Where element i lies, and its number along the last axis.
-    __device__ int64_t find(uint32_t i, uint32_t &along) const {
-        int axis = layout->ndim - 1;
-        uint32_t line = gk_divide(i, layout->length[axis]);
-        along = i - line * layout->length[axis].value;
-        return along * layout->stride[0][axis] + gk_offset_along(*layout, 0, axis, line);
-    }
-};
 
 // The elements behind the first `wanted` become padding.
 template <class Op, typename T> __device__ static inline void gk_pad(const Op &op, gk_vector<T> &loaded, size_t wanted) {
@@ -244,9 +101,15 @@ __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &
     size_t left = i + A::WIDTH <= n ? (n - i - A::WIDTH) / STEP + 1 : 0;
     for (; left >= LOADS; left -= LOADS, i += STEP * LOADS)
         gk_take_vectors<LIES, true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
-    if (left > 0)
-        gk_take_vectors<LIES, false, LOADS, STEP>(op, state, a + i, b + i, (int)left, index + i);
-    return i + left * STEP;
+    if (LIES == GK_ALIGNED || (int)A::LEAST > 1) {
+        if (left > 0)
+            gk_take_vectors<LIES, false, LOADS, STEP>(op, state, a + i, b + i, (int)left, index + i);
+        return i + left * STEP;
+    }
+#pragma unroll 1
+    for (; left > 0; left--, i += STEP)
+        gk_take_vectors<LIES, true, 1, STEP>(op, state, a + i, b + i, 1, index + i);
+    return i;
 }
 
 // A thread's part of a run of n elements, the first of which has the number `index`: every 256th
@@ -576,13 +439,6 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_redu
     }
     if (lane == 0 && length > 0)
         op.store(how, number, state);
-}
-
-template <typename T> __device__ static inline gk_run<T> gk_run_of(const gk_reduction &how, const T *a) {
-    return {a, a + how.outer * how.length * how.inner};
-}
-template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk_reduction &how, const gk_layout &layout, const T *a) {
-    return {(const char *)a, (const char *)a + how.reach, &layout, 0, (uint32_t)(how.outer * how.length * how.inner)};
 }
 
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \

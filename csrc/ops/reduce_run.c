@@ -24,8 +24,7 @@ static bool is_wide(const gk_reduction_operation *kind, gk_dtype of, gk_dtype re
            (of == GK_int64 || of == GK_uint64 || (gk_is_float(of) && of != GK_float64));
 }
 
-/* one launch ------------------------------------------------------------------------------------
- */
+/* one launch ----------------------------------------------------------------------------------- */
 
 static gk_walk walk_of(const gk_reduce_plan *plan) {
     if (plan->gathered && plan->walk != GK_WALK_LITTLE)
@@ -106,32 +105,32 @@ gk_status gk_pack_reduced(gk_call *call, const gk_array *a, uint64_t last, gk_ar
     return status == GK_OK ? gk_copy_strided(call, packed, &moved) : status;
 }
 
-static gk_status run_planned(gk_reducing whole, uint64_t axes, const gk_array *operands,
+static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *operands,
                              gk_array *result) {
-    gk_call *call = whole.call;
-    const bool is_packed = whole.plan.packed;
-    gk_array taken[GK_MAX_OPERANDS] = {operands[0]};
-    if (whole.kind->base.operand_count == 2)
-        taken[1] = operands[1];
+    gk_call *call = whole->call;
+    const bool is_packed = whole->plan.packed;
+    gk_array packed[GK_MAX_OPERANDS];
     bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
     if (!is_run)
-        is_run = gk_plan_gathered(&whole.plan, &operands[0], axes);
-    gk_status status = gk_reducing_choose(&whole, &taken[0], result->dtype);
+        is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);
+    gk_status status = gk_reducing_choose(whole, &operands[0], result->dtype);
     if (status == GK_OK && !is_run) {
-        status = gk_pack_reduced(call, &operands[0], is_packed ? axes : 0, &taken[0]);
-        gk_plan_packed(&whole.plan, &taken[0]);
+        status = gk_pack_reduced(call, &operands[0], is_packed ? axes : 0, &packed[0]);
+        gk_plan_packed(&whole->plan, &packed[0]);
+        if (whole->kind->base.operand_count == 2)
+            packed[1] = operands[1];
+        operands = packed;
     }
     if (status == GK_OK)
-        status = prepare(&whole, &taken[0], result->dtype);
+        status = prepare(whole, &operands[0], result->dtype);
     if (status != GK_OK)
         return status;
-    whole.plan.how.result = result->data;
-    size_t blocks = gk_plan_blocks(&whole.plan, taken[0].dtype);
-    return gk_reducing_launch(&whole, call, &whole.plan.how, blocks, taken);
+    whole->plan.how.result = result->data;
+    size_t blocks = gk_plan_blocks(&whole->plan, operands[0].dtype);
+    return gk_reducing_launch(whole, call, &whole->plan.how, blocks, operands);
 }
 
-/* stages: launches one after another, each over some of the reduced axes
- * -------------------------------- */
+/* stages -------------------------------------------------------------------------------------- */
 
 /* What the stages before the last one leave: nothing is rounded there that the result shows. */
 static gk_dtype dtype_between(const gk_reduction_operation *kind, gk_dtype dtype) {
@@ -166,51 +165,49 @@ static gk_array array_between(const gk_array *array, uint64_t axes, gk_dtype dty
 
 gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_call *call,
                                 const gk_array *a, uint64_t axes, gk_dtype result) {
-    gk_reduce_stages made = {0};
-    gk_array array = *a;
-    uint64_t left = axes, first;
-    do {
-        bool more = made.count + 1 < GK_MOST_STAGES && has_stages(kind, call, array.dtype, result);
-        first = more ? gk_reduced_first(&array, left) : 0;
-        made.axes[made.count] = first ? first : left;
-        made.plan[made.count] = gk_plan_reduction(&array, made.axes[made.count]);
-        array = array_between(&array, first, dtype_between(kind, array.dtype));
+    gk_reduce_stages made;
+    gk_array between;
+    uint64_t left = axes;
+    for (made.count = 1; made.count <= GK_MOST_STAGES; made.count++) {
+        const int last = made.count - 1;
+        bool more = made.count < GK_MOST_STAGES && has_stages(kind, call, a->dtype, result);
+        uint64_t first = more ? gk_reduced_first(a, left) : 0;
+        made.axes[last] = first ? first : left;
+        made.plan[last] = gk_plan_reduction(a, made.axes[last]);
+        if (!first)
+            break;
+        between = array_between(a, first, dtype_between(kind, a->dtype));
+        a = &between;
         left &= ~first;
-        made.count++;
-    } while (first);
+    }
     return made;
 }
 
 gk_status gk_run_stages(const gk_reduction_operation *kind, gk_call *call,
                         const gk_reduce_stages *of, const gk_array *operands, gk_array *result) {
     gk_reduction_operation part = *kind; /* of a mean, the sum */
-    gk_array taken[GK_MAX_OPERANDS] = {operands[0]};
+    gk_array between[GK_MOST_STAGES];
     size_t divisor = 1;
     part.last = GK_AS_IT_IS;
-    if (kind->base.operand_count == 2)
-        taken[1] = operands[1];
-    for (int i = 0; i < of->count; i++) {
+    for (int i = 0;; i++) {
         bool goes_on = i + 1 < of->count;
         gk_reducing whole = {.call = call, .kind = goes_on ? &part : kind, .goes_on = goes_on};
         whole.plan = of->plan[i];
-        gk_plan_part(&whole.plan, &taken[0], of->axes[i]);
+        gk_plan_part(&whole.plan, operands, of->axes[i]);
         whole.plan.how.divisor = divisor *= whole.plan.how.length;
         if (!goes_on)
-            return run_planned(whole, of->axes[i], taken, result);
-        gk_array between =
-            array_between(&taken[0], of->axes[i], dtype_between(kind, taken[0].dtype));
-        gk_status status = gk_call_temporary(call, gk_bytes(&between), &between.data);
+            return run_planned(&whole, of->axes[i], operands, result);
+        between[i] = array_between(operands, of->axes[i], dtype_between(kind, operands->dtype));
+        gk_status status = gk_call_temporary(call, gk_bytes(&between[i]), &between[i].data);
         if (status == GK_OK)
-            status = run_planned(whole, of->axes[i], taken, &between);
+            status = run_planned(&whole, of->axes[i], operands, &between[i]);
         if (status != GK_OK)
             return status;
-        taken[0] = between;
+        operands = &between[i];
     }
-    return GK_OK;
 }
 
-/* arrays whose axes lie in another order in memory
- * -------------------------------------------------- */
+/* arrays whose axes lie in another order in memory --------------------------------------------- */
 
 static bool lies_farther(const gk_array *array, int axis, int other) {
     return llabs(array->strides[axis]) > llabs(array->strides[other]);

@@ -177,5 +177,6 @@ print("fenced in")
 @pytest.mark.skipif(_core.backend() != "sim", reason="compute-sanitizer is the fence on a GPU")
 def test_nothing_around_an_array_is_read(script):
     """Two pages that nobody may touch, and the array right behind the one and before the other."""
-    done = script(FENCED, GPUKERN_DEVICE="sim")
+    # Not lazily: arrays are turned over then before a kernel runs, the fences too.
+    done = script(FENCED, GPUKERN_DEVICE="sim", GPUKERN_SIM_LAZY="0")
     assert done.stdout.strip() == "fenced in", done.stderr or done.returncode

@@ -8,6 +8,7 @@ enum {
     GK_LAYOUT_DIMENSIONS = 8, /* after neighbouring axes that form one run have been merged */
     GK_LAYOUT_ARRAYS = 4,     /* a result and its operands */
     GK_LAYOUT_OPERANDS = GK_LAYOUT_ARRAYS - 1,
+    GK_LONE_ELEMENTS = 4, /* of a thread that finds each by itself */
     GK_BOX_BYTES = 16384, /* of a box, at most, and */
     GK_BOX_ELEMENTS = 2048,
 };
@@ -18,23 +19,38 @@ typedef struct gk_divisor {
     uint32_t value, multiplier, shift;
 } gk_divisor;
 
-/* How several arrays of one shape are walked side by side; array 0 is the one that is written. */
+/* How one array is walked. What belongs to an axis stands together here and below: a kernel waits
+   for each piece of its parameters that it comes to, and most arrays have few axes. */
+typedef struct gk_axes {
+    int32_t ndim;
+    struct {
+        gk_divisor length;
+        int64_t stride; /* bytes */
+    } axis[GK_LAYOUT_DIMENSIONS];
+} gk_axes;
+
+/* How several arrays of one shape are walked side by side, the last axis first; array 0 is the one
+   that is written. */
 typedef struct gk_layout {
     int32_t ndim;
-    gk_divisor length[GK_LAYOUT_DIMENSIONS];
-    int64_t stride[GK_LAYOUT_ARRAYS][GK_LAYOUT_DIMENSIONS]; /* bytes; 0 repeats an element */
+    struct {
+        gk_divisor length;
+        int64_t stride[GK_LAYOUT_ARRAYS]; /* bytes; 0 repeats an element */
+    } axis[GK_LAYOUT_DIMENSIONS];
 } gk_layout;
 
 /* The same where a thread takes several elements of the last axis: the layout counts units along
-   it, which `1 << lanes` neighbouring threads share; the last unit of a row may not be whole. */
+   it, which `1 << lanes` neighbouring threads share; the last unit of a row may not be whole. Where
+   rows are too short for that, units are elements, of which a thread takes GK_LONE_ELEMENTS, and
+   strides are numbers of 32 bits. */
 typedef struct gk_units {
-    gk_layout layout;
     uint32_t count;                  /* of units in all rows */
-    uint32_t length;                 /* of the last axis, in elements */
+    uint32_t length;                 /* of the last axis, in elements; 0: units are elements */
     uint32_t lanes;                  /* log2 of how many threads share a unit */
     uint32_t vectors;                /* bit k: every whole unit of array k is an aligned vector */
     int64_t step[GK_LAYOUT_ARRAYS];  /* along the last axis, in bytes */
     int64_t apart[GK_LAYOUT_ARRAYS]; /* from one element of a thread to its next */
+    gk_layout layout;
 } gk_units;
 
 /* How a stack of matrices is cut into tiles, and the steps in bytes from one element to the next. A
@@ -47,15 +63,22 @@ typedef struct gk_tiles {
 
 /* How two arrays of one shape, whose axes lie in another order each, are cut into boxes: of some
    elements along what is near in the one, and of some along what is near in the other. Array 0 is
-   the one that is written, and the axes are in its order. */
+   the one that is written. The last box along an axis may have less of it than the others. */
 typedef struct gk_boxes {
     int32_t ndim;
-    uint32_t count, elements;                /* boxes, and what a whole one has */
-    gk_divisor grid[GK_LAYOUT_DIMENSIONS];   /* boxes along an axis */
-    gk_divisor side[GK_LAYOUT_DIMENSIONS];   /* elements of a box along it */
-    uint32_t length[GK_LAYOUT_DIMENSIONS];   /* elements of the axis */
-    int32_t order[2][GK_LAYOUT_DIMENSIONS];  /* the axes by array, the nearest elements' last */
-    int64_t stride[2][GK_LAYOUT_DIMENSIONS]; /* bytes */
+    uint32_t count, elements; /* boxes, and what a whole one has */
+    struct {
+        gk_divisor grid; /* boxes along the axis */
+        uint32_t cut;    /* a bit of its own where the last one has less, else 0 */
+        int64_t step[2]; /* bytes from a box to the next */
+    } axis[GK_LAYOUT_DIMENSIONS];
+    struct {
+        gk_divisor side; /* elements of a box along the axis */
+        uint32_t rest;   /* what the last one has */
+        uint32_t cut;
+        uint32_t pitch;              /* between elements of a box, in the order of array 0 */
+        int64_t stride;              /* bytes */
+    } part[2][GK_LAYOUT_DIMENSIONS]; /* the axes by array, the nearest elements' first */
 } gk_boxes;
 
 /* The operands of an elementwise kernel. Bit k of `repeated`: one element of operand k serves all

@@ -19,15 +19,15 @@ LEAST = 1 << 20  # bytes
 # no multiple of a box's.
 MOVES = (
     ("float64", (27_348, 3, 7), (2, 0, 1)),
-    ("float32", (90_001, 3), (1, 0)),
-    ("uint8", (2, 600_001), (1, 0)),
-    ("float16", (3, 5, 60_013), (2, 1, 0)),
+    ("float32", (90_001, 5), (1, 0)),
+    ("uint8", (60_001, 3, 7), (2, 1, 0)),
+    ("float16", (60_013, 5, 3), (2, 1, 0)),
     ("int32", (2, 10, 15, 9, 101), (4, 2, 3, 1, 0)),
-    ("float16", (25, 457, 3, 4, 6), (4, 0, 2, 1, 3)),
-    ("float32", (2, 12, 151, 21, 2, 2), (3, 5, 2, 0, 1, 4)),
+    ("float16", (25, 457, 3, 4, 6), (4, 0, 2, 3, 1)),
+    ("float32", (2, 12, 151, 21, 2, 2), (3, 4, 5, 2, 0, 1)),
     ("uint8", (7, 1, 1009, 5, 37), (4, 3, 2, 1, 0)),
-    ("float64", (300, 7, 40, 2), (2, 1, 0, 3)),
-    ("bfloat16", (1009, 521, 1), (2, 1, 0)),
+    ("float64", (300, 7, 40, 2), (2, 1, 3, 0)),
+    ("float32", (3, 2, 5, 301, 3, 3, 7), (6, 4, 2, 1, 0, 5, 3)),
 )
 VIEWS = {
     "whole": lambda a: a,
@@ -60,22 +60,26 @@ def test_any_order_of_axes(dtype, shape, axes):
     for case, view in VIEWS.items():
         got = gk.transpose(view(there), axes).to_host()
         oracle.assert_same(got, np.ascontiguousarray(view(a).transpose(axes)), case)
+    assert ran(lambda: gk.transpose(there, axes))[1] == ["boxed"]
 
 
-@pytest.mark.parametrize("shape", [(3, 2_950_001), (2, 7, 650_003)])
+@pytest.mark.parametrize("shape", [(260_003, 3, 11), (450_003, 4, 5)])
 def test_several_boxes_of_a_block(shape):
     a = np.resize(random(1 << 16, DTYPES["uint8"], 8), shape)
     oracle.assert_same(gk.transpose(gk.to_device(a)).to_host(), np.ascontiguousarray(a.T), "moved")
 
 
 def test_which_copies_go_by_boxes():
-    """Where runs lie along other axes, and long enough to matter; matrices have tiles."""
+    """Where what shares a sector is far apart in the result; matrices have tiles that they fill."""
     for shape, axes, variants in (
-        ((90_001, 3), (1, 0), ["boxed"]),
-        ((3, 90_001), (1, 0), ["boxed"]),
+        ((90_001, 5), (1, 0), ["boxed"]),
+        ((90_001, 3), (1, 0), ["strided"]),  # five elements in a row share a sector
+        ((5, 90_001), (1, 0), ["strided"]),  # every sixth element does
         ((1000, 300, 1), (1, 0, 2), ["vectorized_wide"]),
+        ((300, 32, 64), (0, 2, 1), ["vectorized_wide"]),
+        ((1776, 25, 9), (0, 2, 1), ["strided"]),  # a tile would be empty for the most part
         ((30, 90, 100), (1, 0, 2), ["strided"]),
-        ((91, 3), (1, 0), ["strided"]),
+        ((91, 5), (1, 0), ["strided"]),
     ):
         there = gk.empty(shape, "float32")
         assert ran(lambda: gk.transpose(there, axes))[1] == variants, shape  # noqa: B023
@@ -83,12 +87,13 @@ def test_which_copies_go_by_boxes():
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
 def test_nothing_around_the_result_is_written(dtype):
-    long = LEAST // (15 * DTYPES[dtype].itemsize) + 2
-    a = random((3, long, 5), DTYPES[dtype], 2)
-    for case, place in places((5, 3, long), a.dtype):
+    long = LEAST // (60 * DTYPES[dtype].itemsize) + 2
+    a = random((3, long, 5, 4), DTYPES[dtype], 2)
+    axes = (3, 2, 0, 1)
+    for case, place in places((4, 5, 3, long), a.dtype):
         out = on_device(place)
-        gk.transpose(gk.to_device(a), (2, 0, 1), out=out.view)
-        assert out.holds(a.transpose(2, 0, 1)), case
+        gk.transpose(gk.to_device(a), axes, out=out.view)
+        assert out.holds(a.transpose(axes)), case
 
 
 def test_chance_draws_of_three_to_six_axes():
@@ -123,9 +128,9 @@ def test_one_element_for_all_of_an_axis():
 
 
 def test_an_assignment_and_a_reduction_of_turned_axes():
-    a = random((3, 90_001, 4), DTYPES["float32"], 6)
+    a = random((300, 301, 5), DTYPES["float32"], 6)
     there = gk.to_device(a)
-    into = gk.zeros((4, 90_001, 3), "float32")
+    into = gk.zeros((5, 301, 300), "float32")
     into[...] = there.T
     oracle.assert_same(into.to_host(), np.ascontiguousarray(a.T), "assigned")
     want = gk.sum(gk.to_device(np.ascontiguousarray(a.T)), 0).to_host()

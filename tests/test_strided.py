@@ -100,3 +100,29 @@ def test_copies_and_conversions_of_rows_of_every_length(dtype):
             want = np.zeros(a.shape, np.float64)
             want[part] = a[part].astype(np.float64)
             oracle.assert_same(to.to_host(), want, f"{part} into float64")
+
+
+def interleaved(shape, dtype, seed):
+    """An array of as many axes that no two of can be made one: every second element of each."""
+    whole = random(tuple(2 * length for length in shape), DTYPES[dtype], seed)
+    steps = (slice(None, None, 2),) * len(shape)
+    return gk.to_device(whole)[steps], whole[steps]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(3, 2, 3, 2, 5), (2, 3, 2, 3, 2, 3), (2, 2, 2, 2, 2, 2, 37)])
+def test_arrays_of_many_axes(shape, dtype):
+    """More of them than kernels have at hand, in short rows and in longer ones."""
+    x, a = interleaved(shape, dtype, 1)
+    y, b = interleaved(shape, dtype, 2)
+    last = (slice(None),) * (len(shape) - 1) + (slice(None, 1),)
+    for case, right, beside in (("each", y, b), ("one for a row", y[last], b[last])):
+        with np.errstate(over="ignore"):
+            oracle.assert_same(gk.add(x, right).to_host(), a + beside, case)
+    oracle.assert_same(x.copy().to_host(), a.copy(), "copied")
+    oracle.assert_same(x.astype("float64").to_host(), a.astype(np.float64), "converted")
+    turned = gk.transpose(x, (*range(1, len(shape)), 0))
+    oracle.assert_same(turned.to_host(), np.ascontiguousarray(np.moveaxis(a, 0, -1)), "turned")
+    out, into = interleaved(shape, dtype, 3)
+    out[...] = y
+    oracle.assert_same(out.to_host(), b.copy(), f"written into {into.strides}")

@@ -5,8 +5,9 @@
 enum {
     TO,
     FROM,
-    NEAR = 64,          /* bytes from an element to the next: farther ones share no sector */
-    RUN = 64,           /* bytes side by side that are worth a transaction */
+    NEAR = 64,   /* bytes from an element to the next: farther ones share no sector */
+    SHARED = 16, /* the same, that are nearer than half a sector: it is there when it is needed */
+    SOON = 256,  /* elements, within which the first cache still has a sector */
     MANY_BLOCKS = 2048, /* enough for a device that has to be filled evenly */
     MOST_BOXES = 16,    /* of a block, for which a thread finds its elements once */
 };
@@ -18,7 +19,7 @@ static uint64_t distance(int64_t stride) {
 
 /* The axes by how far their elements lie apart, the nearest last; those alike in the nest's order.
  */
-static void sort_axes(const gk_nest *nest, int array, int32_t *order) {
+static void sort_axes(const gk_nest *nest, int array, int8_t *order) {
     for (int axis = 0; axis < nest->ndim; axis++) {
         int at = axis;
         while (at > 0 &&
@@ -26,29 +27,30 @@ static void sort_axes(const gk_nest *nest, int array, int32_t *order) {
             order[at] = order[at - 1];
             at--;
         }
-        order[at] = axis;
+        order[at] = (int8_t)axis;
     }
+}
+
+/* How many elements are written from one that is read to the next one of its sector. */
+static int64_t until_next(const gk_nest *nest) {
+    int64_t count = 1;
+    for (int i = nest->ndim - 1; i >= 0; i--) {
+        if (distance(nest->stride[FROM][i]) < SHARED)
+            return count;
+        count *= nest->shape[i];
+    }
+    return 0; /* there is none */
 }
 
 bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
-    int32_t from[GK_MAX_DIMENSIONS];
     int last = nest->ndim - 1;
     if (last < 1 || gk_nest_count(nest) < least / (size_t)size)
         return false;
-    sort_axes(nest, FROM, from);
-    if (distance(nest->stride[TO][last]) > NEAR || distance(nest->stride[FROM][from[last]]) > NEAR)
-        return false;
-    int64_t run = size; /* that both have */
-    for (int i = last; i >= 0 && run < RUN; i--) {
-        if (from[i] != i)
-            return true;
-        run *= nest->shape[i];
-    }
-    return false;
+    return distance(nest->stride[TO][last]) <= NEAR && until_next(nest) >= SOON;
 }
 
 /* Sides such that the box has `run` elements, or all there are, along what is near in an array. */
-static void widen(const gk_nest *nest, const int32_t *order, int64_t run, int64_t *side) {
+static void widen(const gk_nest *nest, const int8_t *order, int64_t run, int64_t *side) {
     int64_t have = 1;
     for (int i = nest->ndim - 1; i >= 0 && have < run; i--) {
         int axis = order[i];
@@ -68,36 +70,56 @@ static int64_t product(const int64_t *numbers, int count) {
 
 /* The longest runs in both arrays whose box is small enough, those that are written up to twice as
    long as those that are read. */
-static void choose_sides(const gk_nest *nest, const gk_boxes *boxes, int64_t most, int64_t *side) {
+static void choose_sides(const gk_nest *nest, int8_t (*order)[GK_MAX_DIMENSIONS], int64_t most,
+                         int64_t *side) {
     for (int64_t run = most;; run /= 2)
         for (int twice = 1; twice >= 0; twice--) {
             for (int i = 0; i < nest->ndim; i++)
                 side[i] = 1;
-            widen(nest, boxes->order[TO], run << twice, side);
-            widen(nest, boxes->order[FROM], run, side);
+            widen(nest, order[TO], run << twice, side);
+            widen(nest, order[FROM], run, side);
             if (product(side, nest->ndim) <= most)
                 return;
         }
 }
 
-gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size) {
-    gk_boxes boxes = {.ndim = nest->ndim, .count = 1};
-    int64_t side[GK_LAYOUT_DIMENSIONS];
-    int64_t most = GK_BOX_BYTES / size < GK_BOX_ELEMENTS ? GK_BOX_BYTES / size : GK_BOX_ELEMENTS;
-    for (int i = 0; i < nest->ndim; i++)
-        boxes.order[TO][i] = i;
-    sort_axes(nest, FROM, boxes.order[FROM]);
-    choose_sides(nest, &boxes, most, side);
-    boxes.elements = (uint32_t)product(side, nest->ndim);
+/* As many boxes along each axis, but the last one not much smaller than the others. */
+static void even_out(const gk_nest *nest, int64_t *side) {
     for (int i = 0; i < nest->ndim; i++) {
         int64_t along = (nest->shape[i] + side[i] - 1) / side[i];
-        boxes.grid[i] = gk_divisor_of((uint32_t)along);
-        boxes.side[i] = gk_divisor_of((uint32_t)side[i]);
-        boxes.length[i] = (uint32_t)nest->shape[i];
-        boxes.count *= (uint32_t)along;
-        for (int k = 0; k < 2; k++)
-            boxes.stride[k][i] = nest->stride[k][i];
+        side[i] = (nest->shape[i] + along - 1) / along;
     }
+}
+
+gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size) {
+    gk_boxes boxes = {.ndim = nest->ndim, .count = 1};
+    int64_t side[GK_LAYOUT_DIMENSIONS], pitch[GK_LAYOUT_DIMENSIONS], elements = 1;
+    int64_t most = GK_BOX_BYTES / size < GK_BOX_ELEMENTS ? GK_BOX_BYTES / size : GK_BOX_ELEMENTS;
+    int8_t order[2][GK_MAX_DIMENSIONS];
+    sort_axes(nest, TO, order[TO]);
+    sort_axes(nest, FROM, order[FROM]);
+    choose_sides(nest, order, most, side);
+    even_out(nest, side);
+    for (int i = nest->ndim - 1; i >= 0; i--) {
+        int64_t along = (nest->shape[i] + side[i] - 1) / side[i];
+        boxes.axis[i].grid = gk_divisor_of((uint32_t)along);
+        boxes.axis[i].cut = nest->shape[i] % side[i] == 0 ? 0 : (uint32_t)1 << i;
+        boxes.count *= (uint32_t)along;
+        pitch[i] = elements;
+        elements *= side[i];
+        for (int k = 0; k < 2; k++)
+            boxes.axis[i].step[k] = side[i] * nest->stride[k][i];
+    }
+    boxes.elements = (uint32_t)elements;
+    for (int k = 0; k < 2; k++)
+        for (int place = 0; place < nest->ndim; place++) {
+            const int i = order[k][nest->ndim - 1 - place];
+            boxes.part[k][place].side = gk_divisor_of((uint32_t)side[i]);
+            boxes.part[k][place].rest = (uint32_t)((nest->shape[i] - 1) % side[i] + 1);
+            boxes.part[k][place].cut = boxes.axis[i].cut;
+            boxes.part[k][place].pitch = (uint32_t)pitch[i];
+            boxes.part[k][place].stride = nest->stride[k][i];
+        }
     return boxes;
 }
 

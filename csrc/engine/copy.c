@@ -8,7 +8,7 @@
 enum {
     TO,
     FROM,
-    LEAST_SIDE = 8, /* of a matrix that is worth a tile */
+    FULL = 40, /* percent of its tiles that a matrix has to fill */
 };
 
 /* The last of one axis and the rest of the nest, which is a nest for each of its indices. */
@@ -32,12 +32,6 @@ static int source_axis(const gk_nest *nest) {
              llabs(nest->stride[FROM][i]) < llabs(nest->stride[FROM][closest])))
             closest = i;
     return closest;
-}
-
-static bool is_worth_tiles(const gk_nest *nest, int axis, int64_t size) {
-    int last = nest->ndim - 1;
-    return axis != last && nest->stride[TO][last] == size && nest->stride[FROM][axis] == size &&
-           nest->shape[last] >= LEAST_SIDE && nest->shape[axis] >= LEAST_SIDE;
 }
 
 typedef struct tiling {
@@ -69,36 +63,50 @@ static uintptr_t tile_bits(const gk_nest *nest, int axis, int64_t size) {
     return bits | (uintptr_t)(nest->shape[last] * size) | (uintptr_t)(nest->shape[axis] * size);
 }
 
-/* Rows of the source run along `axis`, rows of the target along the last one; the other axes stack
-   such matrices. */
-static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, int64_t size,
-                            const gk_row **ran) {
-    int last = nest->ndim - 1;
-    const gk_row *wanted = ran ? call->wanted : NULL;
-    tiling cut;
+/* The row for matrices whose rows in the source run along `axis`, and in the target along the last
+   one. */
+static gk_status choose_tiles(gk_call *call, const gk_nest *nest, int axis, int64_t size,
+                              const gk_row *wanted, const gk_row **row) {
     const gk_wish wish = {.op = GK_OP_transpose,
                           .dtype = gk_bits_of((size_t)size),
                           .strided = true,
                           .address_bits = tile_bits(nest, axis, size),
                           .limit = wanted};
-    gk_status status = gk_row_chosen(&wish, call->backend, &cut.row, &call->error);
-    if (status != GK_OK)
-        return gk_call_blame(call, status);
+    return gk_call_blame(call, gk_row_chosen(&wish, call->backend, row, &call->error));
+}
+
+static int64_t divided(int64_t count, int64_t by) {
+    return (count + by - 1) / by;
+}
+
+/* Whether the matrices fill so much of their tiles that these are better than an element at a time
+   through the cache. */
+static bool are_worth_tiles(const gk_nest *nest, int axis, int64_t size, const gk_row *row) {
+    int last = nest->ndim - 1;
+    int64_t rows = nest->shape[last], columns = nest->shape[axis];
+    int64_t down = divided(rows, row->tile_rows) * row->tile_rows;
+    int64_t across = divided(columns, row->tile_columns) * row->tile_columns;
+    return nest->stride[TO][last] == size && nest->stride[FROM][axis] == size &&
+           100.0 * (double)rows * (double)columns >= FULL * (double)down * (double)across;
+}
+
+/* The other axes stack such matrices. */
+static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, const gk_row *row) {
+    int last = nest->ndim - 1;
+    tiling cut = {.row = row};
     cut.tiles = (gk_tiles){.rows = (uint64_t)nest->shape[last],
                            .columns = (uint64_t)nest->shape[axis],
                            .from_row = nest->stride[FROM][last],
                            .from_column = nest->stride[FROM][axis],
                            .to_row = nest->stride[TO][last],
                            .to_column = nest->stride[TO][axis]};
-    int64_t down = (nest->shape[last] + cut.row->tile_rows - 1) / cut.row->tile_rows;
-    int64_t across = (nest->shape[axis] + cut.row->tile_columns - 1) / cut.row->tile_columns;
+    int64_t down = divided(nest->shape[last], row->tile_rows);
+    int64_t across = divided(nest->shape[axis], row->tile_columns);
     if (down * across > INT32_MAX)
         return gk_fail(&call->error, GK_VALUE_ERROR, "%s: %lld tiles are more than a grid takes",
                        call->operation, (long long)(down * across));
     cut.tiles.in_matrix = gk_divisor_of((uint32_t)(down * across));
     cut.tiles.down = gk_divisor_of((uint32_t)down);
-    if (ran)
-        *ran = cut.row;
     take_axis_out(nest, last);
     take_axis_out(nest, axis);
     return gk_nest_run(call, nest, launch_tiles, &cut);
@@ -184,8 +192,18 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
     if (!asked_for) /* the variant that was asked for is for elements of this size */
         size = join_elements(&nest, size);
     int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1;
-    if ((asked_for && axis != nest.ndim - 1) || is_worth_tiles(&nest, axis, size))
-        return copy_tiles(call, &nest, axis, size, ran);
+    if (axis != nest.ndim - 1) {
+        const gk_row *row;
+        gk_status status =
+            choose_tiles(call, &nest, axis, size, asked_for ? call->wanted : NULL, &row);
+        if (status != GK_OK)
+            return status;
+        if (asked_for || are_worth_tiles(&nest, axis, size, row)) {
+            if (ran)
+                *ran = row;
+            return copy_tiles(call, &nest, axis, row);
+        }
+    }
     if (gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit)))
         return copy_by(GK_OP_copy_boxed, launch_boxes, call, &nest, size, ran);
     return copy_elements(call, &nest, size, ran);

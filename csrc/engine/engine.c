@@ -22,7 +22,7 @@
 enum {
     MOST_WORKERS = 6, /* more threads than this do not copy faster: six fill PCIe 5 */
     MAPPED_BYTES = 192 << 10,
-    BOXED_BYTES = 16 << 20, /* less is in the cache when it is read again */
+    BOXED_BYTES = 24 << 20, /* less is in the cache when it is read again */
 };
 
 typedef struct open_device {

@@ -104,37 +104,52 @@ static uint32_t lanes_for(int64_t length, int64_t size, int64_t each) {
     return lanes;
 }
 
+/* Whether threads that share rows so would have less than half of what they can take, and elements
+   are found by themselves. */
+static bool are_short(const gk_nest *piece, int64_t length, int64_t each, uint32_t lanes) {
+    for (int k = 0; k < piece->arrays; k++)
+        for (int i = 0; i < piece->ndim; i++)
+            if (magnitude(piece->stride[k][i]) > INT32_MAX)
+                return false;
+    return length << 1 < each << lanes;
+}
+
 gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t each, bool shared) {
     int last = piece->ndim - 1;
     int64_t length = last < 0 ? 1 : piece->shape[last];
-    gk_units units = {.layout = *layout, .length = (uint32_t)length};
-    if (shared)
-        units.lanes = lanes_for(length, piece->size[0], each);
+    uint32_t lanes = shared ? lanes_for(length, piece->size[0], each) : 0;
+    gk_units units = {.layout = *layout, .count = (uint32_t)gk_nest_count(piece)};
+    if (shared && are_short(piece, length, each, lanes))
+        return units;
+    units.lanes = lanes;
     int64_t unit = each << units.lanes, in_row = (length + unit - 1) / unit;
-    units.count = (uint32_t)((int64_t)gk_nest_count(piece) / length * in_row);
+    units.length = (uint32_t)length;
+    units.count = (uint32_t)(units.count / length * in_row);
     if (last < 0)
         return units;
-    units.layout.length[last] = gk_divisor_of((uint32_t)in_row);
+    units.layout.axis[0].length = gk_divisor_of((uint32_t)in_row);
     for (int k = 0; k < piece->arrays; k++) {
         units.step[k] = piece->stride[k][last];
         units.apart[k] = units.step[k] * ((int64_t)1 << units.lanes);
-        units.layout.stride[k][last] *= unit;
+        units.layout.axis[0].stride[k] *= unit;
     }
     return units;
 }
 
 size_t gk_unit_blocks(const gk_units *units, int a_block) {
     size_t parts = (size_t)units->count << units->lanes;
-    return (parts + (size_t)a_block - 1) / (size_t)a_block;
+    size_t block = (size_t)a_block * (units->length == 0 ? GK_LONE_ELEMENTS : 1);
+    return (parts + block - 1) / block;
 }
 
 static gk_status launch_whole(gk_call *call, const gk_nest *nest, gk_nest_launch launch,
                               void *context) {
     gk_layout layout = {.ndim = nest->ndim};
     for (int i = 0; i < nest->ndim; i++) {
-        layout.length[i] = gk_divisor_of((uint32_t)nest->shape[i]);
+        int axis = nest->ndim - 1 - i;
+        layout.axis[axis].length = gk_divisor_of((uint32_t)nest->shape[i]);
         for (int k = 0; k < nest->arrays; k++)
-            layout.stride[k][i] = nest->stride[k][i];
+            layout.axis[axis].stride[k] = nest->stride[k][i];
     }
     return launch(call, nest, &layout, context);
 }

@@ -91,7 +91,7 @@ static gk_status prepare(gk_reducing *whole, const gk_array *a, gk_dtype result)
 gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_reduction *how,
                              size_t blocks, const gk_array *operands) {
     gk_reduction copy = *how;
-    gk_layout layout = whole->plan.layout;
+    gk_axes layout = whole->plan.layout;
     void *a = operands[0].data, *b = whole->kind->base.operand_count == 2 ? operands[1].data : a;
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
     return gk_call_launch(call, whole->row, blocks, arguments);

@@ -247,36 +247,36 @@ gk_array gk_reduced_last(const gk_array *array, uint64_t reduced) {
 
 /* Axes [first, end) behind those that are there already, those merged that are one; false: they are
    too many for a layout. */
-static bool append_axes(const gk_array *array, int first, int end, gk_layout *layout) {
+static bool append_axes(const gk_array *array, int first, int end, gk_axes *layout) {
     const int start = layout->ndim;
     for (int i = first; i < end; i++) {
         int64_t length = array->shape[i], stride = array->strides[i];
         int last = layout->ndim - 1;
         if (length == 1)
             continue;
-        if (last >= start && layout->stride[0][last] == stride * length)
-            length *= layout->length[last].value;
+        if (last >= start && layout->axis[last].stride == stride * length)
+            length *= layout->axis[last].length.value;
         else if (++last == GK_LAYOUT_DIMENSIONS)
             return false;
-        layout->length[last] = gk_divisor_of((uint32_t)length);
-        layout->stride[0][last] = stride;
+        layout->axis[last].length = gk_divisor_of((uint32_t)length);
+        layout->axis[last].stride = stride;
         layout->ndim = last + 1;
     }
     return true;
 }
 
 /* Whether a load takes any of its elements whole. */
-static bool has_whole_elements(const gk_array *array, const gk_layout *layout) {
+static bool has_whole_elements(const gk_array *array, const gk_axes *layout) {
     uintptr_t bits = (uintptr_t)array->data;
     for (int i = 0; i < layout->ndim; i++)
-        bits |= (uintptr_t)layout->stride[0][i];
+        bits |= (uintptr_t)layout->axis[i].stride;
     return bits % gk_dtype_size(array->dtype) == 0;
 }
 
 /* A little array: kept axes, then reduced ones. */
 static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_array lies = gk_reduced_last(array, reduced);
-    gk_layout *layout = &plan->layout;
+    gk_axes *layout = &plan->layout;
     int kept = 0;
     for (int i = 0; i < array->ndim; i++)
         kept += !gk_is_reduced(reduced, i);
@@ -287,34 +287,34 @@ static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, ui
         return false;
     int last = layout->ndim - 1;
     plan->how.across = kept > 0 && last >= kept &&
-                       llabs(layout->stride[0][kept - 1]) < llabs(layout->stride[0][last]);
+                       llabs(layout->axis[kept - 1].stride) < llabs(layout->axis[last].stride);
     return true;
 }
 
 /* A large one, in the order of a run. */
 static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_array lies = plan->packed ? gk_reduced_last(array, reduced) : *array;
-    gk_layout *layout = &plan->layout;
+    gk_axes *layout = &plan->layout;
     const size_t size = gk_dtype_size(array->dtype);
     if (gk_count(array) > INT32_MAX || !append_axes(&lies, 0, lies.ndim, layout) ||
         !has_whole_elements(array, layout))
         return false;
     if (layout->ndim == 0)
-        layout->length[layout->ndim++] = gk_divisor_of(1);
+        layout->axis[layout->ndim++].length = gk_divisor_of(1);
     int last = layout->ndim - 1;
-    bool near = llabs(layout->stride[0][last]) <= NEAR;
-    if (gk_bytes(array) > SCATTERED && !(near && layout->length[last].value >= LINE))
+    bool near = llabs(layout->axis[last].stride) <= NEAR;
+    if (gk_bytes(array) > SCATTERED && !(near && layout->axis[last].length.value >= LINE))
         return false;
     plan->how.short_rows = plan->walk == GK_WALK_SHORT;
     plan->how.reach = (int64_t)size;
     for (int i = 0; i < layout->ndim; i++)
-        if (layout->stride[0][i] > 0)
-            plan->how.reach += layout->stride[0][i] * (layout->length[i].value - 1);
+        if (layout->axis[i].stride > 0)
+            plan->how.reach += layout->axis[i].stride * (layout->axis[i].length.value - 1);
     return true;
 }
 
 bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
-    plan->layout = (gk_layout){0};
+    plan->layout = (gk_axes){0};
     plan->gathered = plan->walk == GK_WALK_LITTLE ? plan_gathered_little(plan, array, reduced)
                                                   : plan_gathered_run(plan, array, reduced);
     return plan->gathered;

@@ -13,7 +13,7 @@ typedef struct gk_reduce_plan {
     bool packed;      /* a run has the kept axes in front of the reduced ones */
     gk_reduction how; /* all of it that comes of the shape */
     bool gathered;    /* the elements lie as `layout` says, in the order of that run */
-    gk_layout layout;
+    gk_axes layout;
 } gk_reduce_plan;
 
 /* Axis i is reduced where bit i of `reduced` is set. */

@@ -5,15 +5,14 @@
 #include "strided.cuh"
 
 #define GK_CONVERT_THREADS 256 // a block
-#define GK_CONVERT_ELEMENTS 4  // a thread
 
 GK_ROW(convert, strided, bits8, gk_convert, "any strides and dtypes, by way of float32, float64 or 64-bit integers",
-       .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_CONVERT_ELEMENTS * GK_CONVERT_THREADS,
+       .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_LONE_ELEMENTS * GK_CONVERT_THREADS,
        .threads = GK_CONVERT_THREADS, .alignment = 1, .follows = true)
 
 #ifndef GK_ROWS_ONLY
 
-enum { THREADS = GK_CONVERT_THREADS, PER_THREAD = GK_CONVERT_ELEMENTS };
+enum { TO, FROM, THREADS = GK_CONVERT_THREADS, PER_THREAD = GK_LONE_ELEMENTS };
 
 // What an element passes through, which has every value of its dtype: the one rounding, or what C
 // makes of a value that does not fit, is on the way out of it.
@@ -42,36 +41,36 @@ template <typename T, typename W> __device__ static inline T gk_leave(W x) {
 }
 
 template <typename T, typename W>
-__device__ static inline void load_elements(W (&passing)[PER_THREAD], int count, const char *from, int64_t apart, uint64_t number) {
+__device__ static inline void load_elements(W (&passing)[PER_THREAD], int count, const char *from, const int64_t (&offset)[PER_THREAD][2], uint64_t number) {
     if constexpr (gk_is_same<typename gk_passage<T>::type, W>::value) {
         typename gk_stored<T>::type same;
         memcpy(&same, &number, sizeof same);
 #pragma unroll
         for (int j = 0; j < PER_THREAD; j++)
             if (j < count)
-                passing[j] = gk_as<W>(from ? gk_read<T>(from + j * apart) : gk_as<T>(same));
+                passing[j] = gk_as<W>(from ? gk_read<T>(from + offset[j][FROM]) : gk_as<T>(same));
     }
 }
 
 template <typename T, typename W>
-__device__ static inline void store_elements(char *to, int64_t apart, int count, const W (&passing)[PER_THREAD]) {
+__device__ static inline void store_elements(char *to, const int64_t (&offset)[PER_THREAD][2], int count, const W (&passing)[PER_THREAD]) {
 #pragma unroll
     for (int j = 0; j < PER_THREAD; j++)
         if (j < count)
-            *(T *)(to + j * apart) = gk_leave<T>(passing[j]);
+            *(T *)(to + offset[j][TO]) = gk_leave<T>(passing[j]);
 }
 
 #define GK_LOAD_CASE(dtype, name, T, ...)                                                          \
     case GK_##dtype:                                                                               \
-        load_elements<T>(passing, count, from, units.apart[1], number);                             \
+        load_elements<T>(passing, count, from, offset, number);                                    \
         break;
 #define GK_STORE_CASE(dtype, name, T, ...)                                                         \
     case GK_##dtype:                                                                               \
-        store_elements<T>(to, units.apart[0], count, passing);                                      \
+        store_elements<T>(to, offset, count, passing);                                             \
         break;
 
 template <typename W>
-__device__ static inline void convert_by(char *to, const char *from, uint64_t number, const gk_units &units, int count, int32_t to_dtype, int32_t from_dtype) {
+__device__ static inline void convert_by(char *to, const char *from, uint64_t number, const int64_t (&offset)[PER_THREAD][2], int count, int32_t to_dtype, int32_t from_dtype) {
     W passing[PER_THREAD];
     switch (from_dtype) {
         GK_DTYPES(GK_LOAD_CASE, )
@@ -85,22 +84,19 @@ __device__ static inline void convert_by(char *to, const char *from, uint64_t nu
 extern "C" __global__ void __launch_bounds__(THREADS)
     gk_convert(char *to, const char *from, uint64_t number, gk_units units, int32_t to_dtype, int32_t from_dtype) {
     gk_follow();
-    gk_share<2> share = gk_share_of<PER_THREAD, 2>(units);
-    if (share.count == 0)
-        return;
-    to += share.offset[0];
-    from = from ? from + share.offset[1] : NULL;
+    int64_t offset[PER_THREAD][2];
+    int count = gk_elements_of(units, offset);
     switch (from_dtype) {
     case GK_float32:
     case GK_float16:
     case GK_bfloat16:
-        return convert_by<float>(to, from, number, units, share.count, to_dtype, from_dtype);
+        return convert_by<float>(to, from, number, offset, count, to_dtype, from_dtype);
     case GK_float64:
-        return convert_by<double>(to, from, number, units, share.count, to_dtype, from_dtype);
+        return convert_by<double>(to, from, number, offset, count, to_dtype, from_dtype);
     case GK_uint64:
-        return convert_by<uint64_t>(to, from, number, units, share.count, to_dtype, from_dtype);
+        return convert_by<uint64_t>(to, from, number, offset, count, to_dtype, from_dtype);
     default:
-        return convert_by<int64_t>(to, from, number, units, share.count, to_dtype, from_dtype);
+        return convert_by<int64_t>(to, from, number, offset, count, to_dtype, from_dtype);
     }
 }
 

@@ -230,10 +230,31 @@ __device__ static inline void gk_load_share(gk_gathered<OP, T, 1> (&gathered)[EA
             gathered[j].operand[k] = *(const gk_vector<T, 1> *)from;
 }
 
+// Elements of rows that are too short to be shared.
+template <typename OP, typename T>
+__device__ static inline void gk_map_lone(char *out, const gk_terms &terms, const gk_units &units) {
+    enum { EACH = GK_LONE_ELEMENTS };
+    int64_t offset[EACH][OP::OPERANDS + 1];
+    gk_gathered<OP, T, 1> gathered[EACH];
+    int count = gk_lone_elements(units, offset);
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        if (j < count)
+#pragma unroll
+            for (int k = 0; k < OP::OPERANDS; k++)
+                gathered[j].load(terms, k, offset[j][k + 1]);
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        if (j < count)
+            gathered[j].store(out + offset[j][0]);
+}
+
 // The same of arrays of any strides, of which a thread takes several elements of a row one by one.
 template <typename OP, typename T>
 __device__ static inline void gk_map_strided(char *out, const gk_terms &terms, const gk_units &units) {
     enum { EACH = GK_ELEMENTWISE_SINGLES };
+    if (units.length == 0)
+        return gk_map_lone<OP, T>(out, terms, units);
     gk_share<OP::OPERANDS + 1> share = gk_share_of<EACH, OP::OPERANDS + 1>(units);
     gk_gathered<OP, T, 1> gathered[EACH];
     if (share.count == 0)

@@ -46,7 +46,7 @@ template <typename T> struct gk_gathered {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
     const char *base, *reach;
-    const gk_layout *layout;
+    const gk_axes *layout;
     uint32_t at, count;
 
     __device__ gk_gathered operator+(size_t i) const { return {base, reach, layout, at + (uint32_t)i, count}; }
@@ -56,13 +56,13 @@ template <typename T> struct gk_gathered {
     // it, and where its elements lie side by side it is in one piece.
     template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted, int = COUNT) {
         const char *place[COUNT];
-        int64_t apart = at[0].layout->stride[0][at[0].layout->ndim - 1];
+        int64_t apart = at[0].layout->axis[at[0].layout->ndim - 1].stride;
         bool straight = true, whole = apart == sizeof(T);
 #pragma unroll
         for (int j = 0; j < COUNT; j++) {
             uint32_t along;
             place[j] = at[j].base + at[j].find(at[j].at, along);
-            straight = straight && along + wanted <= at[j].layout->length[at[j].layout->ndim - 1].value;
+            straight = straight && along + wanted <= at[j].layout->axis[at[j].layout->ndim - 1].length.value;
             whole = whole && place[j] + 2 * GK_REDUCE_VECTOR_BYTES <= at[j].reach;
         }
         if (straight && whole) {
@@ -116,7 +116,7 @@ template <typename T> struct gk_gathered {
     // Of a line that ends before the vector does.
     __device__ gk_vector<T> one_by_one(int wanted) const {
         enum { EACH = WIDTH < 4 ? WIDTH : 4 };
-        uint32_t along, length = layout->length[layout->ndim - 1].value;
+        uint32_t along, length = layout->axis[layout->ndim - 1].length.value;
         int64_t offset = find(at, along);
         gk_vector<T> loaded;
 #pragma unroll 1
@@ -125,7 +125,7 @@ template <typename T> struct gk_gathered {
 #pragma unroll
             for (int j = 0; j < EACH; j++) {
                 x[j] = e + j < wanted && at + e + j < count ? gk_read<T>(base + offset) : T();
-                offset += layout->stride[0][layout->ndim - 1];
+                offset += layout->axis[layout->ndim - 1].stride;
                 if (++along == length) // on to the next line
                     offset = find(at + e + j + 1, along);
             }
@@ -138,16 +138,16 @@ template <typename T> struct gk_gathered {
     // Where element i lies, and its number along the last axis.
     __device__ int64_t find(uint32_t i, uint32_t &along) const {
         int axis = layout->ndim - 1;
-        uint32_t line = gk_divide(i, layout->length[axis]);
-        along = i - line * layout->length[axis].value;
-        return along * layout->stride[0][axis] + gk_offset_along(*layout, 0, axis, line);
+        uint32_t line = gk_divide(i, layout->axis[axis].length);
+        along = i - line * layout->axis[axis].length.value;
+        return along * layout->axis[axis].stride + gk_offset_along(*layout, 0, axis, line);
     }
 };
 
 template <typename T> __device__ static inline gk_run<T> gk_run_of(const gk_reduction &how, const T *a) {
     return {a, a + how.outer * how.length * how.inner};
 }
-template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk_reduction &how, const gk_layout &layout, const T *a) {
+template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk_reduction &how, const gk_axes &layout, const T *a) {
     return {(const char *)a, (const char *)a + how.reach, &layout, 0, (uint32_t)(how.outer * how.length * how.inner)};
 }
 

@@ -403,7 +403,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
 // element is loaded alone, and few of them by a thread. A group of `lanes` threads has a result: next to
 // one another, or `across`, where those of a warp have neighbouring results. Which one only moves
 // elements to other threads: lane k takes every `lanes`-th element from the k-th on.
-template <class Op> __device__ static inline void gk_reduce_little(const gk_reduction &how, const gk_layout &layout, const char *a) {
+template <class Op> __device__ static inline void gk_reduce_little(const gk_reduction &how, const gk_axes &layout, const char *a) {
     typedef typename Op::Element T;
     enum { LOADS = GK_REDUCE_LOADS };
     __shared__ typename Op::State cell[GK_REDUCE_THREADS];
@@ -456,7 +456,7 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_redu
         gk_follow();                                                                               \
         gk_reduce_columns<Op>(how, gk_run_of(how, a));                                             \
     }                                                                                              \
-    GK_REDUCE_KERNEL(symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_layout layout) { \
+    GK_REDUCE_KERNEL(symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_follow();                                                                               \
         gk_gathered<Op::Element> gathered = gk_gather(how, layout, a);                             \
         if (how.short_rows)                                                                        \
@@ -464,11 +464,11 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_redu
         else                                                                                       \
             gk_reduce_rows<Op>(how, gathered, gathered);                                           \
     }                                                                                              \
-    GK_REDUCE_KERNEL(symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a, gk_layout layout) { \
+    GK_REDUCE_KERNEL(symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_follow();                                                                               \
         gk_reduce_columns<Op>(how, gk_gather(how, layout, a));                                     \
     }                                                                                              \
-    GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_layout layout) { \
+    GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_follow();                                                                               \
         gk_reduce_little<Op>(how, layout, (const char *)a);                                        \
     }

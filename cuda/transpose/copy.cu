@@ -5,10 +5,9 @@
 #include "strided.cuh"
 
 #define GK_COPY_THREADS 256 // a block
-#define GK_COPY_ELEMENTS 4  // a thread
 #define GK_COPY_ROW(size, bytes, note)                                                             \
     GK_ROW(copy, strided, bits##size, gk_copy_##size, note, .takes = GK_TAKES_LAYOUT, .tile_rows = 1, \
-           .tile_columns = GK_COPY_ELEMENTS * GK_COPY_THREADS, .threads = GK_COPY_THREADS, .alignment = bytes, .follows = true)
+           .tile_columns = GK_LONE_ELEMENTS * GK_COPY_THREADS, .threads = GK_COPY_THREADS, .alignment = bytes, .follows = true)
 
 GK_COPY_ROW(8, 1, "any strides; also for elements that are not aligned to their size")
 GK_COPY_ROW(16, 2, "any strides")
@@ -18,24 +17,23 @@ GK_COPY_ROW(128, 16, "any strides, and runs of narrower elements")
 
 #ifndef GK_ROWS_ONLY
 
-enum { THREADS = GK_COPY_THREADS, PER_THREAD = GK_COPY_ELEMENTS };
+enum { THREADS = GK_COPY_THREADS, PER_THREAD = GK_LONE_ELEMENTS };
 
 // All loads before the first store, so that they are in flight together.
 template <typename T>
 __device__ static inline void copy_strided(char *to, const char *from, const gk_units &units) {
-    gk_share<2> share = gk_share_of<PER_THREAD, 2>(units);
+    enum { TO, FROM };
+    int64_t offset[PER_THREAD][2];
     T value[PER_THREAD];
-    if (share.count == 0)
-        return;
-    to += share.offset[0], from += share.offset[1];
+    int count = gk_elements_of(units, offset);
 #pragma unroll
-    for (int j = 0; j < PER_THREAD; j++, from += units.apart[1])
-        if (j < share.count)
-            value[j] = *(const T *)from;
+    for (int j = 0; j < PER_THREAD; j++)
+        if (j < count)
+            value[j] = *(const T *)(from + offset[j][FROM]);
 #pragma unroll
-    for (int j = 0; j < PER_THREAD; j++, to += units.apart[0])
-        if (j < share.count)
-            *(T *)to = value[j];
+    for (int j = 0; j < PER_THREAD; j++)
+        if (j < count)
+            *(T *)(to + offset[j][TO]) = value[j];
 }
 
 #define GK_COPY(bits, T)                                                                           \

@@ -14,8 +14,8 @@ GK_ADD_STEP(f32x8, float32, 8, 16, "two 128-bit loads of each operand before the
 GK_ADD_STEP(f16, float16, 1, 2, "one element a thread: 2-byte accesses waste most of each instruction")
 GK_ADD_STEP(f16x2, float16, 2, 4, "half2: two halves in one 32-bit access")
 GK_ADD_STEP(f16x8, float16, 8, 4, "four half2 a thread: more loads in flight, still 32 bits each")
-GK_ADD_STEP(f16x8_pack, float16, 8, 16, "the four half2 packed in one 128-bit load and store")
-GK_ADD_STEP(f16x16_pack, float16, 16, 16, "two 128-bit loads of each operand before the first store")
+GK_ADD_STEP(f16x16_pack, float16, 16, 16, "eight half2 a thread, four packed in a 128-bit load or store")
+GK_ADD_STEP(f16x8_pack, float16, 8, 16, "one such load of each operand: half as many elements a thread, but twice the threads")
 
 #ifndef GK_ROWS_ONLY
 
@@ -112,15 +112,6 @@ __device__ static inline uint4 add8(uint4 a, uint4 b) {
     return sum;
 }
 
-GK_ADD(f16x8_pack, float16) {
-    gk_follow();
-    size_t i = gk_thread() * 8;
-    if (i + 8 <= n)
-        __stcs((uint4 *)(out + i), add8(*(const uint4 *)(a + i), *(const uint4 *)(b + i)));
-    else
-        add_rest(out, a, b, i, n);
-}
-
 GK_ADD(f16x16_pack, float16) {
     gk_follow();
     enum { APART = GK_ADD_THREADS * 8 };
@@ -136,6 +127,15 @@ GK_ADD(f16x16_pack, float16) {
             __stcs((uint4 *)(out + i), add8(x[j], y[j]));
         else
             add_rest(out, a, b, i, n);
+}
+
+GK_ADD(f16x8_pack, float16) {
+    gk_follow();
+    size_t i = gk_thread() * 8;
+    if (i + 8 <= n)
+        __stcs((uint4 *)(out + i), add8(*(const uint4 *)(a + i), *(const uint4 *)(b + i)));
+    else
+        add_rest(out, a, b, i, n);
 }
 
 #endif

@@ -386,6 +386,55 @@ def test_the_sign_of_zero():
             assert not np.signbit(gk.sum(np.tile(a[:100], (9, 1)), 0)).any()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("count", [2, 1003, 40_001])
+def test_the_greater_of_two_zeros(dtype, count):
+    """NumPy leaves open which one it is; here it does not depend on the order."""
+    for first in (-0.0, 0.0):
+        a = np.full(count, -first, DTYPES[dtype])
+        a[0] = first
+        assert not np.signbit(np.float64(gk.max(a))) and np.signbit(np.float64(gk.min(a)))
+        both = np.stack((a, a[::-1]))
+        assert not np.signbit(gk.max(both, 0).astype(np.float64))[[0, -1]].any()
+        assert np.signbit(gk.min(both, 0).astype(np.float64))[[0, -1]].all()
+    assert np.signbit(np.float64(gk.max(np.full(count, -0.0, DTYPES[dtype]))))
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "mean", "max", "min", "argmax", "norm"])
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "uint64", "bool", "float16", "float32"])
+def test_axes_of_a_single_element(op, dtype):
+    """What is one element is only converted, wherever it lies."""
+    if op == "prod" and dtype == "bool":
+        dtype = "int8"
+    a = values_for(op, (37, 1, 50, 1), dtype)
+    there = gk.to_device(a)
+    axes: tuple[Any, ...] = (1, 3) if op == "argmax" else (1, 3, (1, 3))
+    for axis in axes:
+        for case, part in (("all", np.s_[:]), ("steps", np.s_[::-2, :, 1::3]), ("one", np.s_[:1])):
+            for keepdims in (False, True) if op != "argmax" else (False,):
+                named = {"keepdims": True} if keepdims else {}
+                got = getattr(gk, op)(there[part], axis, **named).to_host()
+                assert_reduced(op, got, a[part], axis, f"{case} {axis}", keepdims=keepdims)
+    assert np.asarray(gk.sum(gk.to_device(a[:1, :, :1]))).item() == a[0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8"])
+def test_extremes_of_turned_arrays(op, dtype):
+    """As they lie: which value is the greatest does not depend on the order, nor does NaN."""
+    a = np.random.default_rng(5).standard_normal((7, 33, 130)) * 50
+    if dtype != "uint8":
+        a[3, 4, 5] = a[0, 0, 129] = np.nan
+    a = np.abs(a).astype(dtype)
+    for order in ((2, 0, 1), (1, 2, 0), (2, 1, 0)):
+        for axes in (None, (0, 1, 2), (0, 2), 1, (1, 2)):
+            turned = a.transpose(order)
+            got = getattr(gk, op)(gk.to_device(a).transpose(order), axes)
+            assert np.array_equal(
+                np.asarray(got), getattr(turned, op)(axes), equal_nan=dtype != "uint8"
+            ), (order, axes)
+
+
 # --- accuracy ---------------------------------------------------------------------------------
 
 

@@ -67,8 +67,7 @@ static gk_status launch_conversion(gk_call *call, const gk_nest *piece, const gk
     return gk_call_launch(call, row, gk_unit_blocks(&units, row->threads), arguments);
 }
 
-/* From an array of the same shape, or from a number of the host's. */
-static gk_status convert(gk_call *call, const gk_array *to, const gk_array *from) {
+gk_status gk_assign_by_kernel(gk_call *call, const gk_array *to, const gk_array *from) {
     const gk_wish wish = {.op = GK_OP_convert, .dtype = GK_bits8, .strided = true};
     conversion how = {.to = (int32_t)to->dtype, .from = (int32_t)from->dtype};
     bool number = from->place == GK_HOST;
@@ -89,12 +88,12 @@ static gk_status convert(gk_call *call, const gk_array *to, const gk_array *from
 static gk_status write_elements(gk_call *call, const gk_array *target, const gk_array *source) {
     gk_array view;
     if (source->place == GK_HOST)
-        return convert(call, target, source);
+        return gk_assign_by_kernel(call, target, source);
     if (source->data == target->data) /* nothing else lies there, so it is the target itself */
         return GK_OK;
     gk_broadcast_view(source, target, &view);
     return source->dtype == target->dtype ? gk_copy_strided(call, target, &view)
-                                          : convert(call, target, &view);
+                                          : gk_assign_by_kernel(call, target, &view);
 }
 
 static gk_status stage_and_write(gk_call *call, const gk_array *target, const gk_array *source) {

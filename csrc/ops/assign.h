@@ -13,4 +13,8 @@ gk_status gk_assign_check(gk_call *call, const gk_array *target, const gk_array 
    a call that fails before its last launch. */
 gk_status gk_assign(gk_call *call, const gk_array *target, const gk_array *source);
 
+/* By a kernel, to where nothing else lies, from an array of the same shape that kernels reach, or
+   from a number of the host's. */
+gk_status gk_assign_by_kernel(gk_call *call, const gk_array *to, const gk_array *from);
+
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "engine/copy.h"
+#include "ops/assign.h"
 
 bool gk_is_half(gk_dtype dtype) {
     return gk_dtype_kind(dtype) == GK_HALF;
@@ -226,6 +227,8 @@ static bool is_turned(const gk_array *array) {
 
 /* Whether the result has the same bits whatever the order. */
 static bool is_exact(const gk_reduction_operation *kind, gk_dtype dtype, gk_dtype result) {
+    if (kind->result == GK_OF_OPERAND) /* an extreme */
+        return kind->base.operand_count == 1;
     return !gk_is_float(dtype) && kind->result != GK_OF_REAL && kind->result != GK_OF_INDEX &&
            !is_wide(kind, dtype, result);
 }
@@ -278,8 +281,34 @@ static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call,
                                                         : status;
 }
 
+/* axes of a single element --------------------------------------------------------------------- */
+
+/* Where nothing is joined, and a result is its element, converted. */
+static bool is_conversion(const gk_reduction_operation *kind, const gk_call *call,
+                          const gk_array *a, uint64_t axes, gk_dtype result) {
+    for (int i = 0; i < a->ndim; i++)
+        if (gk_is_reduced(axes, i) && a->shape[i] != 1)
+            return false;
+    return !call->variant && is_exact(kind, a->dtype, result);
+}
+
+static gk_status run_conversion(gk_call *call, const gk_array *a, uint64_t axes,
+                                const gk_array *result) {
+    gk_array to = *result, from = *a;
+    to.ndim = from.ndim = 0;
+    for (int i = 0; i < a->ndim; i++)
+        if (!gk_is_reduced(axes, i)) {
+            append_axis(&from, a->shape[i], a->strides[i]);
+            append_axis(&to, a->shape[i], 0);
+        }
+    gk_make_contiguous(&to);
+    return gk_assign_by_kernel(call, &to, &from);
+}
+
 gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, uint64_t axes,
                            const gk_array *operands, gk_array *result) {
+    if (is_conversion(kind, call, &operands[0], axes, result->dtype))
+        return run_conversion(call, &operands[0], axes, result);
     if (is_turned(&operands[0]) && is_exact(kind, operands[0].dtype, result->dtype))
         return run_in_order(kind, call, &operands[0], axes, result);
     const gk_reduce_stages planned = gk_plan_stages(kind, call, &operands[0], axes, result->dtype);

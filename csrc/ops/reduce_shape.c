@@ -21,7 +21,7 @@ enum {
     LITTLE_LENGTH = 4096,      /* of them for a result: as many as one block is soon through with */
     FEW = 2048,                /* elements that are too few for a block of columns */
     STAGED = 1 << 20,          /* bytes for which a launch more is little */
-    STAGE = 16,                /* times less that the launch leaves */
+    STAGE = 4,                 /* times less that the launch leaves */
     COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
     SCATTERED = 4 << 20,       /* bytes that are in the cache when they are read again */
     LINE = 8,                  /* elements near one another that are worth a load */

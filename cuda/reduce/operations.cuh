@@ -57,6 +57,26 @@ __device__ static inline void gk_set_lowest(int32_t *x) { *x = INT32_MIN; }
 __device__ static inline void gk_set_lowest(int64_t *x) { *x = INT64_MIN; }
 __device__ static inline void gk_set_lowest(uint64_t *x) { *x = 0; }
 
+// Whole numbers in the order of the values, -0 before +0 and NaN behind all: which one is the greatest
+// does not depend on what came first.
+template <typename A> struct gk_rank {
+    typedef A type;
+    __device__ static inline type of(A x) { return x; }
+    __device__ static inline A value(type rank) { return rank; }
+};
+template <> struct gk_rank<float> {
+    typedef int32_t type;
+    __device__ static inline int32_t turned(int32_t bits) { return bits < 0 ? bits ^ INT32_MAX : bits; }
+    __device__ static inline int32_t of(float x) { return x != x ? INT32_MAX : turned(__float_as_int(x)); }
+    __device__ static inline float value(int32_t rank) { return __int_as_float(turned(rank)); }
+};
+template <> struct gk_rank<double> {
+    typedef int64_t type;
+    __device__ static inline int64_t turned(int64_t bits) { return bits < 0 ? bits ^ INT64_MAX : bits; }
+    __device__ static inline int64_t of(double x) { return x != x ? INT64_MAX : turned(__double_as_longlong(x)); }
+    __device__ static inline double value(int64_t rank) { return __longlong_as_double(turned(rank)); }
+};
+
 // s + error = a + b exactly (D. Knuth, "The Art of Computer Programming", vol. 2, 4.2.2).
 template <typename A> __device__ static inline A gk_two_sum(A a, A b, A *error) {
     A s = a + b, of_b = s - a;
@@ -222,21 +242,18 @@ template <int COUNT, typename T, typename A> struct gk_compensated_dot : gk_comp
 // The greatest value, or NaN where there is one; of the flipped values it is the least.
 template <typename T, typename A> struct gk_extreme {
     typedef T Element;
-    typedef A State;
+    typedef typename gk_rank<A>::type State;
     static constexpr int OPERANDS = 1;
     bool flip;
     __device__ static State start() {
-        State lowest;
+        A lowest;
         gk_set_lowest(&lowest);
-        return lowest;
+        return gk_rank<A>::of(lowest);
     }
     __device__ static T padding(T x) { return x; }
-    __device__ void take(State &state, T x, T, size_t) const { join(state, gk_flipped(gk_as<A>(x), flip)); }
-    __device__ static void join(State &state, State other) {
-        if (!(other <= state) && state == state)
-            state = other;
-    }
-    __device__ void store(const gk_reduction &how, size_t i, State state) const { store_value(how, i, gk_flipped(state, flip)); }
+    __device__ void take(State &state, T x, T, size_t) const { join(state, gk_rank<A>::of(gk_flipped(gk_as<A>(x), flip))); }
+    __device__ static void join(State &state, State other) { state = other > state ? other : state; }
+    __device__ void store(const gk_reduction &how, size_t i, State state) const { store_value(how, i, gk_flipped(gk_rank<A>::value(state), flip)); }
     __device__ static void store_value(const gk_reduction &how, size_t i, float value) { gk_store_real(how.result, how.stored, i, value); }
     __device__ static void store_value(const gk_reduction &how, size_t i, double value) { gk_store_real(how.result, how.stored, i, value); }
     __device__ static void store_value(const gk_reduction &how, size_t i, int64_t value) { gk_store_whole(how.result, how.stored, i, value); }
@@ -250,7 +267,11 @@ template <typename T, typename A> struct gk_extreme_index {
     typedef gk_found<A> State;
     static constexpr int OPERANDS = 1;
     bool flip;
-    __device__ static State start() { return {gk_extreme<T, A>::start(), GK_NOWHERE}; }
+    __device__ static State start() {
+        A lowest;
+        gk_set_lowest(&lowest);
+        return {lowest, GK_NOWHERE};
+    }
     __device__ static T padding(T x) { return x; }
     // A thread comes by its elements from the first to the last.
     __device__ void take(State &state, T x, T, size_t i) const {

@@ -313,22 +313,28 @@ __device__ static inline void gk_take_columns(const Op &op, typename Op::State (
 }
 
 // A thread's part of the rows [row, end): every `height`-th one, LOADS at a time; what is left of them is
-// for the next call. The last vector of a row may be one of more columns than there are, whose results
-// nobody stores; GK_ALIGNED: none is.
-template <gk_lies LIES, int LOADS, class Op, class A, int WIDTH>
+// for the next call. REST: less than LOADS are left, and these at a time, too: where there is none the last
+// one is loaded again, and not taken. The last vector of a row may be one of more columns than there are,
+// whose results nobody stores; GK_ALIGNED: none is.
+template <gk_lies LIES, int LOADS, bool REST, class Op, class A, int WIDTH>
 __device__ static inline size_t gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, const A &a, size_t row, size_t end,
                                              typename Op::State (&state)[WIDTH]) {
     int wanted = how.inner - at.column < WIDTH ? (int)(how.inner - at.column) : WIDTH;
-    for (; row + (LOADS - 1) * at.height < end; row += LOADS * at.height) {
+    while (row + (REST ? 0 : LOADS - 1) * at.height < end) {
         gk_vector<typename A::Element> x[LOADS];
         A line[LOADS];
 #pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            line[j] = a + ((row + j * at.height) * how.inner + at.column);
+        for (int j = 0; j < LOADS; j++) {
+            size_t number = row + j * at.height;
+            line[j] = a + ((!REST || number < end ? number : end - 1) * how.inner + at.column);
+        }
         A::template load<LIES>(x, line, wanted);
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
-            gk_take_columns(op, state, x[j], row + j * at.height);
+            if (!REST || row < end) {
+                gk_take_columns(op, state, x[j], row);
+                row += at.height;
+            }
     }
     return row;
 }
@@ -381,14 +387,14 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     A top = a + at.outer * how.length * how.inner;
     size_t row = begin + at.y;
     if (at.column < how.inner && top.is_aligned() && how.inner % WIDTH == 0) {
-        row = gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS>(op, how, at, top, row, end, state);
-        gk_take_rows<GK_ALIGNED, 1>(op, how, at, top, row, end, state);
+        row = gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS, false>(op, how, at, top, row, end, state);
+        gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS, true>(op, how, at, top, row, end, state);
     } else if (at.column < how.inner) {
         // The last rows of an array end too near to its own end.
         size_t last = 2 * WIDTH / how.inner + 1, sure = top.reaches(end * how.inner) ? end : end > last ? end - last : 0;
-        row = gk_take_rows<GK_BETWEEN, A::AT_ONCE>(op, how, at, top, row, sure, state);
-        row = gk_take_rows<GK_BETWEEN, 1>(op, how, at, top, row, sure, state);
-        gk_take_rows<GK_ANYWHERE, 1>(op, how, at, top, row, end, state);
+        row = gk_take_rows<GK_BETWEEN, A::AT_ONCE, false>(op, how, at, top, row, sure, state);
+        row = gk_take_rows<GK_BETWEEN, A::AT_ONCE, true>(op, how, at, top, row, sure, state);
+        gk_take_rows<GK_ANYWHERE, 1, false>(op, how, at, top, row, end, state);
     }
     gk_join_columns(op, state, how.lanes);
     if (!gk_join_segments(op, how, at, state))

@@ -38,8 +38,8 @@ class Sanitizer:
 
 
 ADDRESS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", *READABLE]
-# Of kernels what they may do wrong, and the lines alone of what a debugger wants: it takes two thirds
-# of the time.
+# Of kernels what they may do wrong, and the lines alone of what a debugger wants: two thirds of the
+# time.
 ADDRESS_BODIES = [*BODY_CHECKS, "-fsanitize=address,signed-integer-overflow,shift"]
 ADDRESS_BODIES += ["-fno-sanitize-recover=all", *READABLE, "-g1"]
 THREAD = ["-fsanitize=thread", *READABLE]

@@ -306,16 +306,21 @@ static gk_status run_elementwise(const gk_operation *operation, gk_call *call,
 
 /* host arrays ---------------------------------------------------------------------------------- */
 
-/* A host call cut into chunks: the numbers go to every chunk as they are. Where an operand is one
-   row for all rows of the result, or has one element for each, chunks are whole rows, and it goes
-   to the device once. */
+typedef enum travel {
+    AS_NUMBER, /* with each launch */
+    AT_ONCE, /* before the first chunk: a row for all rows of the result, or an element for each */
+    IN_CHUNKS,
+} travel;
+
+/* A host call cut into chunks; where something travels at once, of whole rows. */
 typedef struct chunked {
     const gk_call *call;
     gk_op op;
     const gk_array *operands;
     int count;
-    size_t row;                      /* elements of a row; 0: there is no such operand */
-    gk_array there[GK_MAX_OPERANDS]; /* it, with the strides that it has in rows; else no axes */
+    size_t row; /* elements of a row; 0: nothing travels at once */
+    travel travels[GK_MAX_OPERANDS];
+    gk_array there[GK_MAX_OPERANDS]; /* what does, with the strides that it has in rows */
 } chunked;
 
 /* Elements of a row of the result where the operand is that, or one for each; 0: it is something
@@ -354,6 +359,7 @@ static gk_status bring_once(gk_call *call, chunked *whole, int number, const gk_
     if (row == 0 || (whole->row > 0 && row != whole->row))
         return GK_OK;
     whole->row = row;
+    whole->travels[number] = AT_ONCE;
     gk_status status = gk_stage_view(call, operand, there);
     there->ndim = 2;
     there->strides[0] = is_row ? 0 : size;
@@ -361,18 +367,27 @@ static gk_status bring_once(gk_call *call, chunked *whole, int number, const gk_
     return status;
 }
 
-/* A chunk's part of an array that is all there, or that came in by itself, as rows. */
-static void chunk_rows(const chunked *whole, const gk_array *there, size_t first, size_t count,
-                       gk_array *rows) {
-    int64_t size = (int64_t)gk_dtype_size(there->dtype);
-    gk_copy_view(rows, there);
-    if (there->ndim == 2)
-        rows->data = (char *)there->data + (int64_t)(first / whole->row) * there->strides[0];
-    else
-        rows->strides[0] = (rows->strides[1] = size) * (int64_t)whole->row;
-    rows->ndim = 2;
-    rows->shape[0] = (int64_t)(count / whole->row);
-    rows->shape[1] = (int64_t)whole->row;
+static void shape_rows(const chunked *whole, size_t count, gk_array *array) {
+    array->ndim = 2;
+    array->shape[0] = (int64_t)(count / whole->row);
+    array->shape[1] = (int64_t)whole->row;
+}
+
+/* A chunk's part of what is all there. */
+static void take_rows(const chunked *whole, int number, size_t first, size_t count,
+                      gk_array *rows) {
+    gk_copy_view(rows, &whole->there[number]);
+    rows->data = (char *)rows->data + (int64_t)(first / whole->row) * rows->strides[0];
+    shape_rows(whole, count, rows);
+}
+
+/* What came in by itself, or goes out so: elements side by side. */
+static void view_chunk(const chunked *whole, const gk_array *chunk, gk_array *view) {
+    gk_copy_view(view, chunk);
+    if (whole->row == 0)
+        return;
+    shape_rows(whole, gk_count(chunk), view);
+    gk_make_contiguous(view);
 }
 
 /* A chunk runs as a call of its own on its lane's stream. */
@@ -380,25 +395,17 @@ static gk_status elementwise_chunk(void *context, gk_stream stream, const gk_arr
                                    gk_array *result, size_t first, gk_error *error) {
     const chunked *whole = context;
     gk_call chunk = gk_call_part(whole->call, stream);
-    gk_array all[GK_MAX_OPERANDS], rows;
-    const size_t count = gk_count(result);
-    int arrays = 0;
+    gk_array all[GK_MAX_OPERANDS], out;
     chunk.phases = NULL;
-    for (int k = 0; k < whole->count; k++) {
-        const gk_array *there = &whole->there[k];
-        if (gk_count(&whole->operands[k]) == 1)
+    for (int k = 0; k < whole->count; k++)
+        if (whole->travels[k] == AS_NUMBER)
             gk_copy_view(&all[k], &whole->operands[k]);
-        else if (whole->row > 0)
-            chunk_rows(whole, there->ndim > 0 ? there : &operands[arrays], first, count, &all[k]);
+        else if (whole->travels[k] == AT_ONCE)
+            take_rows(whole, k, first, gk_count(result), &all[k]);
         else
-            gk_copy_view(&all[k], &operands[arrays]);
-        arrays += gk_count(&whole->operands[k]) != 1 && there->ndim == 0;
-    }
-    if (whole->row > 0) {
-        chunk_rows(whole, result, first, count, &rows);
-        result = &rows;
-    }
-    gk_status status = gk_run_elementwise(&chunk, whole->op, all, whole->count, result);
+            view_chunk(whole, operands++, &all[k]);
+    view_chunk(whole, result, &out);
+    gk_status status = gk_run_elementwise(&chunk, whole->op, all, whole->count, &out);
     gk_call_end(&chunk);
     if (status != GK_OK)
         *error = chunk.error;
@@ -414,12 +421,13 @@ gk_status gk_flow_elementwise(gk_call *call, gk_op op, const gk_array *operands,
                     .has_result = true,
                     .result = *result};
     for (int k = 0; k < count; k++) {
-        gk_status status = GK_OK;
-        if (gk_count(&operands[k]) != 1)
-            status = bring_once(call, &whole, k, result);
+        if (gk_count(&operands[k]) == 1)
+            continue; /* a number */
+        whole.travels[k] = IN_CHUNKS;
+        gk_status status = bring_once(call, &whole, k, result);
         if (status != GK_OK)
             return status;
-        if (gk_count(&operands[k]) != 1 && whole.there[k].ndim == 0)
+        if (whole.travels[k] == IN_CHUNKS)
             gk_broadcast_view(&operands[k], result, &flow.operands[flow.operand_count++]);
     }
     flow.multiple = whole.row;

@@ -8,7 +8,7 @@
 enum {
     TO,
     FROM,
-    FULL = 40, /* percent of its tiles that a matrix has to fill */
+    FULL = 35, /* percent of its tiles that a matrix has to fill */
 };
 
 /* The last of one axis and the rest of the nest, which is a nest for each of its indices. */

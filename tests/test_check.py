@@ -212,6 +212,7 @@ def test_a_kernel_that_never_ends_costs_nothing_here(module):
         module.forever.simulate(1, 1, np.zeros(1, np.int32), seconds=1.5)
 
 
+@pytest.mark.usefixtures("control_c")
 def test_control_c_ends_the_process_too(module):
     import psutil
 

@@ -932,6 +932,7 @@ def test_the_next_launch_works_and_nothing_leaks(broken, right):
 
 
 @AT_ONCE
+@pytest.mark.usefixtures("control_c")
 @pytest.mark.parametrize("blocks", [1, 200])
 def test_control_c_ends_an_endless_loop(blocks):
     module = gk.compile(

@@ -19,7 +19,7 @@ static uint64_t distance(int64_t stride) {
 
 /* The axes by how far their elements lie apart, the nearest last; those alike in the nest's order.
  */
-static void sort_axes(const gk_nest *nest, int array, int8_t *order) {
+static void sort_axes(const gk_nest *nest, int array, int *order) {
     for (int axis = 0; axis < nest->ndim; axis++) {
         int at = axis;
         while (at > 0 &&
@@ -27,7 +27,7 @@ static void sort_axes(const gk_nest *nest, int array, int8_t *order) {
             order[at] = order[at - 1];
             at--;
         }
-        order[at] = (int8_t)axis;
+        order[at] = axis;
     }
 }
 
@@ -50,11 +50,11 @@ bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
 }
 
 /* Sides such that the box has `run` elements, or all there are, along what is near in an array. */
-static void widen(const gk_nest *nest, const int8_t *order, int64_t run, int64_t *side) {
+static void widen(const gk_nest *nest, const int *order, int64_t run, int64_t *side) {
     int64_t have = 1;
     for (int i = nest->ndim - 1; i >= 0 && have < run; i--) {
         int axis = order[i];
-        int64_t wanted = (run + have - 1) / have;
+        int64_t wanted = gk_parts_of(run, have);
         wanted = wanted < nest->shape[axis] ? wanted : nest->shape[axis];
         side[axis] = side[axis] > wanted ? side[axis] : wanted;
         have *= side[axis];
@@ -70,7 +70,7 @@ static int64_t product(const int64_t *numbers, int count) {
 
 /* The longest runs in both arrays whose box is small enough, those that are written up to twice as
    long as those that are read. */
-static void choose_sides(const gk_nest *nest, int8_t (*order)[GK_MAX_DIMENSIONS], int64_t most,
+static void choose_sides(const gk_nest *nest, int (*order)[GK_MAX_DIMENSIONS], int64_t most,
                          int64_t *side) {
     for (int64_t run = most;; run /= 2)
         for (int twice = 1; twice >= 0; twice--) {
@@ -86,8 +86,8 @@ static void choose_sides(const gk_nest *nest, int8_t (*order)[GK_MAX_DIMENSIONS]
 /* As many boxes along each axis, but the last one not much smaller than the others. */
 static void even_out(const gk_nest *nest, int64_t *side) {
     for (int i = 0; i < nest->ndim; i++) {
-        int64_t along = (nest->shape[i] + side[i] - 1) / side[i];
-        side[i] = (nest->shape[i] + along - 1) / along;
+        int64_t along = gk_parts_of(nest->shape[i], side[i]);
+        side[i] = gk_parts_of(nest->shape[i], along);
     }
 }
 
@@ -95,13 +95,13 @@ gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size) {
     gk_boxes boxes = {.ndim = nest->ndim, .count = 1};
     int64_t side[GK_LAYOUT_DIMENSIONS], pitch[GK_LAYOUT_DIMENSIONS], elements = 1;
     int64_t most = GK_BOX_BYTES / size < GK_BOX_ELEMENTS ? GK_BOX_BYTES / size : GK_BOX_ELEMENTS;
-    int8_t order[2][GK_MAX_DIMENSIONS];
+    int order[2][GK_MAX_DIMENSIONS];
     sort_axes(nest, TO, order[TO]);
     sort_axes(nest, FROM, order[FROM]);
     choose_sides(nest, order, most, side);
     even_out(nest, side);
     for (int i = nest->ndim - 1; i >= 0; i--) {
-        int64_t along = (nest->shape[i] + side[i] - 1) / side[i];
+        int64_t along = gk_parts_of(nest->shape[i], side[i]);
         boxes.axis[i].grid = gk_divisor_of((uint32_t)along);
         boxes.axis[i].cut = nest->shape[i] % side[i] == 0 ? 0 : (uint32_t)1 << i;
         boxes.count *= (uint32_t)along;

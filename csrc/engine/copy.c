@@ -75,17 +75,13 @@ static gk_status choose_tiles(gk_call *call, const gk_nest *nest, int axis, int6
     return gk_call_blame(call, gk_row_chosen(&wish, call->backend, row, &call->error));
 }
 
-static int64_t divided(int64_t count, int64_t by) {
-    return (count + by - 1) / by;
-}
-
 /* Whether the matrices fill so much of their tiles that these are better than an element at a time
    through the cache. */
 static bool are_worth_tiles(const gk_nest *nest, int axis, int64_t size, const gk_row *row) {
     int last = nest->ndim - 1;
     int64_t rows = nest->shape[last], columns = nest->shape[axis];
-    int64_t down = divided(rows, row->tile_rows) * row->tile_rows;
-    int64_t across = divided(columns, row->tile_columns) * row->tile_columns;
+    int64_t down = gk_parts_of(rows, row->tile_rows) * row->tile_rows;
+    int64_t across = gk_parts_of(columns, row->tile_columns) * row->tile_columns;
     return nest->stride[TO][last] == size && nest->stride[FROM][axis] == size &&
            100.0 * (double)rows * (double)columns >= FULL * (double)down * (double)across;
 }
@@ -100,8 +96,8 @@ static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, const gk_row
                            .from_column = nest->stride[FROM][axis],
                            .to_row = nest->stride[TO][last],
                            .to_column = nest->stride[TO][axis]};
-    int64_t down = divided(nest->shape[last], row->tile_rows);
-    int64_t across = divided(nest->shape[axis], row->tile_columns);
+    int64_t down = gk_parts_of(nest->shape[last], row->tile_rows);
+    int64_t across = gk_parts_of(nest->shape[axis], row->tile_columns);
     if (down * across > INT32_MAX)
         return gk_fail(&call->error, GK_VALUE_ERROR, "%s: %lld tiles are more than a grid takes",
                        call->operation, (long long)(down * across));

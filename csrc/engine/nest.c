@@ -122,7 +122,7 @@ gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t ea
     if (shared && are_short(piece, length, each, lanes))
         return units;
     units.lanes = lanes;
-    int64_t unit = each << units.lanes, in_row = (length + unit - 1) / unit;
+    int64_t unit = each << units.lanes, in_row = gk_parts_of(length, unit);
     units.length = (uint32_t)length;
     units.count = (uint32_t)(units.count / length * in_row);
     if (last < 0)

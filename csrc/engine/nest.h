@@ -36,6 +36,11 @@ gk_status gk_nest_run(gk_call *call, const gk_nest *nest, gk_nest_launch launch,
 
 gk_divisor gk_divisor_of(uint32_t value);
 
+/* How many parts of that length, the last of which may be shorter. */
+static inline int64_t gk_parts_of(int64_t length, int64_t part) {
+    return (length + part - 1) / part;
+}
+
 /* How threads that take `each` elements of a row, or fewer, go over a piece: by themselves, or,
    `shared`, in turn with their neighbours, so that what they write at a time lies side by side. */
 gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t each, bool shared);

@@ -2,14 +2,17 @@
 #ifndef GK_LAYOUT_H
 #define GK_LAYOUT_H
 
+#include <assert.h>
 #include <stdint.h>
 
 enum {
     GK_LAYOUT_DIMENSIONS = 8, /* after neighbouring axes that form one run have been merged */
     GK_LAYOUT_ARRAYS = 4,     /* a result and its operands */
     GK_LAYOUT_OPERANDS = GK_LAYOUT_ARRAYS - 1,
-    GK_LONE_ELEMENTS = 4, /* of a thread that finds each by itself */
-    GK_BOX_BYTES = 16384, /* of a box, at most, and */
+    GK_SHARED_ELEMENTS = 4, /* of a row that a thread of copies and conversions takes */
+    GK_LONE_ELEMENTS = 4,   /* of a thread that finds each by itself */
+    GK_COMPACT_WORDS = 30,  /* see gk_compact */
+    GK_BOX_BYTES = 16384,   /* of a box, at most, and */
     GK_BOX_ELEMENTS = 2048,
 };
 
@@ -40,18 +43,32 @@ typedef struct gk_layout {
 } gk_layout;
 
 /* The same where a thread takes several elements of the last axis: the layout counts units along
-   it, which `1 << lanes` neighbouring threads share; the last unit of a row may not be whole. Where
-   rows are too short for that, units are elements, of which a thread takes GK_LONE_ELEMENTS, and
-   strides are numbers of 32 bits. */
+   it, which `1 << lanes` neighbouring threads share; the last unit of a row may not be whole. */
 typedef struct gk_units {
     uint32_t count;                  /* of units in all rows */
-    uint32_t length;                 /* of the last axis, in elements; 0: units are elements */
+    uint32_t length;                 /* of the last axis, in elements */
     uint32_t lanes;                  /* log2 of how many threads share a unit */
     uint32_t vectors;                /* bit k: every whole unit of array k is an aligned vector */
     int64_t step[GK_LAYOUT_ARRAYS];  /* along the last axis, in bytes */
     int64_t apart[GK_LAYOUT_ARRAYS]; /* from one element of a thread to its next */
     gk_layout layout;
 } gk_units;
+
+/* How several arrays are walked an element at a time, whole in 128 bytes: a launch with more
+   parameters begins later, by 0.3 us of the 2 that a short kernel takes on an H200, with 480 by
+   0.5. `word`: of each array its address, in two words, or in their place the number of the host's
+   that it stands for; then, axis by axis from the last one on, a stride of each array in bytes, and
+   but for the outermost axis the value and the multiplier of its length as a gk_divisor. */
+typedef struct gk_compact {
+    uint32_t count;        /* of elements */
+    uint8_t ndim, numbers; /* bit k: array k is a number */
+    uint8_t dtype[2];      /* of a conversion: to and from */
+    uint32_t word[GK_COMPACT_WORDS];
+} gk_compact;
+static_assert(sizeof(gk_compact) == 128, "more parameters cost time");
+
+/* So many axes of so many arrays have room in it. */
+#define GK_COMPACT_AXES(arrays) ((GK_COMPACT_WORDS - 2 * (arrays) + 2) / ((arrays) + 2))
 
 /* How a stack of matrices is cut into tiles, and the steps in bytes from one element to the next. A
    row of the matrix that is read is a column of the one that is written. */

@@ -11,57 +11,42 @@ __device__ static inline uint32_t gk_divide(uint32_t n, gk_divisor by) {
     return (__umulhi(n, by.multiplier) + n) >> by.shift;
 }
 
-// One axis further out: indices along it, and what they add to the offsets. 32-bit numbers and no division:
-// a 64-bit one costs as much as the loads do. STRIDE: what a stride is known to fit into.
-template <typename STRIDE, int EACH, int ARRAYS>
-__device__ static inline void gk_step_out(const gk_layout &layout, int axis, uint32_t (&i)[EACH], uint32_t (&index)[EACH], int64_t (&offset)[EACH][ARRAYS]) {
-#pragma unroll
-    for (int j = 0; j < EACH; j++) {
-        uint32_t rest = gk_divide(i[j], layout.axis[axis].length);
-        index[j] = i[j] - rest * layout.axis[axis].length.value;
-        i[j] = rest;
-#pragma unroll
-        for (int k = 0; k < ARRAYS; k++)
-            offset[j][k] += (int64_t)(STRIDE)index[j] * (STRIDE)layout.axis[axis].stride[k];
-    }
+// The same where a divisor has to be short: its shift follows from the value.
+__device__ static inline uint32_t gk_divide(uint32_t n, uint32_t value, uint32_t multiplier) {
+    return (__umulhi(n, multiplier) + n) >> (32 - __clz((int)(value - 1)));
 }
 
-// The offsets in bytes of elements i, in C order, of each array of a layout; i becomes the index along the
-// last axis. What is computed for one element fills the time that another's takes. A parameter whose place is
-// known to the compiler is an operand of an instruction, and needs no load: most axes are not in a loop.
-template <typename STRIDE, int EACH, int ARRAYS>
-__device__ static inline void gk_find(const gk_layout &layout, uint32_t (&i)[EACH], int64_t (&offset)[EACH][ARRAYS]) {
-    uint32_t last[EACH], index[EACH];
+// One axis further out: returns the index along it, after what that adds to the offsets.
+template <int ARRAYS>
+__device__ static inline uint32_t gk_step_out(const gk_layout &layout, int axis, uint32_t &i, int64_t (&offset)[ARRAYS]) {
+    uint32_t rest = gk_divide(i, layout.axis[axis].length), index = i - rest * layout.axis[axis].length.value;
 #pragma unroll
-    for (int j = 0; j < EACH; j++) {
-        last[j] = 0;
+    for (int k = 0; k < ARRAYS; k++)
+        offset[k] += index * layout.axis[axis].stride[k];
+    i = rest;
+    return index;
+}
+
+// The offsets in bytes of element i, in C order, of each array of a layout; returns the index along the
+// last axis. 32-bit numbers and no division: a 64-bit one costs as much as the loads do. A parameter whose
+// place is known to the compiler is an operand of an instruction, and needs no load: most axes are not in a loop.
+template <int ARRAYS>
+__device__ static inline uint32_t gk_offsets(const gk_layout &layout, uint32_t i, int64_t (&offset)[ARRAYS]) {
+    uint32_t last = 0;
 #pragma unroll
-        for (int k = 0; k < ARRAYS; k++)
-            offset[j][k] = 0;
-    }
+    for (int k = 0; k < ARRAYS; k++)
+        offset[k] = 0;
 #pragma unroll
     for (int axis = 0; axis < GK_USUAL_DIMENSIONS; axis++) {
-        if (axis < layout.ndim)
-            gk_step_out<STRIDE>(layout, axis, i, axis == 0 ? last : index, offset);
+        if (axis < layout.ndim) {
+            uint32_t index = gk_step_out(layout, axis, i, offset);
+            last = axis == 0 ? index : last;
+        }
     }
 #pragma unroll 1
     for (int axis = GK_USUAL_DIMENSIONS; axis < layout.ndim; axis++)
-        gk_step_out<STRIDE>(layout, axis, i, index, offset);
-#pragma unroll
-    for (int j = 0; j < EACH; j++)
-        i[j] = last[j];
-}
-
-// The same of one element.
-template <int ARRAYS>
-__device__ static inline uint32_t gk_offsets(const gk_layout &layout, uint32_t i, int64_t (&offset)[ARRAYS]) {
-    uint32_t one[1] = {i};
-    int64_t its[1][ARRAYS];
-    gk_find<int64_t>(layout, one, its);
-#pragma unroll
-    for (int k = 0; k < ARRAYS; k++)
-        offset[k] = its[0][k];
-    return one[0];
+        gk_step_out(layout, axis, i, offset);
+    return last;
 }
 
 // The offset in bytes of element i, in C order, of the axes [first, end) of an array. By a loop
@@ -103,34 +88,70 @@ template <int EACH, int ARRAYS> __device__ static inline gk_share<ARRAYS> gk_sha
     return share;
 }
 
-// Where rows are too short for that, and strides not too long: up to EACH elements of any rows, a block's
-// width apart. Returns how many there are.
+// The same as elements, each with its own place.
 template <int EACH, int ARRAYS>
-__device__ static inline int gk_lone_elements(const gk_units &units, int64_t (&offset)[EACH][ARRAYS]) {
+__device__ static inline int gk_shared_elements(const gk_units &units, int64_t (&offset)[EACH][ARRAYS]) {
+    gk_share<ARRAYS> share = gk_share_of<EACH, ARRAYS>(units);
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+#pragma unroll
+        for (int k = 0; k < ARRAYS; k++)
+            offset[j][k] = share.offset[k] + j * units.apart[k];
+    return share.count;
+}
+
+// elements one by one ----------------------------------------------------------------------------------
+
+// Two words of a gk_compact: the address of array k, or the number that stands in its place.
+__device__ static inline uint64_t gk_words(const gk_compact &compact, int k) {
+    return compact.word[2 * k] | (uint64_t)compact.word[2 * k + 1] << 32;
+}
+
+// Where elements i of each array lie, in bytes from its address. What is computed for one element fills the
+// time that another's takes.
+template <int EACH, int ARRAYS>
+__device__ static inline void gk_find(const gk_compact &compact, uint32_t (&i)[EACH], int64_t (&offset)[EACH][ARRAYS]) {
+    enum { AXES = GK_COMPACT_AXES(ARRAYS), PITCH = ARRAYS + 2 };
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+#pragma unroll
+        for (int k = 0; k < ARRAYS; k++)
+            offset[j][k] = 0;
+#pragma unroll
+    for (int axis = 0; axis < AXES; axis++) {
+        const int at = 2 * ARRAYS + axis * PITCH;
+        const bool is_last = axis + 1 == AXES || axis + 1 == compact.ndim;
+        if (axis < compact.ndim)
+#pragma unroll
+            for (int j = 0; j < EACH; j++) {
+                uint32_t rest = is_last ? 0 : gk_divide(i[j], compact.word[at + ARRAYS], compact.word[at + ARRAYS + 1]);
+                int32_t index = (int32_t)(is_last ? i[j] : i[j] - rest * compact.word[at + ARRAYS]);
+#pragma unroll
+                for (int k = 0; k < ARRAYS; k++)
+                    offset[j][k] += (int64_t)index * (int32_t)compact.word[at + k];
+                i[j] = rest;
+            }
+    }
+}
+
+// Up to EACH elements of a thread, a block's width apart. Returns how many there are.
+template <int EACH, int ARRAYS>
+__device__ static inline int gk_lone_elements(const gk_compact &compact, int64_t (&offset)[EACH][ARRAYS]) {
     uint32_t number[EACH], first = blockIdx.x * (EACH * blockDim.x) + threadIdx.x;
     int count = 0;
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         number[j] = first + j * blockDim.x;
-        count += number[j] < units.count;
+        count += number[j] < compact.count;
     }
     if (count > 0)
-        gk_find<int32_t>(units.layout, number, offset);
+        gk_find(compact, number, offset);
     return count;
 }
 
-// The elements of a thread either way.
-template <int ARRAYS>
-__device__ static inline int gk_elements_of(const gk_units &units, int64_t (&offset)[GK_LONE_ELEMENTS][ARRAYS]) {
-    if (units.length == 0)
-        return gk_lone_elements(units, offset);
-    gk_share<ARRAYS> share = gk_share_of<GK_LONE_ELEMENTS, ARRAYS>(units);
-#pragma unroll
-    for (int j = 0; j < GK_LONE_ELEMENTS; j++)
-#pragma unroll
-        for (int k = 0; k < ARRAYS; k++)
-            offset[j][k] = share.offset[k] + j * units.apart[k];
-    return share.count;
+// Whether every thread has a single element.
+__device__ static inline bool gk_are_single(const gk_compact &compact) {
+    return compact.count <= gridDim.x * blockDim.x;
 }
 
 #endif

@@ -21,26 +21,28 @@
     X(dot)                                                                                         \
     X(matmul)                                                                                      \
     X(transpose)                                                                                   \
-    X(matrix_transpose)                                                                            \
-    X(clip)
+    X(matrix_transpose)
 
-#define GK_OPERATIONS(X) GK_ELEMENTWISE(X) GK_EXCHANGED(X) GK_REDUCTIONS(X) GK_OTHER_OPERATIONS(X)
+#define GK_OPERATIONS(X)                                                                           \
+    GK_ELEMENTWISE(X) GK_EXCHANGED(X) GK_REDUCTIONS(X) GK_OTHER_OPERATIONS(X) X(clip)
 
-/* With the steps, which nobody calls by name; X(name), or WALKS(name) for those of a reduction. */
-#define GK_KERNEL_NAMES(X, WALKS)                                                                  \
-    GK_ELEMENTWISE(X)                                                                              \
+/* With the steps, which nobody calls by name; X(name), WALKS(name) for those of a reduction, or
+   LAYOUTS(name) for those on arrays of any strides. */
+#define GK_KERNEL_NAMES(X, WALKS, LAYOUTS)                                                         \
+    GK_ELEMENTWISE(LAYOUTS)                                                                        \
     GK_REDUCTIONS(WALKS)                                                                           \
     WALKS(sum_wide)                                                                                \
     GK_OTHER_OPERATIONS(X)                                                                         \
+    LAYOUTS(clip)                                                                                  \
     X(matmul_wide)                                                                                 \
     X(matmul_vectors)                                                                              \
     X(matmul_few_vectors)                                                                          \
     X(matmul_vector)                                                                               \
     X(matmul_small)                                                                                \
     X(matmul_part)                                                                                 \
-    X(convert)                                                                                     \
+    LAYOUTS(convert)                                                                               \
     X(sum_finish)                                                                                  \
-    X(copy)                                                                                        \
+    LAYOUTS(copy)                                                                                  \
     X(copy_boxed)
 
 /* Along rows, along short ones and down columns of an array that is one run in memory; along rows
@@ -55,15 +57,20 @@ typedef enum gk_walk {
     GK_WALK_LITTLE
 } gk_walk;
 
-/* The kernels of a walk have the number of the operation plus that of the walk. */
+/* How a kernel takes the layout of strided arrays: a gk_layout, or whole in a gk_compact. */
+typedef enum gk_form { GK_LAID_OUT, GK_COMPACT } gk_form;
+
+/* The kernels of a walk, or of a form, have the number of the operation plus that one. */
 typedef enum gk_op {
 #define GK_NUMBER(name, ...) GK_OP_##name,
 #define GK_NUMBERS(name)                                                                           \
     GK_OP_##name, GK_OP_##name##_short, GK_OP_##name##_columns, GK_OP_##name##_gathered,           \
         GK_OP_##name##_gathered_columns, GK_OP_##name##_little,
-    GK_KERNEL_NAMES(GK_NUMBER, GK_NUMBERS) GK_OP_COUNT
+#define GK_NUMBERS_OF_FORMS(name, ...) GK_OP_##name, GK_OP_##name##_compact,
+    GK_KERNEL_NAMES(GK_NUMBER, GK_NUMBERS, GK_NUMBERS_OF_FORMS) GK_OP_COUNT
 #undef GK_NUMBER
 #undef GK_NUMBERS
+#undef GK_NUMBERS_OF_FORMS
 } gk_op;
 
 const char *gk_op_name(gk_op op);

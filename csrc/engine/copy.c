@@ -136,29 +136,31 @@ static int64_t join_elements(gk_nest *nest, int64_t size) {
 
 static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                              void *context) {
-    const gk_row *row = context;
+    const gk_row *const *rows = context, *row = rows[GK_LAID_OUT];
     uintptr_t to = piece->data[TO], from = piece->data[FROM];
+    gk_compact compact;
+    if (gk_nest_compact(piece, row->tile_columns / row->threads, &compact))
+        return gk_launch_compact(call, rows[GK_COMPACT], &compact);
     gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads, true);
     void *arguments[] = {&to, &from, &units};
     return gk_call_launch(call, row, gk_unit_blocks(&units, row->threads), arguments);
 }
 
-/* By the kernel of an operation that moves elements of a size. */
-static gk_status copy_by(gk_op op, gk_nest_launch launch, gk_call *call, const gk_nest *nest,
-                         int64_t size, const gk_row **ran) {
-    const gk_row *row;
+/* The kernel of an operation that moves elements of a size. */
+static gk_status choose_copy(gk_call *call, gk_op op, int64_t size, const gk_row **row) {
     const gk_wish wish = {.op = op, .dtype = gk_bits_of((size_t)size), .strided = true};
-    gk_status status = gk_row_chosen(&wish, call->backend, &row, &call->error);
-    if (status == GK_OK && ran)
-        *ran = row;
-    if (status != GK_OK)
-        return gk_call_blame(call, status);
-    return gk_nest_run(call, nest, launch, (void *)(uintptr_t)row);
+    return gk_call_blame(call, gk_row_chosen(&wish, call->backend, row, &call->error));
 }
 
 static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const gk_row **ran) {
+    const gk_row *rows[2];
     size = join_elements(nest, size);
-    return copy_by(GK_OP_copy, launch_copy, call, nest, size, ran);
+    gk_status status = choose_copy(call, GK_OP_copy, size, &rows[GK_LAID_OUT]);
+    if (status == GK_OK)
+        status = choose_copy(call, GK_OP_copy + GK_COMPACT, size, &rows[GK_COMPACT]);
+    if (status == GK_OK && ran)
+        *ran = rows[GK_LAID_OUT];
+    return status == GK_OK ? gk_nest_run(call, nest, launch_copy, rows) : status;
 }
 
 /* boxes ---------------------------------------------------------------------------------------- */
@@ -171,6 +173,14 @@ static gk_status launch_boxes(gk_call *call, const gk_nest *piece, const gk_layo
     void *arguments[] = {&to, &from, &boxes};
     (void)layout;
     return gk_call_launch(call, row, gk_boxes_blocks(&boxes), arguments);
+}
+
+static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, const gk_row **ran) {
+    const gk_row *row;
+    gk_status status = choose_copy(call, GK_OP_copy_boxed, size, &row);
+    if (status == GK_OK && ran)
+        *ran = row;
+    return status == GK_OK ? gk_nest_run(call, nest, launch_boxes, (void *)(uintptr_t)row) : status;
 }
 
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */
@@ -201,7 +211,7 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
         }
     }
     if (gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit)))
-        return copy_by(GK_OP_copy_boxed, launch_boxes, call, &nest, size, ran);
+        return copy_boxes(call, &nest, size, ran);
     return copy_elements(call, &nest, size, ran);
 }
 

@@ -6,6 +6,7 @@ enum {
     MOST_ELEMENTS = INT32_MAX - 15,
     MOST_LANES = 5, /* of a warp, as their logarithm */
     SECTOR = 32,    /* bytes that memory moves at a time */
+    FEW = 1 << 17,  /* elements: a device has a thread for each of twice as many at a time */
 };
 
 static int64_t magnitude(int64_t stride) {
@@ -104,23 +105,11 @@ static uint32_t lanes_for(int64_t length, int64_t size, int64_t each) {
     return lanes;
 }
 
-/* Whether threads that share rows so would have less than half of what they can take, and elements
-   are found by themselves. */
-static bool are_short(const gk_nest *piece, int64_t length, int64_t each, uint32_t lanes) {
-    for (int k = 0; k < piece->arrays; k++)
-        for (int i = 0; i < piece->ndim; i++)
-            if (magnitude(piece->stride[k][i]) > INT32_MAX)
-                return false;
-    return length << 1 < each << lanes;
-}
-
 gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t each, bool shared) {
     int last = piece->ndim - 1;
     int64_t length = last < 0 ? 1 : piece->shape[last];
     uint32_t lanes = shared ? lanes_for(length, piece->size[0], each) : 0;
     gk_units units = {.layout = *layout, .count = (uint32_t)gk_nest_count(piece)};
-    if (shared && are_short(piece, length, each, lanes))
-        return units;
     units.lanes = lanes;
     int64_t unit = each << units.lanes, in_row = gk_parts_of(length, unit);
     units.length = (uint32_t)length;
@@ -138,9 +127,58 @@ gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t ea
 
 size_t gk_unit_blocks(const gk_units *units, int a_block) {
     size_t parts = (size_t)units->count << units->lanes;
-    size_t block = (size_t)a_block * (units->length == 0 ? GK_LONE_ELEMENTS : 1);
-    return (parts + block - 1) / block;
+    return (parts + (size_t)a_block - 1) / (size_t)a_block;
 }
+
+/* elements one by one -------------------------------------------------------------------------- */
+
+/* Whether threads that share rows would have less than half of what they can take. */
+static bool are_short(const gk_nest *piece, int64_t each) {
+    int64_t length = piece->ndim > 0 ? piece->shape[piece->ndim - 1] : 1;
+    return each > 0 && length << 1 < each << lanes_for(length, piece->size[0], each);
+}
+
+static bool fits(const gk_nest *piece) {
+    for (int k = 0; k < piece->arrays; k++)
+        for (int i = 0; i < piece->ndim; i++)
+            if (magnitude(piece->stride[k][i]) > INT32_MAX)
+                return false;
+    return piece->ndim <= GK_COMPACT_AXES(piece->arrays);
+}
+
+/* Addresses, then strides and lengths from the last axis on. */
+static void write_words(const gk_nest *piece, uint32_t *word) {
+    for (int k = 0; k < piece->arrays; k++) {
+        *word++ = (uint32_t)piece->data[k];
+        *word++ = (uint32_t)((uint64_t)piece->data[k] >> 32);
+    }
+    for (int i = piece->ndim - 1; i >= 0; i--) {
+        gk_divisor length = gk_divisor_of((uint32_t)piece->shape[i]);
+        for (int k = 0; k < piece->arrays; k++)
+            *word++ = (uint32_t)piece->stride[k][i];
+        if (i > 0) {
+            *word++ = length.value;
+            *word++ = length.multiplier;
+        }
+    }
+}
+
+bool gk_nest_compact(const gk_nest *piece, int64_t each, gk_compact *compact) {
+    size_t count = gk_nest_count(piece);
+    if ((count > FEW && !are_short(piece, each)) || !fits(piece))
+        return false;
+    *compact = (gk_compact){.count = (uint32_t)count, .ndim = (uint8_t)piece->ndim};
+    write_words(piece, compact->word);
+    return true;
+}
+
+gk_status gk_launch_compact(gk_call *call, const gk_row *row, gk_compact *compact) {
+    size_t each = compact->count <= FEW ? 1 : GK_LONE_ELEMENTS, block = each * (size_t)row->threads;
+    void *arguments[] = {compact};
+    return gk_call_launch(call, row, (compact->count + block - 1) / block, arguments);
+}
+
+/* pieces --------------------------------------------------------------------------------------- */
 
 static gk_status launch_whole(gk_call *call, const gk_nest *nest, gk_nest_launch launch,
                               void *context) {

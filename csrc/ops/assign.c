@@ -1,5 +1,7 @@
 #include "ops/assign.h"
 
+#include <string.h>
+
 #include "base/pack.h"
 #include "engine/copy.h"
 #include "engine/nest.h"
@@ -52,7 +54,7 @@ gk_status gk_assign_check(gk_call *call, const gk_array *target, const gk_array 
 /* conversion ----------------------------------------------------------------------------------- */
 
 typedef struct conversion {
-    const gk_row *row;
+    const gk_row *row, *lone;
     uint64_t number; /* what goes everywhere where there is no array */
     int32_t to, from;
 } conversion;
@@ -60,25 +62,40 @@ typedef struct conversion {
 static gk_status launch_conversion(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                                    void *context) {
     conversion *how = context;
-    uintptr_t to = piece->data[0], from = piece->arrays > 1 ? piece->data[1] : 0;
+    uintptr_t to = piece->data[0], from = piece->data[1];
     const gk_row *row = how->row;
+    gk_compact compact;
+    if (gk_nest_compact(piece, row->tile_columns / row->threads, &compact)) {
+        compact.dtype[0] = (uint8_t)how->to;
+        compact.dtype[1] = (uint8_t)how->from;
+        if (from == 0)
+            gk_compact_number(&compact, 1, how->number);
+        return gk_launch_compact(call, how->lone, &compact);
+    }
     gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads, true);
     void *arguments[] = {&to, &from, &how->number, &units, &how->to, &how->from};
     return gk_call_launch(call, row, gk_unit_blocks(&units, row->threads), arguments);
 }
 
 gk_status gk_assign_by_kernel(gk_call *call, const gk_array *to, const gk_array *from) {
-    const gk_wish wish = {.op = GK_OP_convert, .dtype = GK_bits8, .strided = true};
+    gk_wish wish = {.op = GK_OP_convert, .dtype = GK_bits8, .strided = true};
     conversion how = {.to = (int32_t)to->dtype, .from = (int32_t)from->dtype};
-    bool number = from->place == GK_HOST;
-    const gk_array *arrays[] = {to, from};
+    gk_array number;
     gk_nest nest;
     gk_status status = gk_row_chosen(&wish, call->backend, &how.row, &call->error);
+    wish.op += GK_COMPACT;
+    if (status == GK_OK)
+        status = gk_row_chosen(&wish, call->backend, &how.lone, &call->error);
     if (status != GK_OK)
         return status;
-    if (number)
+    if (from->place == GK_HOST) {
         gk_pack(&how.number, from, 0, 1);
-    gk_nest_make(&nest, arrays, number ? 1 : 2);
+        gk_broadcast_view(from, to, &number);
+        number.data = NULL;
+        memset(number.strides, 0, sizeof number.strides);
+        from = &number;
+    }
+    gk_nest_make(&nest, (const gk_array *[]){to, from}, 2);
     return gk_nest_run(call, &nest, launch_conversion, &how);
 }
 

@@ -159,28 +159,51 @@ static gk_status choose_strided(gk_call *call, const work *ready, const gk_nest 
 
 typedef struct strided_launch {
     const gk_row *row;
+    const work *ready;
     gk_terms terms;
 } strided_launch;
 
+/* Elements one by one, unless a variant was asked for; `ran` tells the row then, else it is NULL.
+ */
+static gk_status launch_lone(gk_call *call, const work *ready, const gk_nest *piece, int64_t each,
+                             const gk_row **ran) {
+    gk_compact compact;
+    *ran = NULL;
+    if (call->wanted || !gk_nest_compact(piece, each, &compact))
+        return GK_OK;
+    const gk_wish wish = {.op = ready->op + GK_COMPACT, .dtype = ready->dtype, .strided = true};
+    gk_status status = gk_row_chosen(&wish, call->backend, ran, &call->error);
+    if (status != GK_OK)
+        return gk_call_blame(call, status);
+    for (int k = 1; k < piece->arrays; k++)
+        if (piece->data[k] == 0)
+            gk_compact_number(&compact, k, ready->terms.value[k - 1]);
+    return gk_launch_compact(call, *ran, &compact);
+}
+
 static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                               void *context) {
-    strided_launch *ready = context;
-    const gk_row *row = ready->row;
+    strided_launch *launch = context;
+    const gk_row *row = launch->row;
     uintptr_t out = piece->data[0];
     int vector = row->alignment / (int)gk_dtype_size(row->dtype); /* 1: elements one by one */
     int each = vector > 1 ? vector : row->tile_columns / row->threads;
+    const gk_row *ran;
+    gk_status status = launch_lone(call, launch->ready, piece, vector > 1 ? 0 : each, &ran);
+    if (status != GK_OK || ran)
+        return status;
     gk_units units = gk_nest_units(piece, layout, each, vector == 1);
     for (int k = 1; k < piece->arrays; k++) {
         bool aligned = row_bits(piece, k) % (uintptr_t)row->alignment == 0;
         units.vectors |= (uint32_t)aligned << k;
-        ready->terms.data[k - 1] = (const void *)piece->data[k]; /* a number's stays NULL */
+        launch->terms.data[k - 1] = (const void *)piece->data[k]; /* a number's stays NULL */
     }
-    void *arguments[] = {&out, &ready->terms, &units};
+    void *arguments[] = {&out, &launch->terms, &units};
     return gk_call_launch(call, row, gk_unit_blocks(&units, row->tile_columns / each), arguments);
 }
 
 static gk_status launch_strided(gk_call *call, const work *ready, gk_nest *nest) {
-    strided_launch launch = {.terms = ready->terms};
+    strided_launch launch = {.ready = ready, .terms = ready->terms};
     gk_status status = choose_strided(call, ready, nest, &launch.row);
     if (status != GK_OK)
         return status;

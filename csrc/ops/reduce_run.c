@@ -94,6 +94,10 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     gk_reduction copy = *how;
     gk_axes layout = whole->plan.layout;
     void *a = operands[0].data, *b = whole->kind->base.operand_count == 2 ? operands[1].data : a;
+    if (whole->plan.walk == GK_WALK_LITTLE) {
+        gk_little little = gk_plan_little(&whole->plan, how, a);
+        return gk_call_launch(call, whole->row, blocks, (void *[]){&little});
+    }
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
     return gk_call_launch(call, whole->row, blocks, arguments);
 }
@@ -283,18 +287,20 @@ static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call,
 
 /* axes of a single element --------------------------------------------------------------------- */
 
-/* Where nothing is joined, and a result is its element, converted. */
-static bool is_conversion(const gk_reduction_operation *kind, const gk_call *call,
-                          const gk_array *a, uint64_t axes, gk_dtype result) {
+/* Where nothing is joined: a result is its element, converted, or that one's index. */
+static bool is_of_single_elements(const gk_reduction_operation *kind, const gk_call *call,
+                                  const gk_array *a, uint64_t axes, gk_dtype result) {
     for (int i = 0; i < a->ndim; i++)
         if (gk_is_reduced(axes, i) && a->shape[i] != 1)
             return false;
-    return !call->variant && is_exact(kind, a->dtype, result);
+    return !call->variant && (kind->result == GK_OF_INDEX || is_exact(kind, a->dtype, result));
 }
 
-static gk_status run_conversion(gk_call *call, const gk_array *a, uint64_t axes,
-                                const gk_array *result) {
+static gk_status take_single_elements(const gk_reduction_operation *kind, gk_call *call,
+                                      const gk_array *a, uint64_t axes, const gk_array *result) {
     gk_array to = *result, from = *a;
+    if (kind->result == GK_OF_INDEX)
+        return gk_call_zero(call, result->data, gk_bytes(result));
     to.ndim = from.ndim = 0;
     for (int i = 0; i < a->ndim; i++)
         if (!gk_is_reduced(axes, i)) {
@@ -302,13 +308,14 @@ static gk_status run_conversion(gk_call *call, const gk_array *a, uint64_t axes,
             append_axis(&to, a->shape[i], 0);
         }
     gk_make_contiguous(&to);
-    return gk_assign_by_kernel(call, &to, &from);
+    return to.dtype == from.dtype ? gk_copy_strided(call, &to, &from)
+                                  : gk_assign_by_kernel(call, &to, &from);
 }
 
 gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, uint64_t axes,
                            const gk_array *operands, gk_array *result) {
-    if (is_conversion(kind, call, &operands[0], axes, result->dtype))
-        return run_conversion(call, &operands[0], axes, result);
+    if (is_of_single_elements(kind, call, &operands[0], axes, result->dtype))
+        return take_single_elements(kind, call, &operands[0], axes, result);
     if (is_turned(&operands[0]) && is_exact(kind, operands[0].dtype, result->dtype))
         return run_in_order(kind, call, &operands[0], axes, result);
     const gk_reduce_stages planned = gk_plan_stages(kind, call, &operands[0], axes, result->dtype);

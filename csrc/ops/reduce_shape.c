@@ -273,6 +273,14 @@ static bool has_whole_elements(const gk_array *array, const gk_axes *layout) {
     return bits % gk_dtype_size(array->dtype) == 0;
 }
 
+/* Whether the kernel of a little array takes these axes. */
+static bool are_little(const gk_axes *layout) {
+    for (int i = 0; i < layout->ndim; i++)
+        if (llabs(layout->axis[i].stride) > INT32_MAX)
+            return false;
+    return layout->ndim <= GK_LITTLE_AXES;
+}
+
 /* A little array: kept axes, then reduced ones. */
 static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_array lies = gk_reduced_last(array, reduced);
@@ -282,13 +290,37 @@ static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, ui
         kept += !gk_is_reduced(reduced, i);
     if (!append_axes(&lies, 0, kept, layout))
         return false;
-    kept = plan->how.kept = layout->ndim;
-    if (!append_axes(&lies, kept, lies.ndim, layout) || !has_whole_elements(array, layout))
+    kept = plan->kept = layout->ndim;
+    if (!append_axes(&lies, kept, lies.ndim, layout) || !has_whole_elements(array, layout) ||
+        !are_little(layout))
         return false;
     int last = layout->ndim - 1;
-    plan->how.across = kept > 0 && last >= kept &&
-                       llabs(layout->axis[kept - 1].stride) < llabs(layout->axis[last].stride);
+    plan->across = kept > 0 && last >= kept &&
+                   llabs(layout->axis[kept - 1].stride) < llabs(layout->axis[last].stride);
     return true;
+}
+
+gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, const void *a) {
+    const gk_axes *layout = &plan->layout;
+    gk_little little = {.a = a,
+                        .result = how->result,
+                        .divisor = how->divisor,
+                        .results = (uint32_t)(how->outer * how->inner),
+                        .length = (uint32_t)how->length,
+                        .lanes = (uint8_t)__builtin_ctz(how->lanes),
+                        .across = plan->across,
+                        .reduced = (uint8_t)(layout->ndim - plan->kept),
+                        .ndim = (uint8_t)layout->ndim,
+                        .stored = (uint8_t)how->stored,
+                        .last = (uint8_t)how->last,
+                        .flip = how->flip};
+    for (int i = 0; i < layout->ndim; i++) {
+        const int from = layout->ndim - 1 - i;
+        little.axis[i].stride = (int32_t)layout->axis[from].stride;
+        little.axis[i].value = layout->axis[from].length.value;
+        little.axis[i].multiplier = layout->axis[from].length.multiplier;
+    }
+    return little;
 }
 
 /* A large one, in the order of a run. */

@@ -14,6 +14,8 @@ typedef struct gk_reduce_plan {
     gk_reduction how; /* all of it that comes of the shape */
     bool gathered;    /* the elements lie as `layout` says, in the order of that run */
     gk_axes layout;
+    int kept;    /* of a little array: that many axes of it, and behind them those reduced */
+    bool across; /* the same: neighbouring threads have neighbouring results */
 } gk_reduce_plan;
 
 /* Axis i is reduced where bit i of `reduced` is set. */
@@ -40,6 +42,9 @@ size_t gk_plan_partials(const gk_reduce_plan *plan);                 /* bytes */
    so; then the kernel has to find those. */
 bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 void gk_plan_packed(gk_reduce_plan *plan, const gk_array *packed);
+
+/* What the kernel of a little array takes. */
+gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, const void *a);
 
 /* The array with its reduced axes behind the kept ones: the same memory. */
 gk_array gk_reduced_last(const gk_array *array, uint64_t reduced);

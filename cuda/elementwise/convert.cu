@@ -6,13 +6,16 @@
 
 #define GK_CONVERT_THREADS 256 // a block
 
-GK_ROW(convert, strided, bits8, gk_convert, "any strides and dtypes, by way of float32, float64 or 64-bit integers",
-       .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_LONE_ELEMENTS * GK_CONVERT_THREADS,
-       .threads = GK_CONVERT_THREADS, .alignment = 1, .follows = true)
+#define GK_CONVERT_ROW(op, symbol, each, note)                                                     \
+    GK_ROW(op, strided, bits8, symbol, note, .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = (each) * GK_CONVERT_THREADS, \
+           .threads = GK_CONVERT_THREADS, .alignment = 1, .follows = true)
+
+GK_CONVERT_ROW(convert, gk_convert, GK_SHARED_ELEMENTS, "any strides and dtypes, by way of float32, float64 or 64-bit integers")
+GK_CONVERT_ROW(convert_compact, gk_convert_compact, GK_LONE_ELEMENTS, "of few elements, or of rows too short to be shared")
 
 #ifndef GK_ROWS_ONLY
 
-enum { TO, FROM, THREADS = GK_CONVERT_THREADS, PER_THREAD = GK_LONE_ELEMENTS };
+enum { TO, FROM, THREADS = GK_CONVERT_THREADS };
 
 // What an element passes through, which has every value of its dtype: the one rounding, or what C
 // makes of a value that does not fit, is on the way out of it.
@@ -40,64 +43,92 @@ template <typename T, typename W> __device__ static inline T gk_leave(W x) {
     }
 }
 
-template <typename T, typename W>
-__device__ static inline void load_elements(W (&passing)[PER_THREAD], int count, const char *from, const int64_t (&offset)[PER_THREAD][2], uint64_t number) {
+// What is converted: elements at addresses and offsets, or where `from` is NULL the first bytes of `number`.
+template <int EACH> struct conversion {
+    char *to;
+    const char *from;
+    uint64_t number;
+    int32_t to_dtype, from_dtype;
+    int count;
+    int64_t offset[EACH][2];
+};
+
+template <typename T, typename W, int EACH>
+__device__ static inline void load_elements(W (&passing)[EACH], const conversion<EACH> &how) {
     if constexpr (gk_is_same<typename gk_passage<T>::type, W>::value) {
         typename gk_stored<T>::type same;
-        memcpy(&same, &number, sizeof same);
+        memcpy(&same, &how.number, sizeof same);
 #pragma unroll
-        for (int j = 0; j < PER_THREAD; j++)
-            if (j < count)
-                passing[j] = gk_as<W>(from ? gk_read<T>(from + offset[j][FROM]) : gk_as<T>(same));
+        for (int j = 0; j < EACH; j++)
+            if (j < how.count)
+                passing[j] = gk_as<W>(how.from ? gk_read<T>(how.from + how.offset[j][FROM]) : gk_as<T>(same));
     }
 }
 
-template <typename T, typename W>
-__device__ static inline void store_elements(char *to, const int64_t (&offset)[PER_THREAD][2], int count, const W (&passing)[PER_THREAD]) {
+template <typename T, typename W, int EACH>
+__device__ static inline void store_elements(const conversion<EACH> &how, const W (&passing)[EACH]) {
 #pragma unroll
-    for (int j = 0; j < PER_THREAD; j++)
-        if (j < count)
-            *(T *)(to + offset[j][TO]) = gk_leave<T>(passing[j]);
+    for (int j = 0; j < EACH; j++)
+        if (j < how.count)
+            *(T *)(how.to + how.offset[j][TO]) = gk_leave<T>(passing[j]);
 }
 
 #define GK_LOAD_CASE(dtype, name, T, ...)                                                          \
     case GK_##dtype:                                                                               \
-        load_elements<T>(passing, count, from, offset, number);                                    \
+        load_elements<T>(passing, how);                                                            \
         break;
 #define GK_STORE_CASE(dtype, name, T, ...)                                                         \
     case GK_##dtype:                                                                               \
-        store_elements<T>(to, offset, count, passing);                                             \
+        store_elements<T>(how, passing);                                                           \
         break;
 
-template <typename W>
-__device__ static inline void convert_by(char *to, const char *from, uint64_t number, const int64_t (&offset)[PER_THREAD][2], int count, int32_t to_dtype, int32_t from_dtype) {
-    W passing[PER_THREAD];
-    switch (from_dtype) {
+template <typename W, int EACH> __device__ static inline void convert_by(const conversion<EACH> &how) {
+    W passing[EACH];
+    switch (how.from_dtype) {
         GK_DTYPES(GK_LOAD_CASE, )
     }
-    switch (to_dtype) {
+    switch (how.to_dtype) {
         GK_DTYPES(GK_STORE_CASE, )
     }
 }
 
-// `from` NULL: the first bytes of `number` are the one element there is.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    gk_convert(char *to, const char *from, uint64_t number, gk_units units, int32_t to_dtype, int32_t from_dtype) {
-    gk_follow();
-    int64_t offset[PER_THREAD][2];
-    int count = gk_elements_of(units, offset);
-    switch (from_dtype) {
+template <int EACH> __device__ static inline void convert(const conversion<EACH> &how) {
+    switch (how.from_dtype) {
     case GK_float32:
     case GK_float16:
     case GK_bfloat16:
-        return convert_by<float>(to, from, number, offset, count, to_dtype, from_dtype);
+        return convert_by<float>(how);
     case GK_float64:
-        return convert_by<double>(to, from, number, offset, count, to_dtype, from_dtype);
+        return convert_by<double>(how);
     case GK_uint64:
-        return convert_by<uint64_t>(to, from, number, offset, count, to_dtype, from_dtype);
+        return convert_by<uint64_t>(how);
     default:
-        return convert_by<int64_t>(to, from, number, offset, count, to_dtype, from_dtype);
+        return convert_by<int64_t>(how);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    gk_convert(char *to, const char *from, uint64_t number, gk_units units, int32_t to_dtype, int32_t from_dtype) {
+    gk_follow();
+    conversion<GK_SHARED_ELEMENTS> how = {to, from, number, to_dtype, from_dtype};
+    how.count = gk_shared_elements(units, how.offset);
+    convert(how);
+}
+
+template <int EACH> __device__ static inline void convert_lone(const gk_compact &compact) {
+    bool is_number = compact.numbers >> FROM & 1;
+    uint64_t words = gk_words(compact, FROM);
+    conversion<EACH> how = {(char *)gk_words(compact, TO), is_number ? NULL : (const char *)words, words, compact.dtype[TO], compact.dtype[FROM]};
+    how.count = gk_lone_elements(compact, how.offset);
+    convert(how);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) gk_convert_compact(gk_compact compact) {
+    gk_follow();
+    if (gk_are_single(compact))
+        convert_lone<1>(compact);
+    else
+        convert_lone<GK_LONE_ELEMENTS>(compact);
 }
 
 #endif

@@ -1,6 +1,6 @@
-// out[i] = f(a[i], b[i], ...) for every operation, dtype and layout: three kernels an operation and
-// dtype, of contiguous arrays, of arrays of any strides, and of those into results whose last axis is
-// contiguous. What is read and written is all the time that they take, as in add.cu, whose last step
+// out[i] = f(a[i], b[i], ...) for every operation, dtype and layout: four kernels an operation and
+// dtype, of contiguous arrays, of arrays of any strides, of those into results whose last axis is
+// contiguous, and of few elements wherever they lie. What is read and written is all the time that they take, as in add.cu, whose last step
 // they share.
 #ifndef GK_ELEMENTWISE_CUH
 #define GK_ELEMENTWISE_CUH
@@ -20,6 +20,7 @@
                  .tile_columns = (each) * GK_ELEMENTWISE_THREADS,                                  \
                  .threads = GK_ELEMENTWISE_THREADS, .alignment = aligned, .follows = true)
 #define GK_STRIDED_ROWS(dtype, name, T, bytes, text, number, op, kernel)                           \
+    GK_ELEMENTWISE_ROW(op##_compact, strided, dtype, gk_##op##_##kernel##_compact, GK_LONE_ELEMENTS, bytes, GK_TAKES_LAYOUT, "of few elements, or of rows too short to be shared") \
     GK_ELEMENTWISE_ROW(op, strided, dtype, gk_##op##_##kernel##_strided, GK_ELEMENTWISE_SINGLES, bytes, GK_TAKES_LAYOUT, "any strides, 0 for what is broadcast; one index, by multiplications, for eight elements of a row") \
     GK_ELEMENTWISE_ROW(op, GK_JOIN(strided_##name##x, GK_ELEMENTS_IN_16(bytes)), dtype, gk_##op##_##kernel##_strided_wide, GK_ELEMENTS_IN_16(bytes) * GK_ELEMENTWISE_VECTORS, 16, GK_TAKES_LAYOUT, "128 bits at a time along the result's rows, and along each operand that lies so, whatever the others do")
 #define GK_THREE_ROWS(dtype, name, T, bytes, text, number, op, kernel)                             \
@@ -230,31 +231,10 @@ __device__ static inline void gk_load_share(gk_gathered<OP, T, 1> (&gathered)[EA
             gathered[j].operand[k] = *(const gk_vector<T, 1> *)from;
 }
 
-// Elements of rows that are too short to be shared.
-template <typename OP, typename T>
-__device__ static inline void gk_map_lone(char *out, const gk_terms &terms, const gk_units &units) {
-    enum { EACH = GK_LONE_ELEMENTS };
-    int64_t offset[EACH][OP::OPERANDS + 1];
-    gk_gathered<OP, T, 1> gathered[EACH];
-    int count = gk_lone_elements(units, offset);
-#pragma unroll
-    for (int j = 0; j < EACH; j++)
-        if (j < count)
-#pragma unroll
-            for (int k = 0; k < OP::OPERANDS; k++)
-                gathered[j].load(terms, k, offset[j][k + 1]);
-#pragma unroll
-    for (int j = 0; j < EACH; j++)
-        if (j < count)
-            gathered[j].store(out + offset[j][0]);
-}
-
 // The same of arrays of any strides, of which a thread takes several elements of a row one by one.
 template <typename OP, typename T>
 __device__ static inline void gk_map_strided(char *out, const gk_terms &terms, const gk_units &units) {
     enum { EACH = GK_ELEMENTWISE_SINGLES };
-    if (units.length == 0)
-        return gk_map_lone<OP, T>(out, terms, units);
     gk_share<OP::OPERANDS + 1> share = gk_share_of<EACH, OP::OPERANDS + 1>(units);
     gk_gathered<OP, T, 1> gathered[EACH];
     if (share.count == 0)
@@ -269,6 +249,25 @@ __device__ static inline void gk_map_strided(char *out, const gk_terms &terms, c
             gathered[j].store(out);
 }
 
+// Few elements, or rows that are too short to be shared: each element by itself.
+template <typename OP, typename T, int EACH> __device__ static inline void gk_map_lone(const gk_compact &compact) {
+    int64_t offset[EACH][OP::OPERANDS + 1];
+    gk_gathered<OP, T, 1> gathered[EACH];
+    int count = gk_lone_elements(compact, offset);
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        if (j < count)
+#pragma unroll
+            for (int k = 1; k <= OP::OPERANDS; k++) {
+                uint64_t words = gk_words(compact, k);
+                gathered[j].repeat(k - 1, compact.numbers >> k & 1 ? gk_read<T>(&words) : gk_read<T>((const char *)words + offset[j][k]));
+            }
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        if (j < count)
+            gathered[j].store((char *)gk_words(compact, 0) + offset[j][0]);
+}
+
 // the kernels ----------------------------------------------------------------------------------------
 
 #define GK_STRIDED_KERNEL(symbol, ...)                                                             \
@@ -279,7 +278,14 @@ __device__ static inline void gk_map_strided(char *out, const gk_terms &terms, c
     }
 #define GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                \
     GK_STRIDED_KERNEL(gk_##op##_##name##_strided, gk_map_strided<op##_of, T>)                      \
-    GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, gk_map_rows<op##_of, T, 16 / (bytes)>)
+    GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, gk_map_rows<op##_of, T, 16 / (bytes)>)      \
+    extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS) gk_##op##_##name##_compact(gk_compact compact) { \
+        gk_follow();                                                                               \
+        if (gk_are_single(compact))                                                                \
+            gk_map_lone<op##_of, T, 1>(compact);                                                   \
+        else                                                                                       \
+            gk_map_lone<op##_of, T, GK_LONE_ELEMENTS>(compact);                                    \
+    }
 #define GK_THREE_KERNELS(dtype, name, T, bytes, text, number, op)                                  \
     GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                    \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS)                           \

@@ -405,33 +405,58 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
             op.store(how, at.outer * how.inner + at.column + e, state[e]);
 }
 
+// What elements i along the axes [first, end) of a little array add to its address, in bytes. No loop: its
+// parameters are operands of instructions so, and one element fills the time that another's takes.
+template <int EACH> __device__ static inline void gk_find_little(const gk_little &how, int first, int end, unsigned (&i)[EACH], int64_t (&offset)[EACH]) {
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        offset[j] = 0;
+#pragma unroll
+    for (int axis = 0; axis < GK_LITTLE_AXES; axis++)
+        if (axis >= first && axis < end)
+#pragma unroll
+            for (int j = 0; j < EACH; j++) {
+                unsigned rest = axis + 1 == end ? 0 : gk_divide(i[j], how.axis[axis].value, how.axis[axis].multiplier);
+                offset[j] += (int64_t)(int)(i[j] - rest * how.axis[axis].value) * how.axis[axis].stride;
+                i[j] = rest;
+            }
+}
+
 // Little work: what counts is how few instructions stand between the launch and the result, so each
-// element is loaded alone, and few of them by a thread. A group of `lanes` threads has a result: next to
+// element is loaded alone, and few of them by a thread. A group of lanes has a result: next to
 // one another, or `across`, where those of a warp have neighbouring results. Which one only moves
 // elements to other threads: lane k takes every `lanes`-th element from the k-th on.
-template <class Op> __device__ static inline void gk_reduce_little(const gk_reduction &how, const gk_axes &layout, const char *a) {
+template <class Op> __device__ static inline void gk_reduce_little(const gk_little &how) {
     typedef typename Op::Element T;
     enum { LOADS = GK_REDUCE_LOADS };
     __shared__ typename Op::State cell[GK_REDUCE_THREADS];
-    Op op = {how.flip};
-    unsigned thread = threadIdx.x, results = GK_REDUCE_THREADS >> __popc(how.lanes - 1); // powers of two
-    unsigned side = how.across ? results : how.lanes, above = thread >> __popc(side - 1), within = thread & (side - 1);
+    Op op = {how.flip != 0};
+    unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
+    unsigned side = how.across ? results : lanes, within = thread & (side - 1), above = thread / side;
     unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);
-    unsigned length = number < how.outer * how.inner ? (unsigned)how.length : 0;
+    unsigned length = number < how.results ? how.length : 0, result[1] = {number};
+    int64_t begin[1];
+    gk_find_little(how, how.reduced, how.ndim, result, begin);
+    const char *a = (const char *)how.a + begin[0];
     typename Op::State state = op.start();
-    a += gk_offset_along(layout, 0, how.kept, number);
-    for (unsigned i = lane; i < length; i += LOADS * how.lanes) {
+    for (unsigned i = lane; i < length; i += LOADS * lanes) {
         T x[LOADS];
+        unsigned at[LOADS];
+        int64_t offset[LOADS];
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
-            if (i + j * how.lanes < length)
-                x[j] = gk_read<T>(a + gk_offset_along(layout, how.kept, layout.ndim, i + j * how.lanes));
+            at[j] = i + j * lanes;
+        gk_find_little(how, 0, how.reduced, at, offset);
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
-            if (i + j * how.lanes < length)
-                op.take(state, x[j], x[j], i + j * how.lanes);
+            if (i + j * lanes < length)
+                x[j] = gk_read<T>(a + offset[j]);
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (i + j * lanes < length)
+                op.take(state, x[j], x[j], i + j * lanes);
     }
-    for (unsigned step = how.lanes / 2; step > 0; step /= 2) {
+    for (unsigned step = lanes / 2; step > 0; step /= 2) {
         unsigned apart = how.across ? step * results : step;
         if (apart < GK_WARP) {
             op.join(state, gk_from_lane_above(state, apart, GK_WARP));
@@ -443,8 +468,11 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_redu
                 op.join(state, cell[thread + apart]);
         }
     }
-    if (lane == 0 && length > 0)
-        op.store(how, number, state);
+    if (lane == 0 && length > 0) {
+        gk_reduction as = {};
+        as.stored = how.stored, as.last = how.last, as.divisor = how.divisor, as.result = how.result;
+        op.store(as, number, state);
+    }
 }
 
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \
@@ -474,9 +502,9 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_redu
         gk_follow();                                                                               \
         gk_reduce_columns<Op>(how, gk_gather(how, layout, a));                                     \
     }                                                                                              \
-    GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
+    GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_little how) {      \
         gk_follow();                                                                               \
-        gk_reduce_little<Op>(how, layout, (const char *)a);                                        \
+        gk_reduce_little<Op>(how);                                                                 \
     }
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef GK_REDUCTION_H
 #define GK_REDUCTION_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,7 @@ enum {
     GK_REDUCE_JOIN_BYTES = 16384, /* shared memory to join the rows of a block of columns in */
     GK_REDUCE_BRANCHES = 32,      /* partial results of columns that one block joins */
     GK_REDUCE_PARTIAL_BYTES = 16, /* room for the widest partial result */
+    GK_LITTLE_AXES = 7,           /* of a little array */
 };
 
 typedef enum gk_reduce_last { GK_AS_IT_IS, GK_DIVIDED, GK_SQUARE_ROOT } gk_reduce_last;
@@ -38,22 +40,39 @@ typedef struct gk_reduction {
     size_t segment;   /* elements of the reduced axis */
     size_t segments;  /* 1: no partial results */
     size_t first;     /* where on the reduced axis this launch starts: a multiple of `segment` */
-    uint32_t lanes;   /* short rows: threads a row; columns: vectors side by side in a block; of a
-                         little array: threads a result */
+    uint32_t lanes;   /* short rows and little arrays: threads a result; columns: vectors side by
+                         side in a block */
     int32_t stored;   /* gk_dtype of the result */
     int32_t last;     /* gk_reduce_last */
     int32_t stage;    /* gk_reduce_stage */
     bool flip;        /* the order of the values turned round: min and argmin */
     bool short_rows;  /* of a gathered array: `lanes` threads a row */
-    bool across;      /* of a little array: neighbouring threads have neighbouring results */
     int64_t reach;    /* of a gathered array: bytes from its first element to the end of its farthest */
-    int32_t kept;     /* of a little array: that many axes are kept, the others reduced */
     size_t divisor;   /* of a mean */
     void *partials;
     unsigned *arrivals; /* a counter for each result, or gk_reduce_joints for each block of columns: 0
                            before and after */
     void *result;
 } gk_reduction;
+
+/* The reduction of a little array, whole in the 128 bytes beyond which a launch begins later (see
+   gk_compact): few elements, which lie anywhere. First the reduced axes, then the kept ones, each
+   from the last one on; lengths are parts of a gk_divisor, which the outermost ones do not need. */
+typedef struct gk_little {
+    const void *a;
+    void *result;
+    uint64_t divisor;
+    uint32_t results, length;
+    uint8_t lanes;  /* log2 */
+    uint8_t across; /* neighbouring threads have neighbouring results */
+    uint8_t reduced, ndim;
+    uint8_t stored, last, flip; /* as above */
+    struct {
+        int32_t stride; /* bytes */
+        uint32_t value, multiplier;
+    } axis[GK_LITTLE_AXES];
+} gk_little;
+static_assert(sizeof(gk_little) <= 128, "more parameters cost time");
 
 /* The places where a tree joins so many partial results, GK_REDUCE_BRANCHES at a time. */
 #ifdef __CUDACC__

@@ -18,6 +18,7 @@ _INTERNAL = (
     "_wide",
     "_short",
     "_columns",
+    "_compact",
     "_boxed",
     "_gathered",
     "_little",

@@ -9,10 +9,11 @@ enum {
     GK_LAYOUT_DIMENSIONS = 8, /* after neighbouring axes that form one run have been merged */
     GK_LAYOUT_ARRAYS = 4,     /* a result and its operands */
     GK_LAYOUT_OPERANDS = GK_LAYOUT_ARRAYS - 1,
-    GK_SHARED_ELEMENTS = 4, /* of a row that a thread of copies and conversions takes */
-    GK_LONE_ELEMENTS = 4,   /* of a thread that finds each by itself */
-    GK_COMPACT_WORDS = 30,  /* see gk_compact */
-    GK_BOX_BYTES = 16384,   /* of a box, at most, and */
+    GK_SHARED_ELEMENTS = 4,       /* of a row that a thread of copies and conversions takes */
+    GK_LONE_ELEMENTS = 4,         /* of a thread that finds each by itself */
+    GK_COMPACT_WORDS = 30,        /* see gk_compact */
+    GK_COMPACT_LENGTHS = 1 << 27, /* an axis in it is shorter, but for the outermost */
+    GK_BOX_BYTES = 16384,         /* of a box, at most, and */
     GK_BOX_ELEMENTS = 2048,
 };
 
@@ -57,8 +58,9 @@ typedef struct gk_units {
 /* How several arrays are walked an element at a time, whole in 128 bytes: a launch with more
    parameters begins later, by 0.3 us of the 2 that a short kernel takes on an H200, with 480 by
    0.5. `word`: of each array its address, in two words, or in their place the number of the host's
-   that it stands for; then, axis by axis from the last one on, a stride of each array in bytes, and
-   but for the outermost axis the value and the multiplier of its length as a gk_divisor. */
+   that it stands for; then, axis by axis from the last one on, a stride of each array in bytes and
+   the gk_divisor of its length in two words, the shift above the value. For the outermost
+   axis zeros stand there, and nothing where there are as many axes as can be. */
 typedef struct gk_compact {
     uint32_t count;        /* of elements */
     uint8_t ndim, numbers; /* bit k: array k is a number */

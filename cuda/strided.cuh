@@ -11,9 +11,16 @@ __device__ static inline uint32_t gk_divide(uint32_t n, gk_divisor by) {
     return (__umulhi(n, by.multiplier) + n) >> by.shift;
 }
 
-// The same where a divisor has to be short: its shift follows from the value.
-__device__ static inline uint32_t gk_divide(uint32_t n, uint32_t value, uint32_t multiplier) {
-    return (__umulhi(n, multiplier) + n) >> (32 - __clz((int)(value - 1)));
+// sum + x * y in one instruction: of a y that stays the same in a loop the compiler would make 64 bits
+// before it, and four instructions in it.
+__device__ static inline int64_t gk_add_product(int64_t sum, int32_t x, int32_t y) {
+#ifdef __CUDA_ARCH__
+    int64_t result;
+    asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(result) : "r"(x), "r"(y), "l"(sum));
+    return result;
+#else
+    return sum + (int64_t)x * y;
+#endif
 }
 
 // One axis further out: returns the index along it, after what that adds to the offsets.
@@ -107,30 +114,29 @@ __device__ static inline uint64_t gk_words(const gk_compact &compact, int k) {
     return compact.word[2 * k] | (uint64_t)compact.word[2 * k + 1] << 32;
 }
 
-// Where elements i of each array lie, in bytes from its address. What is computed for one element fills the
-// time that another's takes.
-template <int EACH, int ARRAYS>
-__device__ static inline void gk_find(const gk_compact &compact, uint32_t (&i)[EACH], int64_t (&offset)[EACH][ARRAYS]) {
-    enum { AXES = GK_COMPACT_AXES(ARRAYS), PITCH = ARRAYS + 2 };
+// Where elements i of each array lie, in bytes from its address, as far as `count` axes from AXIS on tell.
+// What is computed for one element fills the time that another's takes.
+template <int AXIS, int EACH, int ARRAYS>
+__device__ static inline void gk_find(const gk_compact &compact, int count, uint32_t (&i)[EACH], int64_t (&offset)[EACH][ARRAYS]) {
+    if constexpr (AXIS < GK_COMPACT_AXES(ARRAYS)) {
+        enum { AT = 2 * ARRAYS + AXIS * (ARRAYS + 2) };
+        if (count <= 0)
+            return;
 #pragma unroll
-    for (int j = 0; j < EACH; j++)
-#pragma unroll
-        for (int k = 0; k < ARRAYS; k++)
-            offset[j][k] = 0;
-#pragma unroll
-    for (int axis = 0; axis < AXES; axis++) {
-        const int at = 2 * ARRAYS + axis * PITCH;
-        const bool is_last = axis + 1 == AXES || axis + 1 == compact.ndim;
-        if (axis < compact.ndim)
-#pragma unroll
-            for (int j = 0; j < EACH; j++) {
-                uint32_t rest = is_last ? 0 : gk_divide(i[j], compact.word[at + ARRAYS], compact.word[at + ARRAYS + 1]);
-                int32_t index = (int32_t)(is_last ? i[j] : i[j] - rest * compact.word[at + ARRAYS]);
-#pragma unroll
-                for (int k = 0; k < ARRAYS; k++)
-                    offset[j][k] += (int64_t)index * (int32_t)compact.word[at + k];
-                i[j] = rest;
+        for (int j = 0; j < EACH; j++) {
+            uint32_t rest = 0, index = i[j];
+            if constexpr (AXIS + 1 < GK_COMPACT_AXES(ARRAYS)) {
+                uint32_t length = compact.word[AT + ARRAYS], shift = length / GK_COMPACT_LENGTHS;
+                length %= GK_COMPACT_LENGTHS;
+                rest = (__umulhi(index, compact.word[AT + ARRAYS + 1]) + index) >> shift;
+                index -= rest * length;
             }
+#pragma unroll
+            for (int k = 0; k < ARRAYS; k++)
+                offset[j][k] = gk_add_product(offset[j][k], (int32_t)index, (int32_t)compact.word[AT + k]);
+            i[j] = rest;
+        }
+        gk_find<AXIS + 1>(compact, count - 1, i, offset);
     }
 }
 
@@ -143,9 +149,12 @@ __device__ static inline int gk_lone_elements(const gk_compact &compact, int64_t
     for (int j = 0; j < EACH; j++) {
         number[j] = first + j * blockDim.x;
         count += number[j] < compact.count;
+#pragma unroll
+        for (int k = 0; k < ARRAYS; k++)
+            offset[j][k] = 0;
     }
     if (count > 0)
-        gk_find(compact, number, offset);
+        gk_find<0>(compact, compact.ndim, number, offset);
     return count;
 }
 

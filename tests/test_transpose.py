@@ -159,17 +159,23 @@ def test_matrix_transpose():
 
 def test_the_default_turns_words():
     ran = []
-    cases = (("int8", (64, 60)), ("int8", (64, 63)), ("float32", (64, 64)), ("float32", (51, 45)))
+    cases = (
+        ("int8", (640, 60)),
+        ("int8", (640, 63)),
+        ("float32", (640, 64)),
+        ("float32", (205, 225)),
+        ("float32", (64, 64)),
+    )
     for dtype, shape in cases:
         _core.profile_start()
         gk.transpose(gk.empty(shape, dtype))
         ran += [record["variant"] for record in _core.profile_stop()]
-    assert ran == ["vectorized", "tiled_padded", "vectorized_wide", "vectorized"]
+    assert ran == ["vectorized", "tiled_padded", "vectorized_wide", "vectorized", "strided"]
 
 
 @pytest.mark.parametrize(("dtype", "run"), [("float32", 4), ("int8", 16), ("float64", 2)])
 def test_rows_of_short_runs_move_as_wide_elements(dtype, run):
-    a = random((61, 40, run), DTYPES[dtype])
+    a = random((261, 140, run), DTYPES[dtype])
     _core.profile_start()
     got = gk.transpose(gk.to_device(a), (1, 0, 2))
     assert _core.profile_stop()[-1]["variant"] == "vectorized"

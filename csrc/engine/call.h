@@ -31,6 +31,7 @@ typedef struct gk_call {
     void *keeper;         /* the Python object that holds the stream open; not owned, or NULL */
     bool captured;        /* the stream's work goes into a CUDA graph, to run later */
     bool strict;          /* synchronize after each launch */
+    bool mapped;          /* arrays are the host's, as kernels address them: nothing else does */
     gk_phases *phases;    /* NULL unless profiled */
     const gk_row *wanted; /* the row that `variant` names */
     const gk_row *ran;

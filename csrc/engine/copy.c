@@ -8,7 +8,8 @@
 enum {
     TO,
     FROM,
-    FULL = 35, /* percent of its tiles that a matrix has to fill */
+    FULL = 35,        /* percent of its tiles that a matrix has to fill */
+    LITTLE = 1 << 15, /* elements that are as soon moved by themselves */
 };
 
 /* The last of one axis and the rest of the nest, which is a nest for each of its indices. */
@@ -82,7 +83,8 @@ static bool are_worth_tiles(const gk_nest *nest, int axis, int64_t size, const g
     int64_t rows = nest->shape[last], columns = nest->shape[axis];
     int64_t down = gk_parts_of(rows, row->tile_rows) * row->tile_rows;
     int64_t across = gk_parts_of(columns, row->tile_columns) * row->tile_columns;
-    return nest->stride[TO][last] == size && nest->stride[FROM][axis] == size &&
+    return gk_nest_count(nest) > LITTLE && nest->stride[TO][last] == size &&
+           nest->stride[FROM][axis] == size &&
            100.0 * (double)rows * (double)columns >= FULL * (double)down * (double)across;
 }
 

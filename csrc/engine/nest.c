@@ -143,6 +143,9 @@ static bool fits(const gk_nest *piece) {
         for (int i = 0; i < piece->ndim; i++)
             if (magnitude(piece->stride[k][i]) > INT32_MAX)
                 return false;
+    for (int i = 1; i < piece->ndim; i++)
+        if (piece->shape[i] >= GK_COMPACT_LENGTHS)
+            return false;
     return piece->ndim <= GK_COMPACT_AXES(piece->arrays);
 }
 
@@ -153,11 +156,12 @@ static void write_words(const gk_nest *piece, uint32_t *word) {
         *word++ = (uint32_t)((uint64_t)piece->data[k] >> 32);
     }
     for (int i = piece->ndim - 1; i >= 0; i--) {
-        gk_divisor length = gk_divisor_of((uint32_t)piece->shape[i]);
+        /* the outermost index is what is left: nothing times a length of 0 is taken from it */
+        gk_divisor length = i > 0 ? gk_divisor_of((uint32_t)piece->shape[i]) : (gk_divisor){0};
         for (int k = 0; k < piece->arrays; k++)
             *word++ = (uint32_t)piece->stride[k][i];
-        if (i > 0) {
-            *word++ = length.value;
+        if (piece->ndim - i < GK_COMPACT_AXES(piece->arrays)) {
+            *word++ = length.value | length.shift * GK_COMPACT_LENGTHS;
             *word++ = length.multiplier;
         }
     }

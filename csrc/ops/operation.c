@@ -64,6 +64,7 @@ static gk_status run_mapped(gk_call *call, const gk_operation *operation, const 
     if (!box)
         return GK_OK;
     call->stream = box->stream;
+    call->mapped = true;
     for (int i = 0; i < operation->operand_count; i++) {
         gk_copy_view(&mapped[i], &operands[i]);
         if (is_number(operation, &operands[i]))

@@ -237,11 +237,15 @@ static gk_status flow_ladder(const gk_operation *operation, gk_call *call, const
     return status == GK_OK ? end_ladder(&whole, total) : status;
 }
 
+static gk_reduce_plan plan_of(const gk_operation *operation, const gk_call *call,
+                              const gk_array *operands) {
+    return gk_plan_reduction(&operands[0], axes_of(call), operation->operand_count);
+}
+
 static gk_status flow_planned(const gk_reduction_operation *kind, gk_call *call,
                               const gk_array *operands, gk_dtype result, void *total) {
     gk_flow flow = flow_of(&kind->base, operands);
-    gk_reducing whole = {
-        .call = call, .kind = kind, .plan = gk_plan_reduction(&operands[0], axes_of(call))};
+    gk_reducing whole = {.call = call, .kind = kind, .plan = plan_of(&kind->base, call, operands)};
     gk_reduction *how = &whole.plan.how;
     gk_status status = gk_reducing_choose(&whole, &operands[0], result);
     gk_reducing_describe(&whole, result);
@@ -341,7 +345,9 @@ static gk_status run_panels(panels *of, const gk_array *part) {
 static gk_status flow_reduction(const gk_operation *operation, gk_call *call,
                                 const gk_array *operands, const gk_array *result) {
     size_t limit = atomic_load(&call->engine->device_limit);
-    if (gk_count(result) == 1)
+    bool is_run =
+        is_ladder(call->wanted) || plan_of(operation, call, operands).walk == GK_WALK_ROWS;
+    if (gk_count(result) == 1 && is_run)
         return flow_whole(operation, call, operands, result);
     panels of = {.call = call,
                  .kind = reduction_of(operation),

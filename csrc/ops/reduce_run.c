@@ -178,7 +178,7 @@ gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_cal
         bool more = made.count < GK_MOST_STAGES && has_stages(kind, call, a->dtype, result);
         uint64_t first = more ? gk_reduced_first(a, left) : 0;
         made.axes[last] = first ? first : left;
-        made.plan[last] = gk_plan_reduction(a, made.axes[last]);
+        made.plan[last] = gk_plan_reduction(a, made.axes[last], kind->base.operand_count);
         if (!first)
             break;
         between = array_between(a, first, dtype_between(kind, a->dtype));
@@ -229,12 +229,21 @@ static bool is_turned(const gk_array *array) {
     return false;
 }
 
-/* Whether the result has the same bits whatever the order. */
-static bool is_exact(const gk_reduction_operation *kind, gk_dtype dtype, gk_dtype result) {
+static bool is_single_axis(const gk_array *a, uint64_t axes) {
+    int count = 0;
+    for (int i = 0; i < a->ndim; i++)
+        count += gk_is_reduced(axes, i) && a->shape[i] > 1;
+    return count == 1;
+}
+
+/* Whether the result has the same bits whatever the order of the axes. */
+static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint64_t axes,
+                     gk_dtype result) {
+    if (kind->result == GK_OF_INDEX)
+        return is_single_axis(a, axes);
     if (kind->result == GK_OF_OPERAND) /* an extreme */
         return kind->base.operand_count == 1;
-    return !gk_is_float(dtype) && kind->result != GK_OF_REAL && kind->result != GK_OF_INDEX &&
-           !is_wide(kind, dtype, result);
+    return !gk_is_float(a->dtype) && kind->result != GK_OF_REAL && !is_wide(kind, a->dtype, result);
 }
 
 /* The axes by how far their elements lie apart, those of one element as they come. */
@@ -289,11 +298,13 @@ static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call,
 
 /* Where nothing is joined: a result is its element, converted, or that one's index. */
 static bool is_of_single_elements(const gk_reduction_operation *kind, const gk_call *call,
-                                  const gk_array *a, uint64_t axes, gk_dtype result) {
+                                  const gk_array *a, uint64_t axes) {
     for (int i = 0; i < a->ndim; i++)
         if (gk_is_reduced(axes, i) && a->shape[i] != 1)
             return false;
-    return !call->variant && (kind->result == GK_OF_INDEX || is_exact(kind, a->dtype, result));
+    if (call->variant || kind->base.operand_count > 1)
+        return false;
+    return kind->result == GK_OF_INDEX ? !call->mapped : kind->result != GK_OF_REAL;
 }
 
 static gk_status take_single_elements(const gk_reduction_operation *kind, gk_call *call,
@@ -308,15 +319,15 @@ static gk_status take_single_elements(const gk_reduction_operation *kind, gk_cal
             append_axis(&to, a->shape[i], 0);
         }
     gk_make_contiguous(&to);
-    return to.dtype == from.dtype ? gk_copy_strided(call, &to, &from)
-                                  : gk_assign_by_kernel(call, &to, &from);
+    bool same = to.dtype == from.dtype && !call->mapped;
+    return same ? gk_copy_strided(call, &to, &from) : gk_assign_by_kernel(call, &to, &from);
 }
 
 gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, uint64_t axes,
                            const gk_array *operands, gk_array *result) {
-    if (is_of_single_elements(kind, call, &operands[0], axes, result->dtype))
+    if (is_of_single_elements(kind, call, &operands[0], axes))
         return take_single_elements(kind, call, &operands[0], axes, result);
-    if (is_turned(&operands[0]) && is_exact(kind, operands[0].dtype, result->dtype))
+    if (is_turned(&operands[0]) && is_exact(kind, &operands[0], axes, result->dtype))
         return run_in_order(kind, call, &operands[0], axes, result);
     const gk_reduce_stages planned = gk_plan_stages(kind, call, &operands[0], axes, result->dtype);
     return gk_run_stages(kind, call, &planned, operands, result);

@@ -13,6 +13,7 @@ enum {
     PLACES = 528,              /* of blocks of rows at a time, on a device of 132 multiprocessors */
     ENOUGH_BLOCKS = 512,       /* of columns */
     SMALL = 4 << 20,           /* bytes in which blocks of columns are made narrow to be many */
+    SHORT_COLUMN = 4,          /* tiles: joining segments takes longer than one after another */
     LEAST_LANES = 8,           /* of such a block: 128 bytes of a row */
     TINY_ROW = 32,             /* vectors: a block would be idle */
     SHORT_ROW = 512,           /* vectors: a warp does it where there are enough rows for all */
@@ -24,6 +25,7 @@ enum {
     STAGE = 4,                 /* times less that the launch leaves */
     COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
     SCATTERED = 4 << 20,       /* bytes that are in the cache when they are read again */
+    FEW_BLOCKS = 64,           /* that leave a device idle */
     LINE = 8,                  /* elements near one another that are worth a load */
     NEAR = 32,                 /* bytes: what memory is read by */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
@@ -114,14 +116,15 @@ static void plan_columns(gk_reduction *how, gk_dtype dtype) {
     how->lanes = column_lanes(how, divided(how->inner, vector_width(dtype)), bytes);
     size_t groups = column_groups(how, dtype), most = 2 * COLUMN_PLACES;
     size_t tile = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
-    cut(how, groups > 0 && groups < most ? most / groups : 1, tile, tile);
+    bool fills = groups >= ENOUGH_BLOCKS / 2 && how->length <= SHORT_COLUMN * tile;
+    cut(how, groups > 0 && groups < most && !fills ? most / groups : 1, tile, tile);
 }
 
-/* Of several results; a single one is made of vectors. */
+/* What makes a single result is no longer than what a block loads at once. */
 static bool is_little(const gk_reduction *how) {
     size_t results = how->outer * how->inner;
-    return results > 1 && how->length > 0 && how->length <= LITTLE_LENGTH &&
-           results <= LITTLE / how->length;
+    size_t most = results > 1 ? LITTLE_LENGTH : GK_REDUCE_THREADS * GK_REDUCE_LOADS;
+    return results > 0 && how->length > 0 && how->length <= most && results <= LITTLE / how->length;
 }
 
 /* Lanes that load all of their elements at once, where a block has so many. */
@@ -152,10 +155,10 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     }
 }
 
-gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced) {
+gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands) {
     gk_reduce_plan plan = {0};
     plan.packed = !merge_axes(array, reduced, &plan.how);
-    if (is_little(&plan.how))
+    if (operands == 1 && is_little(&plan.how))
         plan_little(&plan);
     else
         plan_run(&plan, array, reduced);
@@ -310,17 +313,35 @@ gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, co
                         .lanes = (uint8_t)__builtin_ctz(how->lanes),
                         .across = plan->across,
                         .reduced = (uint8_t)(layout->ndim - plan->kept),
-                        .ndim = (uint8_t)layout->ndim,
+                        .kept = (uint8_t)plan->kept,
                         .stored = (uint8_t)how->stored,
                         .last = (uint8_t)how->last,
                         .flip = how->flip};
     for (int i = 0; i < layout->ndim; i++) {
-        const int from = layout->ndim - 1 - i;
-        little.axis[i].stride = (int32_t)layout->axis[from].stride;
-        little.axis[i].value = layout->axis[from].length.value;
-        little.axis[i].multiplier = layout->axis[from].length.multiplier;
+        bool is_kept = i < plan->kept;
+        int place = is_kept ? GK_LITTLE_AXES - plan->kept + i : layout->ndim - 1 - i;
+        uint32_t length = layout->axis[i].length.value;
+        little.axis[place].stride = (int32_t)layout->axis[i].stride;
+        little.axis[place].length = length;
+        little.axis[place].multiplier = (uint32_t)((((uint64_t)1 << 32) + length - 1) / length);
     }
     return little;
+}
+
+/* Bytes from each reduced element to the next, or 0 where they are not always the same. */
+static int64_t reduced_stride(const gk_array *array, uint64_t reduced) {
+    int64_t stride = 0, beyond = 0;
+    bool found = false;
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        if (!gk_is_reduced(reduced, i) || array->shape[i] == 1)
+            continue;
+        if (found && array->strides[i] != beyond)
+            return 0;
+        stride = found ? stride : array->strides[i];
+        beyond = array->strides[i] * array->shape[i];
+        found = true;
+    }
+    return stride;
 }
 
 /* A large one, in the order of a run. */
@@ -338,6 +359,10 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
     if (gk_bytes(array) > SCATTERED && !(near && layout->axis[last].length.value >= LINE))
         return false;
     plan->how.short_rows = plan->walk == GK_WALK_SHORT;
+    plan->how.apart = reduced_stride(array, reduced);
+    if (plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&
+        plan->how.outer * plan->how.segments < FEW_BLOCKS)
+        return false; /* each thread would have to find many */
     plan->how.reach = (int64_t)size;
     for (int i = 0; i < layout->ndim; i++)
         if (layout->axis[i].stride > 0)

@@ -23,7 +23,8 @@ static inline bool gk_is_reduced(uint64_t reduced, int axis) {
     return (reduced >> axis & 1) != 0;
 }
 
-gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced);
+/* Of several operands the elements are taken together, and all of them make one result. */
+gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands);
 
 /* Where kept and reduced axes alternate in a large array: those reduced axes, next to one another,
    that are better reduced by a launch of their own, after which there is little left; 0: none. */

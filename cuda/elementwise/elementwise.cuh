@@ -168,14 +168,17 @@ __device__ static inline void gk_map_contiguous(R *out, const gk_terms &terms, s
     }
 }
 
-// WIDTH elements of a row, where the result's are a vector: each operand in the widest way that it
-// allows, whatever the others do.
+// WIDTH elements of a row, of which so many are left, where the result's are a vector: each operand in the widest
+// way that it allows, whatever the others do. What lies side by side between two aligned vectors is put together
+// of these, but for the end of a row, where the second one may reach too far.
 template <typename OP, typename T, int WIDTH>
-__device__ static inline void gk_load_unit(gk_gathered<OP, T, WIDTH> &gathered, const gk_terms &terms, const gk_units &units, const int64_t *offset) {
+__device__ static inline void gk_load_unit(gk_gathered<OP, T, WIDTH> &gathered, const gk_terms &terms, const gk_units &units, const int64_t *offset, int left) {
 #pragma unroll
     for (int k = 0; k < OP::OPERANDS; k++)
         if ((terms.repeated >> k | units.vectors >> (k + 1)) & 1)
             gathered.load(terms, k, offset[k + 1]);
+        else if (units.step[k + 1] == sizeof(T) && left >= 2 * WIDTH)
+            gathered.operand[k] = gk_load_between((const T *)gk_at(terms, k, offset[k + 1]));
         else
             gathered.collect(terms, k, offset[k + 1], units.step[k + 1]);
 }
@@ -195,7 +198,7 @@ __device__ static inline void gk_map_rows(char *out, const gk_terms &terms, cons
             continue;
         left[j] = (int)(units.length - gk_offsets(units.layout, first + j * THREADS, offset[j]) * WIDTH);
         if (left[j] >= WIDTH)
-            gk_load_unit(gathered[j], terms, units, offset[j]);
+            gk_load_unit(gathered[j], terms, units, offset[j], left[j]);
     }
 #pragma unroll
     for (int j = 0; j < COUNT; j++) {

@@ -19,6 +19,9 @@ template <typename T> struct gk_run {
     const T *first, *end;
 
     __device__ gk_run operator+(size_t i) const { return {first + i, end}; }
+    __device__ gk_run line(const gk_reduction &, size_t i) const { return *this + i; }
+    __device__ gk_run column(const gk_reduction &, size_t i) const { return *this + i; }
+    __device__ gk_run below(const gk_reduction &how, size_t rows) const { return *this + rows * how.inner; }
     __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
     // Whether every vector that begins in the next n elements is GK_BETWEEN.
     __device__ bool reaches(size_t n) const { return (size_t)(end - first) >= n + 2 * WIDTH; }
@@ -41,36 +44,80 @@ template <typename T> struct gk_run {
     }
 };
 
-// Elements that a layout finds, from number `at` on in its order, of `count`; none lies behind `reach`.
+// Elements that a layout finds, from number `at` on in its order, of `count`; none lies behind `reach`. Or,
+// where those that a thread takes are of a `line` that has been found, they are `stride` bytes apart, `length`
+// of them from `base` on, and from the last one it is `jump` to the next line: to find each anew costs more
+// than to load it.
 template <typename T> struct gk_gathered {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
     const char *base, *reach;
     const gk_axes *layout;
-    uint32_t at, count;
+    int64_t stride, jump;
+    uint32_t at, length, count;
+    bool is_line;
 
-    __device__ gk_gathered operator+(size_t i) const { return {base, reach, layout, at + (uint32_t)i, count}; }
+    __device__ gk_gathered operator+(size_t i) const {
+        gk_gathered sum = *this;
+        sum.at += (uint32_t)i;
+        return sum;
+    }
+    // A reduced row that begins with element i.
+    __device__ gk_gathered line(const gk_reduction &how, size_t i) const {
+        gk_gathered found = *this + i;
+        uint32_t along;
+        if (how.apart != 0) {
+            found.base += find(found.at, along);
+            found.stride = found.jump = how.apart;
+            found.at = 0;
+            found.length = found.count = (uint32_t)how.length;
+            found.is_line = true;
+        }
+        return found;
+    }
+    // The columns from number i on, in the first row; and the same some rows below.
+    __device__ gk_gathered column(const gk_reduction &how, size_t i) const {
+        gk_gathered found = *this + i;
+        uint32_t along, first;
+        if (how.apart != 0 && length >= WIDTH) {
+            int64_t begin = find(found.at, along) - along * stride, next = begin;
+            if (along + WIDTH > length && found.at - along + length < count)
+                next += find(found.at - along + length, first) - begin;
+            found.base += begin;
+            found.jump = next - begin - (length - 1) * stride;
+            found.at = along;
+            found.count = UINT32_MAX;
+            found.is_line = true;
+        }
+        return found;
+    }
+    __device__ gk_gathered below(const gk_reduction &how, size_t rows) const {
+        gk_gathered found = *this;
+        found.base += is_line ? (int64_t)rows * how.apart : 0;
+        found.at += is_line ? 0 : (uint32_t)(rows * how.inner);
+        return found;
+    }
     __device__ static constexpr bool is_aligned() { return false; } // nor worth a way of its own
     __device__ static constexpr bool reaches(size_t) { return true; } // each load looks
     // The same, of all of them: to find one is work. Where each is of a single line, one index is enough for
     // it, and where its elements lie side by side it is in one piece.
     template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted, int = COUNT) {
         const char *place[COUNT];
-        int64_t apart = at[0].layout->axis[at[0].layout->ndim - 1].stride;
+        int64_t apart = at[0].stride;
         bool straight = true, whole = apart == sizeof(T);
 #pragma unroll
         for (int j = 0; j < COUNT; j++) {
             uint32_t along;
             place[j] = at[j].base + at[j].find(at[j].at, along);
-            straight = straight && along + wanted <= at[j].layout->axis[at[j].layout->ndim - 1].length.value;
+            straight = straight && along + wanted <= at[j].length;
             whole = whole && place[j] + 2 * GK_REDUCE_VECTOR_BYTES <= at[j].reach;
         }
         if (straight && whole) {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
                 loaded[j] = gk_load_between((const T *)place[j]);
-        } else if (straight) {
-            each_apart(loaded, place, apart, wanted);
+        } else if (straight || at[0].is_line) { // all of a line end at the same element
+            each_apart(loaded, place, at[0], wanted);
         } else {
             in_turn(loaded, at, wanted);
         }
@@ -94,8 +141,9 @@ template <typename T> struct gk_gathered {
         }
     }
     // An element of each at a time, so that as many loads are under way as there are vectors.
-    template <int COUNT> __device__ static void each_apart(gk_vector<T> (&loaded)[COUNT], const char *(&place)[COUNT], int64_t apart, int wanted) {
+    template <int COUNT> __device__ static void each_apart(gk_vector<T> (&loaded)[COUNT], const char *(&place)[COUNT], const gk_gathered &first, int wanted) {
         enum { EACH = WIDTH < 4 ? WIDTH : 4 };
+        int end = first.is_line ? (int)(first.length - first.at) : wanted; // of the line
 #pragma unroll 1
         for (int e = 0; e < WIDTH; e += EACH) {
             T x[COUNT][EACH];
@@ -104,7 +152,7 @@ template <typename T> struct gk_gathered {
 #pragma unroll
                 for (int j = 0; j < COUNT; j++) {
                     x[j][k] = e + k < wanted ? gk_read<T>(place[j]) : T();
-                    place[j] += apart;
+                    place[j] += e + k + 1 == end ? first.jump : first.stride;
                 }
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
@@ -116,18 +164,18 @@ template <typename T> struct gk_gathered {
     // Of a line that ends before the vector does.
     __device__ gk_vector<T> one_by_one(int wanted) const {
         enum { EACH = WIDTH < 4 ? WIDTH : 4 };
-        uint32_t along, length = layout->axis[layout->ndim - 1].length.value;
-        int64_t offset = find(at, along);
+        uint32_t along;
+        const char *place = base + find(at, along);
         gk_vector<T> loaded;
 #pragma unroll 1
         for (int e = 0; e < WIDTH; e += EACH) {
             T x[EACH];
 #pragma unroll
             for (int j = 0; j < EACH; j++) {
-                x[j] = e + j < wanted && at + e + j < count ? gk_read<T>(base + offset) : T();
-                offset += layout->axis[layout->ndim - 1].stride;
+                x[j] = e + j < wanted && at + e + j < count ? gk_read<T>(place) : T();
+                place += stride;
                 if (++along == length) // on to the next line
-                    offset = find(at + e + j + 1, along);
+                    place = base + find(at + e + j + 1, along);
             }
 #pragma unroll
             for (int j = 0; j < EACH; j++)
@@ -135,12 +183,15 @@ template <typename T> struct gk_gathered {
         }
         return loaded;
     }
-    // Where element i lies, and its number along the last axis.
+    // Where element i lies, and its number along its line.
     __device__ int64_t find(uint32_t i, uint32_t &along) const {
         int axis = layout->ndim - 1;
+        along = i;
+        if (is_line)
+            return i * stride;
         uint32_t line = gk_divide(i, layout->axis[axis].length);
-        along = i - line * layout->axis[axis].length.value;
-        return along * layout->axis[axis].stride + gk_offset_along(*layout, 0, axis, line);
+        along = i - line * length;
+        return along * stride + gk_offset_along(*layout, 0, axis, line);
     }
 };
 
@@ -148,7 +199,9 @@ template <typename T> __device__ static inline gk_run<T> gk_run_of(const gk_redu
     return {a, a + how.outer * how.length * how.inner};
 }
 template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk_reduction &how, const gk_axes &layout, const T *a) {
-    return {(const char *)a, (const char *)a + how.reach, &layout, 0, (uint32_t)(how.outer * how.length * how.inner)};
+    const int last = layout.ndim - 1;
+    const char *base = (const char *)a;
+    return {base, base + how.reach, &layout, layout.axis[last].stride, 0, 0, layout.axis[last].length.value, (uint32_t)(how.outer * how.length * how.inner), false};
 }
 
 #endif

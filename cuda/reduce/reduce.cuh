@@ -153,8 +153,8 @@ __device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a
     State state = op.start(), *partials = (State *)how.partials + row * how.segments;
     if (how.stage != GK_REDUCE_FINISH) {
         size_t begin = segment * how.segment, left = how.length - begin;
-        size_t offset = row * how.length + begin;
-        gk_take_run(op, state, a + offset, b + offset, left < how.segment ? left : how.segment, how.first + begin);
+        size_t first = row * how.length;
+        gk_take_run(op, state, a.line(how, first) + begin, b.line(how, first) + begin, left < how.segment ? left : how.segment, how.first + begin);
         gk_join_block(op, state);
         bool whole = how.stage == GK_REDUCE_WHOLE;
         if (threadIdx.x == 0 && whole && how.segments == 1)
@@ -239,7 +239,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
 #pragma unroll
     for (int r = 0; r < ROWS; r++) { // beyond the end: the last row again, for nobody
         size_t number = first + r * apart;
-        row[r] = a + (number < how.outer ? number : how.outer - 1) * how.length;
+        row[r] = a.line(how, (number < how.outer ? number : how.outer - 1) * how.length);
         state[r] = op.start();
     }
     size_t i = lane * WIDTH, sure = row[ROWS - 1].reaches(how.length) ? how.length : how.length > 2 * WIDTH ? how.length - 2 * WIDTH : 0;
@@ -326,7 +326,7 @@ __device__ static inline size_t gk_take_rows(const Op &op, const gk_reduction &h
 #pragma unroll
         for (int j = 0; j < LOADS; j++) {
             size_t number = row + j * at.height;
-            line[j] = a + ((!REST || number < end ? number : end - 1) * how.inner + at.column);
+            line[j] = a.below(how, !REST || number < end ? number : end - 1);
         }
         A::template load<LIES>(x, line, wanted);
 #pragma unroll
@@ -384,17 +384,17 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         state[e] = op.start();
-    A top = a + at.outer * how.length * how.inner;
+    A top = a + at.outer * how.length * how.inner, column = top.column(how, at.column < how.inner ? at.column : 0);
     size_t row = begin + at.y;
     if (at.column < how.inner && top.is_aligned() && how.inner % WIDTH == 0) {
-        row = gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS, false>(op, how, at, top, row, end, state);
-        gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS, true>(op, how, at, top, row, end, state);
+        row = gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS, false>(op, how, at, column, row, end, state);
+        gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS, true>(op, how, at, column, row, end, state);
     } else if (at.column < how.inner) {
         // The last rows of an array end too near to its own end.
         size_t last = 2 * WIDTH / how.inner + 1, sure = top.reaches(end * how.inner) ? end : end > last ? end - last : 0;
-        row = gk_take_rows<GK_BETWEEN, A::AT_ONCE, false>(op, how, at, top, row, sure, state);
-        row = gk_take_rows<GK_BETWEEN, A::AT_ONCE, true>(op, how, at, top, row, sure, state);
-        gk_take_rows<GK_ANYWHERE, 1, false>(op, how, at, top, row, end, state);
+        row = gk_take_rows<GK_BETWEEN, A::AT_ONCE, false>(op, how, at, column, row, sure, state);
+        row = gk_take_rows<GK_BETWEEN, A::AT_ONCE, true>(op, how, at, column, row, sure, state);
+        gk_take_rows<GK_ANYWHERE, 1, false>(op, how, at, column, row, end, state);
     }
     gk_join_columns(op, state, how.lanes);
     if (!gk_join_segments(op, how, at, state))
@@ -405,21 +405,22 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
             op.store(how, at.outer * how.inner + at.column + e, state[e]);
 }
 
-// What elements i along the axes [first, end) of a little array add to its address, in bytes. No loop: its
-// parameters are operands of instructions so, and one element fills the time that another's takes.
-template <int EACH> __device__ static inline void gk_find_little(const gk_little &how, int first, int end, unsigned (&i)[EACH], int64_t (&offset)[EACH]) {
+// What elements i along `count` axes of a little array, the first of which is AXIS and the next one STEP on,
+// add to its address, in bytes. Its parameters are operands of instructions, as they would not be in a loop,
+// and there is one branch an axis that is there; one element fills the time that another's takes.
+template <int AXIS, int STEP, int EACH>
+__device__ static inline void gk_find_little(const gk_little &how, int count, unsigned (&i)[EACH], int64_t (&offset)[EACH]) {
+    if constexpr (AXIS >= 0 && AXIS < GK_LITTLE_AXES) {
+        if (count <= 0)
+            return;
 #pragma unroll
-    for (int j = 0; j < EACH; j++)
-        offset[j] = 0;
-#pragma unroll
-    for (int axis = 0; axis < GK_LITTLE_AXES; axis++)
-        if (axis >= first && axis < end)
-#pragma unroll
-            for (int j = 0; j < EACH; j++) {
-                unsigned rest = axis + 1 == end ? 0 : gk_divide(i[j], how.axis[axis].value, how.axis[axis].multiplier);
-                offset[j] += (int64_t)(int)(i[j] - rest * how.axis[axis].value) * how.axis[axis].stride;
-                i[j] = rest;
-            }
+        for (int j = 0; j < EACH; j++) {
+            unsigned rest = __umulhi(i[j], how.axis[AXIS].multiplier);
+            offset[j] = gk_add_product(offset[j], (int)(i[j] - rest * how.axis[AXIS].length), how.axis[AXIS].stride);
+            i[j] = rest;
+        }
+        gk_find_little<AXIS + STEP, STEP>(how, count - 1, i, offset);
+    }
 }
 
 // Little work: what counts is how few instructions stand between the launch and the result, so each
@@ -432,11 +433,11 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     __shared__ typename Op::State cell[GK_REDUCE_THREADS];
     Op op = {how.flip != 0};
     unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
-    unsigned side = how.across ? results : lanes, within = thread & (side - 1), above = thread / side;
+    unsigned side = how.across ? __popc(results - 1) : how.lanes, above = thread >> side, within = thread - (above << side);
     unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);
     unsigned length = number < how.results ? how.length : 0, result[1] = {number};
-    int64_t begin[1];
-    gk_find_little(how, how.reduced, how.ndim, result, begin);
+    int64_t begin[1] = {0};
+    gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, result, begin);
     const char *a = (const char *)how.a + begin[0];
     typename Op::State state = op.start();
     for (unsigned i = lane; i < length; i += LOADS * lanes) {
@@ -445,8 +446,8 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
         int64_t offset[LOADS];
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
-            at[j] = i + j * lanes;
-        gk_find_little(how, 0, how.reduced, at, offset);
+            at[j] = i + j * lanes, offset[j] = 0;
+        gk_find_little<0, 1>(how, how.reduced, at, offset);
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
             if (i + j * lanes < length)
@@ -468,11 +469,8 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
                 op.join(state, cell[thread + apart]);
         }
     }
-    if (lane == 0 && length > 0) {
-        gk_reduction as = {};
-        as.stored = how.stored, as.last = how.last, as.divisor = how.divisor, as.result = how.result;
-        op.store(as, number, state);
-    }
+    if (lane == 0 && length > 0)
+        op.store(how, number, state);
 }
 
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \

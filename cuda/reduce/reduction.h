@@ -48,6 +48,7 @@ typedef struct gk_reduction {
     bool flip;        /* the order of the values turned round: min and argmin */
     bool short_rows;  /* of a gathered array: `lanes` threads a row */
     int64_t reach;    /* of a gathered array: bytes from its first element to the end of its farthest */
+    int64_t apart;    /* the same: from one reduced element to the next, where all lie so; else 0 */
     size_t divisor;   /* of a mean */
     void *partials;
     unsigned *arrivals; /* a counter for each result, or gk_reduce_joints for each block of columns: 0
@@ -56,8 +57,9 @@ typedef struct gk_reduction {
 } gk_reduction;
 
 /* The reduction of a little array, whole in the 128 bytes beyond which a launch begins later (see
-   gk_compact): few elements, which lie anywhere. First the reduced axes, then the kept ones, each
-   from the last one on; lengths are parts of a gk_divisor, which the outermost ones do not need. */
+   gk_compact): few elements, which lie anywhere. The reduced axes stand in front, from the last one
+   on, and the kept ones at the end, the last one behind the others. Indices are so small that
+   i / length is the high word of i * multiplier. */
 typedef struct gk_little {
     const void *a;
     void *result;
@@ -65,11 +67,11 @@ typedef struct gk_little {
     uint32_t results, length;
     uint8_t lanes;  /* log2 */
     uint8_t across; /* neighbouring threads have neighbouring results */
-    uint8_t reduced, ndim;
+    uint8_t reduced, kept; /* axes */
     uint8_t stored, last, flip; /* as above */
     struct {
         int32_t stride; /* bytes */
-        uint32_t value, multiplier;
+        uint32_t length, multiplier;
     } axis[GK_LITTLE_AXES];
 } gk_little;
 static_assert(sizeof(gk_little) <= 128, "more parameters cost time");

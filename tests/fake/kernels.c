@@ -77,6 +77,19 @@ static void of_terms(const launch *run) {
     mark(run, address_in(run, 0));
 }
 
+/* Elements one by one: addresses, unless numbers stand in their places. */
+static void of_compact(const launch *run, int operands) {
+    const gk_compact *compact = run->arguments[0];
+    pointer address;
+    for (int k = 1; k <= operands; k++) {
+        memcpy(&address, &compact->word[2 * k], sizeof address);
+        if (!(compact->numbers >> k & 1))
+            (void)reads(run, address, 1);
+    }
+    memcpy(&address, &compact->word[0], sizeof address);
+    mark(run, address);
+}
+
 static void of_pointers(const launch *run, int operands) {
     for (int k = 1; k <= operands; k++)
         (void)reads(run, address_in(run, k), 1);
@@ -165,6 +178,36 @@ static void sum_f32(const launch *run) {
     free(totals);
 }
 
+/* Bytes to index i along `count` axes, the first of which is `axis` and the next one `step` on. */
+static int64_t little_offset(const gk_little *how, int axis, int step, int count, uint32_t i) {
+    int64_t offset = 0;
+    for (; count > 0; count--, axis += step) {
+        offset += (int64_t)(i % how->axis[axis].length) * how->axis[axis].stride;
+        i /= how->axis[axis].length;
+    }
+    return offset;
+}
+
+static void sum_little(const launch *run) {
+    const gk_little *how = run->arguments[0];
+    for (uint32_t r = 0; r < how->results; r++) {
+        int64_t row = little_offset(how, GK_LITTLE_AXES - 1, -1, how->kept, r);
+        double total = 0.0;
+        for (uint32_t i = 0; i < how->length; i++) {
+            int64_t place = row + little_offset(how, 0, 1, how->reduced, i);
+            total += (double)*(float *)reads(run, (pointer)how->a + (pointer)place, sizeof(float));
+        }
+        writes(run, (pointer)how->result + r * sizeof(float), &(float){(float)total},
+               sizeof(float));
+    }
+}
+
+static void of_little(const launch *run) {
+    const gk_little *how = run->arguments[0];
+    (void)reads(run, (pointer)how->a, 1);
+    mark(run, (pointer)how->result);
+}
+
 static void of_reduction(const launch *run) {
     const gk_reduction *how = run->arguments[0];
     if (how->stage == GK_REDUCE_FINISH) {
@@ -226,7 +269,9 @@ static void run_kernel(const launch *run) {
         of_user(run);
         return;
     }
-    if (starts(symbol, "gk_add_f32") && !ends(symbol, "_strided") && !ends(symbol, "_wide"))
+    if (strstr(symbol, "_compact"))
+        of_compact(run, starts(symbol, "gk_copy") || starts(symbol, "gk_convert") ? 1 : 2);
+    else if (starts(symbol, "gk_add_f32") && !ends(symbol, "_strided") && !ends(symbol, "_wide"))
         add_f32(run);
     else if (strcmp(symbol, "gk_matmul_naive_f32") == 0)
         matmul_f32(run);
@@ -241,6 +286,10 @@ static void run_kernel(const launch *run) {
         of_work(run);
     else if (starts(symbol, "gk_matmul"))
         of_pointers(run, 2);
+    else if (starts(symbol, "gk_sum") && ends(symbol, "f32_little"))
+        sum_little(run);
+    else if (ends(symbol, "_little"))
+        of_little(run);
     else if (starts(symbol, "gk_sum_f32_") || starts(symbol, "gk_sum_plain_f32_"))
         sum_f32(run);
     else if (ends(symbol, "_rows") || ends(symbol, "_short") || ends(symbol, "_columns") ||

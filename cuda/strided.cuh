@@ -114,6 +114,14 @@ __device__ static inline uint64_t gk_words(const gk_compact &compact, int k) {
     return compact.word[2 * k] | (uint64_t)compact.word[2 * k + 1] << 32;
 }
 
+// The index along an axis, whose length is packed with its shift; i becomes the index of what is further out.
+__device__ static inline uint32_t gk_take_axis(uint32_t &i, uint32_t packed, uint32_t multiplier) {
+    uint32_t rest = (__umulhi(i, multiplier) + i) >> (packed / GK_COMPACT_LENGTHS);
+    uint32_t index = i - rest * (packed % GK_COMPACT_LENGTHS);
+    i = rest;
+    return index;
+}
+
 // Where elements i of each array lie, in bytes from its address, as far as `count` axes from AXIS on tell.
 // What is computed for one element fills the time that another's takes.
 template <int AXIS, int EACH, int ARRAYS>
@@ -124,17 +132,12 @@ __device__ static inline void gk_find(const gk_compact &compact, int count, uint
             return;
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            uint32_t rest = 0, index = i[j];
-            if constexpr (AXIS + 1 < GK_COMPACT_AXES(ARRAYS)) {
-                uint32_t length = compact.word[AT + ARRAYS], shift = length / GK_COMPACT_LENGTHS;
-                length %= GK_COMPACT_LENGTHS;
-                rest = (__umulhi(index, compact.word[AT + ARRAYS + 1]) + index) >> shift;
-                index -= rest * length;
-            }
+            uint32_t index = i[j];
+            if constexpr (AXIS + 1 < GK_COMPACT_AXES(ARRAYS))
+                index = gk_take_axis(i[j], compact.word[AT + ARRAYS], compact.word[AT + ARRAYS + 1]);
 #pragma unroll
             for (int k = 0; k < ARRAYS; k++)
                 offset[j][k] = gk_add_product(offset[j][k], (int32_t)index, (int32_t)compact.word[AT + k]);
-            i[j] = rest;
         }
         gk_find<AXIS + 1>(compact, count - 1, i, offset);
     }

@@ -384,6 +384,18 @@ def test_the_sign_of_zero():
             a = np.full(shape, -0.0, dtype)
             assert not np.signbit(gk.sum(a)), "as NumPy's"
             assert not np.signbit(gk.sum(np.tile(a[:100], (9, 1)), 0)).any()
+            assert not np.signbit(gk.sum(gk.to_device(a[:, None]), 1).to_host()).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_two_zeros_are_equal_to_an_index(dtype):
+    for first in (-0.0, 0.0):
+        a = np.full((2003, 9), -first, DTYPES[dtype])
+        a[0] = first
+        there = gk.to_device(a)
+        for op in (gk.argmax, gk.argmin):
+            assert not op(there, 0).to_host().any()
+            assert op(there).to_host() == 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])

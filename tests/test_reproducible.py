@@ -191,6 +191,24 @@ def test_little_sums_have_their_model(dtype, shape):
         assert hexadecimal(got.to_host()) == want, case
 
 
+BRIEF = ((1000, 3, 31), (700, 16, 7), (61, 13, 120), (9000, 4, 2))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", BRIEF)
+def test_brief_sums_have_that_model_too(dtype, shape):
+    """Of many results a few elements each, between others: more than a little array in all."""
+    a = troublesome(int(np.prod(shape)), dtype).reshape(shape)
+    compensated = dtype in ("float32", "float64")
+    rows = np.moveaxis(a, 1, -1).reshape(-1, shape[1])
+    want = np.asarray(little(rows, compensated)).astype(a.dtype).tobytes().hex()
+    wide = np.zeros((shape[0], 2 * shape[1], shape[2]), a.dtype)
+    wide[:, ::2] = a
+    turned = gk.to_device(np.ascontiguousarray(a.T)).T
+    for x in (gk.to_device(a), gk.to_device(wide)[:, ::2], turned):
+        assert hexadecimal(gk.sum(x, 1).to_host()) == want
+
+
 # What the model gave when it was written, so that it cannot change along with the kernels.
 BITS = {
     ("float32", 300_007): "e0d15e45",

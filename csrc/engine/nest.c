@@ -161,7 +161,7 @@ static void write_words(const gk_nest *piece, uint32_t *word) {
         for (int k = 0; k < piece->arrays; k++)
             *word++ = (uint32_t)piece->stride[k][i];
         if (piece->ndim - i < GK_COMPACT_AXES(piece->arrays)) {
-            *word++ = length.value | length.shift * GK_COMPACT_LENGTHS;
+            *word++ = gk_packed_length(length);
             *word++ = length.multiplier;
         }
     }

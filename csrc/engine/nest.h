@@ -36,6 +36,11 @@ gk_status gk_nest_run(gk_call *call, const gk_nest *nest, gk_nest_launch launch,
 
 gk_divisor gk_divisor_of(uint32_t value);
 
+/* The value of a divisor below GK_COMPACT_LENGTHS, and its shift above that. */
+static inline uint32_t gk_packed_length(gk_divisor divisor) {
+    return divisor.value | divisor.shift * GK_COMPACT_LENGTHS;
+}
+
 /* How many parts of that length, the last of which may be shorter. */
 static inline int64_t gk_parts_of(int64_t length, int64_t part) {
     return (length + part - 1) / part;

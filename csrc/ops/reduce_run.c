@@ -304,7 +304,10 @@ static bool is_of_single_elements(const gk_reduction_operation *kind, const gk_c
             return false;
     if (call->variant || kind->base.operand_count > 1)
         return false;
-    return kind->result == GK_OF_INDEX ? !call->mapped : kind->result != GK_OF_REAL;
+    if (kind->result == GK_OF_INDEX)
+        return !call->mapped;
+    bool is_sum = kind->result == GK_OF_SUM || kind->result == GK_OF_MEAN;
+    return kind->result != GK_OF_REAL && !(is_sum && gk_is_float(a->dtype)); /* -0 and 0 make 0 */
 }
 
 static gk_status take_single_elements(const gk_reduction_operation *kind, gk_call *call,

@@ -20,6 +20,7 @@ enum {
     MANY_ROWS = 8192,          /* enough rows for all warps */
     LITTLE = 65536,            /* elements that instructions cost more than the memory does */
     LITTLE_LENGTH = 4096,      /* of them for a result: as many as one block is soon through with */
+    BRIEF = 16,                /* elements that few threads are soon through with */
     FEW = 2048,                /* elements that are too few for a block of columns */
     STAGED = 1 << 20,          /* bytes for which a launch more is little */
     STAGE = 4,                 /* times less that the launch leaves */
@@ -120,11 +121,19 @@ static void plan_columns(gk_reduction *how, gk_dtype dtype) {
     cut(how, groups > 0 && groups < most && !fills ? most / groups : 1, tile, tile);
 }
 
+/* A few elements, so near to those of other results that neither rows nor columns are long. */
+static bool are_brief(const gk_reduction *how) {
+    return how->outer > 1 && how->inner > 1 && how->length <= BRIEF &&
+           how->length * how->inner < FEW && how->outer * how->inner < GK_COMPACT_LENGTHS;
+}
+
 /* What makes a single result is no longer than what a block loads at once. */
 static bool is_little(const gk_reduction *how) {
     size_t results = how->outer * how->inner;
     size_t most = results > 1 ? LITTLE_LENGTH : GK_REDUCE_THREADS * GK_REDUCE_LOADS;
-    return results > 0 && how->length > 0 && how->length <= most && results <= LITTLE / how->length;
+    if (results == 0 || how->length == 0)
+        return false;
+    return (how->length <= most && results <= LITTLE / how->length) || are_brief(how);
 }
 
 /* Lanes that load all of their elements at once, where a block has so many. */
@@ -279,7 +288,8 @@ static bool has_whole_elements(const gk_array *array, const gk_axes *layout) {
 /* Whether the kernel of a little array takes these axes. */
 static bool are_little(const gk_axes *layout) {
     for (int i = 0; i < layout->ndim; i++)
-        if (llabs(layout->axis[i].stride) > INT32_MAX)
+        if (llabs(layout->axis[i].stride) > INT32_MAX ||
+            layout->axis[i].length.value >= GK_COMPACT_LENGTHS)
             return false;
     return layout->ndim <= GK_LITTLE_AXES;
 }
@@ -320,10 +330,9 @@ gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, co
     for (int i = 0; i < layout->ndim; i++) {
         bool is_kept = i < plan->kept;
         int place = is_kept ? GK_LITTLE_AXES - plan->kept + i : layout->ndim - 1 - i;
-        uint32_t length = layout->axis[i].length.value;
         little.axis[place].stride = (int32_t)layout->axis[i].stride;
-        little.axis[place].length = length;
-        little.axis[place].multiplier = (uint32_t)((((uint64_t)1 << 32) + length - 1) / length);
+        little.axis[place].length = gk_packed_length(layout->axis[i].length);
+        little.axis[place].multiplier = layout->axis[i].length.multiplier;
     }
     return little;
 }

@@ -409,22 +409,21 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
 // add to its address, in bytes. Its parameters are operands of instructions, as they would not be in a loop,
 // and there is one branch an axis that is there; one element fills the time that another's takes.
 template <int AXIS, int STEP, int EACH>
-__device__ static inline void gk_find_little(const gk_little &how, int count, unsigned (&i)[EACH], int64_t (&offset)[EACH]) {
+__device__ static inline void gk_find_little(const gk_little &how, int count, uint32_t (&i)[EACH], int64_t (&offset)[EACH]) {
     if constexpr (AXIS >= 0 && AXIS < GK_LITTLE_AXES) {
         if (count <= 0)
             return;
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            unsigned rest = __umulhi(i[j], how.axis[AXIS].multiplier);
-            offset[j] = gk_add_product(offset[j], (int)(i[j] - rest * how.axis[AXIS].length), how.axis[AXIS].stride);
-            i[j] = rest;
+            uint32_t index = gk_take_axis(i[j], how.axis[AXIS].length, how.axis[AXIS].multiplier);
+            offset[j] = gk_add_product(offset[j], (int32_t)index, how.axis[AXIS].stride);
         }
         gk_find_little<AXIS + STEP, STEP>(how, count - 1, i, offset);
     }
 }
 
-// Little work: what counts is how few instructions stand between the launch and the result, so each
-// element is loaded alone, and few of them by a thread. A group of lanes has a result: next to
+// Little work, of the whole array or of each of many results: what counts is how few instructions stand between
+// the launch and the result, so each element is loaded alone, and few of them by a thread. A group of lanes has a result: next to
 // one another, or `across`, where those of a warp have neighbouring results. Which one only moves
 // elements to other threads: lane k takes every `lanes`-th element from the k-th on.
 template <class Op> __device__ static inline void gk_reduce_little(const gk_little &how) {
@@ -435,14 +434,15 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
     unsigned side = how.across ? __popc(results - 1) : how.lanes, above = thread >> side, within = thread - (above << side);
     unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);
-    unsigned length = number < how.results ? how.length : 0, result[1] = {number};
+    unsigned length = number < how.results ? how.length : 0;
+    uint32_t result[1] = {number};
     int64_t begin[1] = {0};
     gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, result, begin);
     const char *a = (const char *)how.a + begin[0];
     typename Op::State state = op.start();
     for (unsigned i = lane; i < length; i += LOADS * lanes) {
         T x[LOADS];
-        unsigned at[LOADS];
+        uint32_t at[LOADS];
         int64_t offset[LOADS];
 #pragma unroll
         for (int j = 0; j < LOADS; j++)

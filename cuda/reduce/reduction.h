@@ -58,8 +58,8 @@ typedef struct gk_reduction {
 
 /* The reduction of a little array, whole in the 128 bytes beyond which a launch begins later (see
    gk_compact): few elements, which lie anywhere. The reduced axes stand in front, from the last one
-   on, and the kept ones at the end, the last one behind the others. Indices are so small that
-   i / length is the high word of i * multiplier. */
+   on, and the kept ones at the end, the last one behind the others; lengths as there. Or of many
+   results, each of a few elements, which lie apart. */
 typedef struct gk_little {
     const void *a;
     void *result;
@@ -71,7 +71,7 @@ typedef struct gk_little {
     uint8_t stored, last, flip; /* as above */
     struct {
         int32_t stride; /* bytes */
-        uint32_t length, multiplier;
+        uint32_t length, multiplier; /* the length with its shift */
     } axis[GK_LITTLE_AXES];
 } gk_little;
 static_assert(sizeof(gk_little) <= 128, "more parameters cost time");

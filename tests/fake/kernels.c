@@ -182,8 +182,9 @@ static void sum_f32(const launch *run) {
 static int64_t little_offset(const gk_little *how, int axis, int step, int count, uint32_t i) {
     int64_t offset = 0;
     for (; count > 0; count--, axis += step) {
-        offset += (int64_t)(i % how->axis[axis].length) * how->axis[axis].stride;
-        i /= how->axis[axis].length;
+        uint32_t length = how->axis[axis].length % GK_COMPACT_LENGTHS;
+        offset += (int64_t)(i % length) * how->axis[axis].stride;
+        i /= length;
     }
     return offset;
 }

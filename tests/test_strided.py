@@ -20,6 +20,7 @@ from arrays import (
     sanitized,
     variants,
 )
+from gpukern import _core
 
 # Of one, two and three operands, and with a result of another size than its operands.
 OPERATIONS = ("abs", "add", "less", "scale_add")
@@ -100,6 +101,23 @@ def test_copies_and_conversions_of_rows_of_every_length(dtype):
             want = np.zeros(a.shape, np.float64)
             want[part] = a[part].astype(np.float64)
             oracle.assert_same(to.to_host(), want, f"{part} into float64")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "bfloat16", "float32"])
+def test_operands_between_aligned_vectors(dtype):
+    """Nothing behind the end of an array is read: it is that of its memory as well."""
+    for count in (1 << 18, (1 << 18) + 5):
+        whole = random((count + 3,), DTYPES[dtype], 1)
+        b = random((count,), DTYPES[dtype], 2)
+        x, y = gk.to_device(whole)[3:], gk.to_device(b)
+        with np.errstate(over="ignore"):
+            oracle.assert_same(gk.add(x, y).to_host(), whole[3:] + b, f"{count}, the first")
+            oracle.assert_same(gk.add(y, x).to_host(), b + whole[3:], f"{count}, the second")
+            oracle.assert_same(gk.maximum(x, 1).to_host(), np.maximum(whole[3:], 1), "a number")
+        _core.profile_start()
+        gk.add(x, y)
+        by_vectors = _core.profile_stop()[-1]["variant"].startswith("strided_")
+        assert by_vectors == (dtype != "float32"), "words are read as fast one by one"
 
 
 def interleaved(shape, dtype, seed):

@@ -13,6 +13,8 @@
 
 enum {
     VECTOR = 16,           /* bytes of operands that strided kernels take at a time */
+    WORD = 4,              /* bytes */
+    MANY = 1 << 17,        /* elements: for fewer the shorter kernel is as fast */
     LEAST_VECTORS = 8,     /* in a row that ends in less than one */
     LONGEST_ROW = 1 << 19, /* bytes of an operand: several make a chunk of the widest result */
 };
@@ -217,6 +219,13 @@ static gk_status launch_strided(gk_call *call, const work *ready, gk_nest *nest)
 
 /* the choice between them ---------------------------------------------------------------------- */
 
+/* Whether it is only operands that are not aligned for vectors: kernels of strided arrays put those
+   together of aligned ones, where this row would take an element of less than a word at a time. */
+static bool is_for_less(const gk_call *call, const gk_row *row, const gk_array *result) {
+    return !call->wanted && row->alignment < WORD && (uintptr_t)result->data % VECTOR == 0 &&
+           gk_count(result) > MANY;
+}
+
 static void view_operands(work *made, const gk_array *operands, const gk_array *result) {
     for (int k = 0; k < made->count; k++) {
         gk_broadcast_view(&operands[k], result, &made->views[k]);
@@ -288,7 +297,7 @@ gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, 
     if (gk_count(result) == 0)
         return GK_OK;
     const gk_row *row = plain ? choose_contiguous(call, &made, result) : NULL;
-    if (row)
+    if (row && !is_for_less(call, row, result))
         return launch_contiguous(call, &made, row, result);
     const gk_array *arrays[GK_LAYOUT_ARRAYS] = {result};
     gk_nest nest;
@@ -301,7 +310,7 @@ gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, 
         if (nest.ndim > 0 && nest.stride[k + 1][0] == 0)
             made.terms.repeated |= (uint32_t)1 << k;
     row = run && !plain ? choose_contiguous(call, &made, result) : NULL;
-    if (row)
+    if (row && !is_for_less(call, row, result))
         return launch_contiguous(call, &made, row, result);
     if (call->wanted && !strided)
         return run_packed(call, &made, operands, result, &nest);

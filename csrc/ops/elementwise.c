@@ -220,9 +220,9 @@ static gk_status launch_strided(gk_call *call, const work *ready, gk_nest *nest)
 /* the choice between them ---------------------------------------------------------------------- */
 
 /* Whether it is only operands that are not aligned for vectors: kernels of strided arrays put those
-   together of aligned ones, where this row would take an element of less than a word at a time. */
+   together of aligned ones, where this row would take a word or less at a time. */
 static bool is_for_less(const gk_call *call, const gk_row *row, const gk_array *result) {
-    return !call->wanted && row->alignment < WORD && (uintptr_t)result->data % VECTOR == 0 &&
+    return !call->wanted && row->alignment <= WORD && (uintptr_t)result->data % VECTOR == 0 &&
            gk_count(result) > MANY;
 }
 

@@ -17,10 +17,12 @@ from arrays import (
     WALKED,
     DeviceView,
     contents,
+    generator,
     on_device,
     on_gpu,
     places,
     random,
+    sanitized,
     variants,
 )
 from gpukern import _core
@@ -147,6 +149,25 @@ def test_every_order_of_the_axes_of_views(dtype):
         oracle.assert_same(device.T.T[key].to_host(), np.ascontiguousarray(a[key]), "to_host")
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+def test_ragged_tiles_begin_and_end_anywhere(dtype, balanced):
+    """Around words, squares and tiles, with rows of the source and of the target that begin
+    anywhere in a word: elements that share one with others of nobody's are left as they are."""
+    rng = generator(5)
+    side = 1024 // 8 // DTYPES[dtype].itemsize
+    lengths = [n + k for n in (0, 4, side, 2 * side) for k in range(-3, 6) if n + k > 0]
+    for _ in range(12 if sanitized() else 40):
+        rows, columns = (int(rng.choice(lengths)) for _ in range(2))
+        above, below = (int(n) for n in rng.integers(0, 5, 2))
+        a = random((rows + 2, columns + above + 2), DTYPES[dtype], rows)
+        source = gk.to_device(a)[1:-1, above : above + columns]
+        want = random((columns + 2, rows + below + 2), DTYPES[dtype], columns)
+        out = gk.to_device(want)
+        gk.transpose(source, out=out[1:-1, below : below + rows], variant="ragged")
+        want[1:-1, below : below + rows] = a[1:-1, above : above + columns].T
+        oracle.assert_same(out.to_host(), want, f"{(rows, columns)} from {above} to {below}")
+
+
 def test_matrix_transpose():
     a = random((2, 3, 5, 4), DTYPES["float32"])
     want = np.ascontiguousarray(np.matrix_transpose(a))
@@ -161,6 +182,7 @@ def test_the_default_turns_words():
     ran = []
     cases = (
         ("int8", (640, 60)),
+        ("int8", (6401, 1027)),
         ("int8", (640, 63)),
         ("float32", (640, 64)),
         ("float32", (205, 225)),
@@ -170,7 +192,14 @@ def test_the_default_turns_words():
         _core.profile_start()
         gk.transpose(gk.empty(shape, dtype))
         ran += [record["variant"] for record in _core.profile_stop()]
-    assert ran == ["vectorized", "tiled_padded", "vectorized_wide", "vectorized", "strided"]
+    assert ran == [
+        "vectorized",
+        "ragged",
+        "tiled_padded",
+        "vectorized_wide",
+        "vectorized",
+        "strided",
+    ]
 
 
 @pytest.mark.parametrize(("dtype", "run"), [("float32", 4), ("int8", 16), ("float64", 2)])

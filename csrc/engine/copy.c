@@ -9,6 +9,8 @@ enum {
     TO,
     FROM,
     FULL = 35,        /* percent of its tiles that a matrix has to fill */
+    FULL_RAGGED = 48, /* the same of ragged ones, which are larger */
+    RAGGED = 256,     /* of which there have to be so many, or a device is idle */
     LITTLE = 1 << 15, /* elements that are as soon moved by themselves */
 };
 
@@ -50,12 +52,17 @@ static gk_status launch_tiles(gk_call *call, const gk_nest *stack, const gk_layo
     return gk_call_launch(call, cut->row, blocks, arguments);
 }
 
-/* Whether a vector of elements may be moved at once: along both sides they lie side by side, and
-   both sides are multiples of one. Bits that no alignment allows where not. */
+/* Whether elements lie side by side along both sides. */
+static bool are_side_by_side(const gk_nest *nest, int axis, int64_t size) {
+    return nest->stride[TO][nest->ndim - 1] == size && nest->stride[FROM][axis] == size;
+}
+
+/* Whether a vector of elements may be moved at once: both sides are multiples of one. Bits that no
+   alignment allows where not. */
 static uintptr_t tile_bits(const gk_nest *nest, int axis, int64_t size) {
     int last = nest->ndim - 1;
     uintptr_t bits = nest->data[TO] | nest->data[FROM];
-    if (nest->stride[TO][last] != size || nest->stride[FROM][axis] != size)
+    if (!are_side_by_side(nest, axis, size))
         return 1;
     for (int i = 0; i < nest->ndim; i++) {
         bits |= i == last ? 0 : (uintptr_t)nest->stride[TO][i];
@@ -65,27 +72,36 @@ static uintptr_t tile_bits(const gk_nest *nest, int axis, int64_t size) {
 }
 
 /* The row for matrices whose rows in the source run along `axis`, and in the target along the last
-   one. */
+   one. `plain`: also one whose elements have to lie side by side. */
 static gk_status choose_tiles(gk_call *call, const gk_nest *nest, int axis, int64_t size,
-                              const gk_row *wanted, const gk_row **row) {
+                              bool plain, const gk_row *wanted, const gk_row **row) {
     const gk_wish wish = {.op = GK_OP_transpose,
                           .dtype = gk_bits_of((size_t)size),
                           .strided = true,
+                          .not_plain = !plain || !are_side_by_side(nest, axis, size),
                           .address_bits = tile_bits(nest, axis, size),
                           .limit = wanted};
     return gk_call_blame(call, gk_row_chosen(&wish, call->backend, row, &call->error));
 }
 
-/* Whether the matrices fill so much of their tiles that these are better than an element at a time
-   through the cache. */
-static bool are_worth_tiles(const gk_nest *nest, int axis, int64_t size, const gk_row *row) {
-    int last = nest->ndim - 1;
-    int64_t rows = nest->shape[last], columns = nest->shape[axis];
+/* Whether the matrices fill so much of their tiles, in percent. */
+static bool do_fill(const gk_nest *nest, int axis, const gk_row *row, double full) {
+    int64_t rows = nest->shape[nest->ndim - 1], columns = nest->shape[axis];
     int64_t down = gk_parts_of(rows, row->tile_rows) * row->tile_rows;
     int64_t across = gk_parts_of(columns, row->tile_columns) * row->tile_columns;
-    return gk_nest_count(nest) > LITTLE && nest->stride[TO][last] == size &&
-           nest->stride[FROM][axis] == size &&
-           100.0 * (double)rows * (double)columns >= FULL * (double)down * (double)across;
+    return 100.0 * (double)rows * (double)columns >= full * (double)down * (double)across;
+}
+
+/* Whether ragged tiles are better than smaller ones. */
+static bool are_worth_ragged(const gk_nest *nest, int axis, const gk_row *row) {
+    int64_t tile = (int64_t)row->tile_rows * row->tile_columns;
+    return do_fill(nest, axis, row, FULL_RAGGED) && gk_nest_count(nest) >= RAGGED * tile;
+}
+
+/* Whether tiles are better than an element at a time through the cache. */
+static bool are_worth_tiles(const gk_nest *nest, int axis, int64_t size, const gk_row *row) {
+    return gk_nest_count(nest) > LITTLE && are_side_by_side(nest, axis, size) &&
+           do_fill(nest, axis, row, FULL);
 }
 
 /* The other axes stack such matrices. */
@@ -203,7 +219,9 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
     if (axis != nest.ndim - 1) {
         const gk_row *row;
         gk_status status =
-            choose_tiles(call, &nest, axis, size, asked_for ? call->wanted : NULL, &row);
+            choose_tiles(call, &nest, axis, size, true, asked_for ? call->wanted : NULL, &row);
+        if (status == GK_OK && !asked_for && row->plain && !are_worth_ragged(&nest, axis, row))
+            status = choose_tiles(call, &nest, axis, size, false, NULL, &row);
         if (status != GK_OK)
             return status;
         if (asked_for || are_worth_tiles(&nest, axis, size, row)) {

@@ -16,10 +16,22 @@
 #define GK_TRANSPOSE_ROW(variant, dtype, symbol, down, across, block, aligned, note)               \
     GK_ROW(transpose, variant, dtype, symbol, note, .takes = GK_TAKES_LAYOUT, .tile_rows = down, .tile_columns = across, .threads = block, .alignment = aligned, .follows = true)
 #define GK_TRANSPOSE_STEPS(size, T, WORD, alignment, down, across, threads, blocks)                          \
+    GK_TRANSPOSE_PLAIN_STEPS(size)                                                                 \
+    GK_TRANSPOSE_RAGGED_STEP_##size                                                                \
+    GK_TRANSPOSE_ROW(vectorized, bits##size, gk_transpose_vectorized_##size, down * alignment * 8 / size, across * alignment * 8 / size, threads, alignment, "no less than 32 bits an access, small elements turned in registers; more loads in flight")
+#define GK_TRANSPOSE_PLAIN_STEPS(size)                                                             \
     GK_TRANSPOSE_ROW(naive, bits##size, gk_transpose_naive_##size, 32, 32, 256, 1, "writes down a column: one transaction a thread") \
     GK_TRANSPOSE_ROW(tiled, bits##size, gk_transpose_tiled_##size, 32, 32, 256, 1, "a tile in shared memory: both sides coalesced") \
-    GK_TRANSPOSE_ROW(tiled_padded, bits##size, gk_transpose_padded_##size, 32, 32, 256, 1, "one column of padding: no bank conflicts") \
-    GK_TRANSPOSE_ROW(vectorized, bits##size, gk_transpose_vectorized_##size, down * alignment * 8 / size, across * alignment * 8 / size, threads, alignment, "no less than 32 bits an access, small elements turned in registers; more loads in flight")
+    GK_TRANSPOSE_ROW(tiled_padded, bits##size, gk_transpose_padded_##size, 32, 32, 256, 1, "one column of padding: no bank conflicts")
+// Plain: elements lie side by side on both sides.
+#define GK_TRANSPOSE_RAGGED_ROW(size)                                                              \
+    GK_ROW(transpose, ragged, bits##size, gk_transpose_ragged_##size, "words that lie between two aligned ones: small elements anywhere, 32 bits an access", \
+           .takes = GK_TAKES_LAYOUT, .tile_rows = 1024 / size, .tile_columns = 1024 / size, .threads = 256, .alignment = size / 8, .plain = true, .follows = true)
+#define GK_TRANSPOSE_RAGGED_STEP_8 GK_TRANSPOSE_RAGGED_ROW(8)
+#define GK_TRANSPOSE_RAGGED_STEP_16 GK_TRANSPOSE_RAGGED_ROW(16)
+#define GK_TRANSPOSE_RAGGED_STEP_32
+#define GK_TRANSPOSE_RAGGED_STEP_64
+#define GK_TRANSPOSE_RAGGED_STEP_128
 GK_TRANSPOSE_SIZES(GK_TRANSPOSE_STEPS)
 
 // The same with 64 bits an access.
@@ -161,6 +173,104 @@ __device__ static inline void transpose_vectorized(char *out, const char *a, con
         tile::template move<false>(at, tiles, cell);
 }
 
+// Elements of less than a word, in rows that begin anywhere: a word is put together of the two aligned ones it
+// lies in, both where it is read and, out of shared memory, where it is written. A tile writes the words of
+// its columns that begin in it, for which it reads a square's rows more; the elements in front of the
+// first word of a column, and behind its last, go alone.
+template <typename T> struct gk_ragged_tile {
+    enum { E = sizeof(uint32_t) / sizeof(T), WORDS = 32, SIDE = WORDS * E, SQUARES = WORDS / LINES };
+    typedef uint32_t cells[E][WORDS][WORDS + 1];
+    typedef gk_square<T, uint32_t, E> square;
+
+    // The word at `from`, out of aligned ones that end no later than `end`. All loads of a thread are under way
+    // at once.
+    template <bool WHOLE> __device__ static inline uint32_t load(const char *from, const char *end) {
+        const unsigned shift = (uintptr_t)from % sizeof(uint32_t);
+        const char *low = from - shift, *high = low + (shift > 0 ? sizeof(uint32_t) : 0);
+        const uint32_t below = WHOLE || low + sizeof(uint32_t) <= end ? *(const uint32_t *)low : 0;
+        const uint32_t above = WHOLE || high + sizeof(uint32_t) <= end ? *(const uint32_t *)high : 0;
+        return __funnelshift_r(below, above, shift * 8);
+    }
+    // The first `end` elements of a word.
+    __device__ static inline void store(char *to, uint32_t word, int64_t end) {
+        for (int e = 0; e < E && e < end; e++)
+            ((T *)to)[e] = (T)(word >> (e * sizeof(T) * 8));
+    }
+
+    // The squares `y`, y + LINES, ... of a tile's rows, of which there are `rows`, of `columns` elements.
+    template <bool WHOLE, int COUNT>
+    __device__ static inline void read(const gk_spot &at, const gk_tiles &tiles, cells &cell, int y, int64_t rows, int64_t columns) {
+        const int x = threadIdx.x % WORDS;
+        const char *from = cell_at<const char>(at.a, at.row + y * E, tiles.from_row, at.column, sizeof(T));
+        square turned[COUNT];
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+#pragma unroll
+            for (int e = 0; e < E; e++) {
+                const int line = i * LINES * E + e;
+                const char *row = from + line * tiles.from_row, *end = y * E + line < rows ? row + columns * sizeof(T) : NULL;
+                turned[i].word[e] = load<WHOLE>(row + x * sizeof(uint32_t), end);
+            }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            turned[i].turn();
+#pragma unroll
+            for (int e = 0; e < E; e++)
+                cell[e][x][y + i * LINES] = turned[i].word[e];
+        }
+    }
+    // The elements of a row behind its last aligned word, a row a thread.
+    __device__ static inline void read_ends(const gk_spot &at, const gk_tiles &tiles, cells &cell, int64_t rows, int64_t columns) {
+        const int line = threadIdx.x;
+        if (line >= SIDE + E || line >= rows)
+            return;
+        const T *row = cell_at<const T>(at.a, at.row + line, tiles.from_row, at.column, sizeof(T));
+        const int over = (int)((uintptr_t)(row + columns) % sizeof(uint32_t) / sizeof(T));
+        for (int64_t column = columns - over < 0 ? 0 : columns - over; column < columns && column < SIDE; column++)
+            ((T *)&cell[column % E][column / E][line / E])[line % E] = row[column];
+    }
+
+    template <bool WHOLE>
+    __device__ static inline void move(const gk_spot &at, const gk_tiles &tiles, cells &cell, int64_t rows, int64_t columns) {
+        const int x = threadIdx.x % WORDS, y = threadIdx.x / WORDS;
+        read<WHOLE, SQUARES>(at, tiles, cell, y, rows, columns);
+        if (y == 0)
+            read<WHOLE, 1>(at, tiles, cell, WORDS, rows, columns);
+        __syncthreads();
+        if (!WHOLE) {
+            read_ends(at, tiles, cell, rows, columns);
+            __syncthreads();
+        }
+        char *to = cell_at<char>(at.out, at.row, sizeof(T), at.column + y, tiles.to_column);
+#pragma unroll 4
+        for (int column = y; column < SIDE; column += LINES, to += LINES * tiles.to_column) {
+            if (!WHOLE && column >= columns)
+                break;
+            const uint32_t *words = cell[column % E][column / E];
+            const int before = (int)(-(uintptr_t)to % sizeof(uint32_t)) / (int)sizeof(T), first = x * E + before;
+            const uint32_t word = __funnelshift_r(words[x], words[x + 1], before * (int)sizeof(T) * 8);
+            if (WHOLE || first + E <= rows)
+                *(uint32_t *)(to + first * sizeof(T)) = word;
+            else
+                store(to + first * sizeof(T), word, rows - first);
+            if (at.row == 0 && x == 0)
+                store(to, words[0], before < rows ? before : rows);
+        }
+    }
+};
+
+template <typename T>
+__device__ static inline void transpose_ragged(char *out, const char *a, const gk_tiles &tiles, const gk_layout &stack) {
+    typedef gk_ragged_tile<T> tile;
+    __shared__ typename tile::cells cell;
+    gk_spot at = block_spot(out, a, tiles, stack, tile::SIDE, tile::SIDE);
+    const int64_t rows = (int64_t)(tiles.rows - at.row), columns = (int64_t)(tiles.columns - at.column), whole = tile::SIDE + tile::E;
+    if (rows >= whole && columns >= whole)
+        tile::template move<true>(at, tiles, cell, rows, columns);
+    else
+        tile::template move<false>(at, tiles, cell, rows, columns);
+}
+
 #define GK_TRANSPOSE(name, threads, blocks, ...)                                                \
     extern "C" __global__ void __launch_bounds__(threads, blocks)                                  \
         gk_transpose_##name(char *out, const char *a, gk_tiles tiles, gk_layout stack) {           \
@@ -173,6 +283,8 @@ __device__ static inline void transpose_vectorized(char *out, const char *a, con
     GK_TRANSPOSE(padded_##bits, THREADS, 4, transpose_tiled<TILE + 1, T>)                       \
     GK_TRANSPOSE(vectorized_##bits, threads, blocks, transpose_vectorized<T, WORD, down, across, threads>)
 GK_TRANSPOSE_SIZES(GK_KERNELS)
+GK_TRANSPOSE(ragged_8, THREADS, 3, transpose_ragged<uint8_t>)
+GK_TRANSPOSE(ragged_16, THREADS, 4, transpose_ragged<uint16_t>)
 #define GK_WIDE_KERNEL(bits, T, WORD, alignment, down, across, threads, blocks)                    \
     GK_TRANSPOSE(wide_##bits, threads, blocks, transpose_vectorized<T, WORD, down, across, threads>)
 GK_TRANSPOSE_WIDE(GK_WIDE_KERNEL)

@@ -17,6 +17,7 @@ from gpukern import _core
 from waiting import join_all
 
 THREADS, LOADS, WARP = 256, 4, 32
+COLUMN_THREADS, COLUMN_LOADS = 128, 8
 COUNTS = (1, 257, 4099, 16_384, 16_385, 70_001, 300_007)
 
 
@@ -207,6 +208,60 @@ def test_brief_sums_have_that_model_too(dtype, shape):
     turned = gk.to_device(np.ascontiguousarray(a.T)).T
     for x in (gk.to_device(a), gk.to_device(wide)[:, ::2], turned):
         assert hexadecimal(gk.sum(x, 1).to_host()) == want
+
+
+STACKED = (
+    (1000, 40, 15),
+    (2000, 17, 8),
+    (40_001, 3, 5),
+    (300, 250, 7),
+    (40, 41, 49),
+    (5000, 33, 4),
+)
+
+
+def stacked(a: Array, compensated: bool) -> Any:
+    """The sums of little matrices' columns, each matrix by part of a warp: of its rows a thread
+    takes every `height`-th one, and threads are joined by halves."""
+    outer, length, inner = a.shape
+    taken, joined = (take, join) if compensated else (plain, plain_join)
+    vectors, lanes = -(-inner * a.dtype.itemsize // 16), 1
+    while lanes < min(vectors, WARP):
+        lanes *= 2
+    height = 1
+    while height * lanes < WARP and height < length:
+        if height * 2 * COLUMN_LOADS >= length and outer * height * lanes >= 512 * COLUMN_THREADS:
+            break
+        height *= 2
+    rounds = -(-length // height)
+    padded = np.zeros((outer, rounds * height, inner), oracle.accumulator(a.dtype))
+    padded[:, :length] = a
+    state = (np.zeros((outer, height, inner), padded.dtype),) * 2
+    for number in range(rounds):
+        state = taken(state, padded[:, number * height : (number + 1) * height])
+    while height > 1:
+        height //= 2
+        state = joined(*(tuple(p[:, i : i + height] for p in state) for i in (0, height)))
+    high, low = (part[:, 0] for part in state)
+    return high + low if compensated else high
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", STACKED)
+def test_columns_of_little_matrices_have_their_model(dtype, shape):
+    a = troublesome(int(np.prod(shape)), dtype).reshape(shape)
+    want = np.asarray(stacked(a, dtype in ("float32", "float64"))).astype(dtype=a.dtype)
+    wide = np.zeros((shape[0], shape[1] + 1, shape[2] + 3), a.dtype)
+    wide[:, 1:, 1:-2] = a
+    turned = gk.to_device(np.ascontiguousarray(a.T)).T
+    for case, there in {
+        "as it is": gk.to_device(a),
+        "rows apart": gk.to_device(wide)[:, 1:, 1:-2],
+        "turned": turned,
+        "host": a,
+    }.items():
+        got = gk.sum(there, 1)
+        assert hexadecimal(np.asarray(got)) == hexadecimal(want), case
 
 
 # What the model gave when it was written, so that it cannot change along with the kernels.

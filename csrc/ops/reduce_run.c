@@ -52,8 +52,8 @@ gk_status gk_reducing_choose(gk_reducing *made, const gk_array *a, gk_dtype resu
 }
 
 void gk_reducing_describe(gk_reducing *whole, gk_dtype result) {
-    whole->plan.how.stored = (int32_t)result;
-    whole->plan.how.last = (int32_t)whole->kind->last;
+    whole->plan.how.stored = (uint8_t)result;
+    whole->plan.how.last = (uint8_t)whole->kind->last;
     whole->plan.how.flip = whole->kind->flip;
 }
 
@@ -98,6 +98,8 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
         gk_little little = gk_plan_little(&whole->plan, how, a);
         return gk_call_launch(call, whole->row, blocks, (void *[]){&little});
     }
+    if (!whole->plan.gathered && !whole->plan.pitched)
+        gk_plan_of_run(&copy, operands[0].dtype);
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
     return gk_call_launch(call, whole->row, blocks, arguments);
 }
@@ -116,6 +118,8 @@ static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *
     const bool is_packed = whole->plan.packed;
     gk_array packed[GK_MAX_OPERANDS];
     bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
+    if (!is_run && whole->kind->base.operand_count == 1)
+        is_run = gk_plan_pitched(&whole->plan, &operands[0], axes);
     if (!is_run)
         is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);
     gk_status status = gk_reducing_choose(whole, &operands[0], result->dtype);

@@ -22,6 +22,7 @@ enum {
     LITTLE_LENGTH = 4096,      /* of them for a result: as many as one block is soon through with */
     BRIEF = 16,                /* elements that few threads are soon through with */
     FEW = 2048,                /* elements that are too few for a block of columns */
+    NARROW = 2,                /* times less columns than a vector has: of these by vectors, too */
     STAGED = 1 << 20,          /* bytes for which a launch more is little */
     STAGE = 4,                 /* times less that the launch leaves */
     COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
@@ -31,6 +32,8 @@ enum {
     NEAR = 32,                 /* bytes: what memory is read by */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
 };
+
+#define NO_STRIDE INT64_MIN
 
 static size_t divided(size_t count, size_t by) {
     return (count + by - 1) / by;
@@ -108,12 +111,15 @@ static uint32_t column_lanes(const gk_reduction *how, size_t vectors, size_t byt
     return lanes_for(vectors, lanes);
 }
 
+/* Blocks of columns, of one segment each. */
 static size_t column_groups(const gk_reduction *how, gk_dtype dtype) {
-    return how->outer * divided(how->inner, how->lanes * vector_width(dtype));
+    size_t stacked = GK_REDUCE_COLUMN_THREADS >> how->group;
+    return divided(how->outer, stacked) * divided(how->inner, how->lanes * vector_width(dtype));
 }
 
 static void plan_columns(gk_reduction *how, gk_dtype dtype) {
     size_t bytes = how->outer * how->length * how->inner * gk_dtype_size(dtype);
+    how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
     how->lanes = column_lanes(how, divided(how->inner, vector_width(dtype)), bytes);
     size_t groups = column_groups(how, dtype), most = 2 * COLUMN_PLACES;
     size_t tile = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
@@ -121,19 +127,45 @@ static void plan_columns(gk_reduction *how, gk_dtype dtype) {
     cut(how, groups > 0 && groups < most && !fills ? most / groups : 1, tile, tile);
 }
 
-/* A few elements, so near to those of other results that neither rows nor columns are long. */
+/* Matrices so little that a block would be idle. */
+static bool are_matrices_little(const gk_reduction *how) {
+    return how->outer > 1 && how->inner > 1 && how->length * how->inner < FEW;
+}
+
+/* Whether they are columns all the same, which are a good part of a vector. */
+static bool are_stacked(const gk_reduce_plan *plan, gk_dtype dtype) {
+    return !plan->packed && are_matrices_little(&plan->how) &&
+           plan->how.inner * NARROW >= vector_width(dtype);
+}
+
+/* Several of them in a block, each by part of a warp: as many threads as it takes to load it in
+   two turns, more where there would be few blocks. */
+static void plan_stacked(gk_reduction *how, gk_dtype dtype) {
+    how->lanes = lanes_for(divided(how->inner, vector_width(dtype)), WARP);
+    uint32_t threads = how->lanes;
+    while (threads < WARP && threads / how->lanes < how->length &&
+           (threads / how->lanes * 2 * GK_REDUCE_COLUMN_LOADS < how->length ||
+            how->outer * threads / GK_REDUCE_COLUMN_THREADS < ENOUGH_BLOCKS))
+        threads *= 2;
+    how->group = (uint8_t)__builtin_ctz(threads);
+    cut(how, 1, how->length, 1);
+}
+
+/* A few elements of each column. */
 static bool are_brief(const gk_reduction *how) {
-    return how->outer > 1 && how->inner > 1 && how->length <= BRIEF &&
-           how->length * how->inner < FEW && how->outer * how->inner < GK_COMPACT_LENGTHS;
+    return are_matrices_little(how) && how->length <= BRIEF &&
+           how->outer * how->inner < GK_COMPACT_LENGTHS;
 }
 
 /* What makes a single result is no longer than what a block loads at once. */
-static bool is_little(const gk_reduction *how) {
+static bool is_little(const gk_reduce_plan *plan, gk_dtype dtype) {
+    const gk_reduction *how = &plan->how;
     size_t results = how->outer * how->inner;
     size_t most = results > 1 ? LITTLE_LENGTH : GK_REDUCE_THREADS * GK_REDUCE_LOADS;
     if (results == 0 || how->length == 0)
         return false;
-    return (how->length <= most && results <= LITTLE / how->length) || are_brief(how);
+    return (how->length <= most && results <= LITTLE / how->length) ||
+           (are_brief(how) && !are_stacked(plan, dtype));
 }
 
 /* Lanes that load all of their elements at once, where a block has so many. */
@@ -146,7 +178,8 @@ static void plan_little(gk_reduce_plan *plan) {
 
 static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_reduction *how = &plan->how;
-    if (how->outer > 1 && how->inner > 1 && how->length * how->inner < FEW)
+    bool stacked = are_stacked(plan, array->dtype);
+    if (are_matrices_little(how) && !stacked)
         plan->packed = true;
     plan->walk = GK_WALK_COLUMNS;
     if (how->inner == 1 || plan->packed)
@@ -159,6 +192,8 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         how->lanes = lanes_for(vectors, WARP);
     } else if (plan->walk == GK_WALK_ROWS) {
         plan_rows(how, array->dtype);
+    } else if (stacked) {
+        plan_stacked(how, array->dtype);
     } else {
         plan_columns(how, array->dtype);
     }
@@ -167,7 +202,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
 gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands) {
     gk_reduce_plan plan = {0};
     plan.packed = !merge_axes(array, reduced, &plan.how);
-    if (operands == 1 && is_little(&plan.how))
+    if (operands == 1 && is_little(&plan, array->dtype))
         plan_little(&plan);
     else
         plan_run(&plan, array, reduced);
@@ -254,6 +289,61 @@ gk_array gk_reduced_last(const gk_array *array, uint64_t reduced) {
     return moved;
 }
 
+/* views whose rows are runs ----------------------------------------------------------------------
+ */
+
+/* Bytes from each element along some axes to the next, which are `otherwise` where there is one,
+   and NO_STRIDE where they are not always the same. */
+static int64_t stride_along(const gk_array *array, uint64_t axes, int64_t otherwise) {
+    int64_t stride = otherwise, beyond = 0;
+    bool found = false;
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        if (!(axes >> i & 1) || array->shape[i] == 1)
+            continue;
+        if (found && array->strides[i] != beyond)
+            return NO_STRIDE;
+        stride = found ? stride : array->strides[i];
+        beyond = array->strides[i] * array->shape[i];
+        found = true;
+    }
+    return stride;
+}
+
+/* The kept axes behind the last one that is reduced. */
+static uint64_t inner_axes(const gk_array *array, uint64_t reduced) {
+    uint64_t axes = 0;
+    for (int i = array->ndim - 1; i >= 0 && !(gk_is_reduced(reduced, i) && array->shape[i] > 1);
+         i--)
+        axes |= (uint64_t)1 << i;
+    return axes & ~reduced;
+}
+
+void gk_plan_of_run(gk_reduction *how, gk_dtype dtype) {
+    how->apart = (int64_t)(how->inner * gk_dtype_size(dtype));
+    how->over = (int64_t)how->length * how->apart;
+    how->reach = (int64_t)how->outer * how->over;
+}
+
+bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    const bool columns = plan->walk == GK_WALK_COLUMNS;
+    const int64_t size = (int64_t)gk_dtype_size(array->dtype);
+    const uint64_t inner = columns ? inner_axes(array, reduced) : 0;
+    gk_reduction *how = &plan->how;
+    int64_t row = (int64_t)how->inner * size, near = stride_along(array, inner, size);
+    int64_t apart = stride_along(array, reduced, row);
+    int64_t over = stride_along(array, ~(reduced | inner), 0);
+    bool whole =
+        ((uintptr_t)array->data | (uintptr_t)over | (uintptr_t)apart) % (uintptr_t)size == 0;
+    bool runs = columns ? near == size && apart >= row : apart == size;
+    plan->pitched = plan->walk != GK_WALK_LITTLE && whole && runs && over >= 0;
+    if (plan->pitched) {
+        how->apart = apart;
+        how->over = over;
+        how->reach = (int64_t)(how->outer - 1) * over + (int64_t)(how->length - 1) * apart + row;
+    }
+    return plan->pitched;
+}
+
 /* elements that lie anywhere ---------------------------------------------------------------------
  */
 
@@ -337,22 +427,6 @@ gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, co
     return little;
 }
 
-/* Bytes from each reduced element to the next, or 0 where they are not always the same. */
-static int64_t reduced_stride(const gk_array *array, uint64_t reduced) {
-    int64_t stride = 0, beyond = 0;
-    bool found = false;
-    for (int i = array->ndim - 1; i >= 0; i--) {
-        if (!gk_is_reduced(reduced, i) || array->shape[i] == 1)
-            continue;
-        if (found && array->strides[i] != beyond)
-            return 0;
-        stride = found ? stride : array->strides[i];
-        beyond = array->strides[i] * array->shape[i];
-        found = true;
-    }
-    return stride;
-}
-
 /* A large one, in the order of a run. */
 static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_array lies = plan->packed ? gk_reduced_last(array, reduced) : *array;
@@ -368,7 +442,8 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
     if (gk_bytes(array) > SCATTERED && !(near && layout->axis[last].length.value >= LINE))
         return false;
     plan->how.short_rows = plan->walk == GK_WALK_SHORT;
-    plan->how.apart = reduced_stride(array, reduced);
+    const int64_t apart = stride_along(array, reduced, 0);
+    plan->how.apart = apart == NO_STRIDE ? 0 : apart;
     if (plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&
         plan->how.outer * plan->how.segments < FEW_BLOCKS)
         return false; /* each thread would have to find many */

@@ -12,6 +12,7 @@ typedef struct gk_reduce_plan {
     gk_walk walk;     /* of the array as one run in memory */
     bool packed;      /* a run has the kept axes in front of the reduced ones */
     gk_reduction how; /* all of it that comes of the shape */
+    bool pitched;     /* the elements lie as `how` says, each row a run */
     bool gathered;    /* the elements lie as `layout` says, in the order of that run */
     gk_axes layout;
     int kept;    /* of a little array: that many axes of it, and behind them those reduced */
@@ -37,6 +38,12 @@ void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced);
 size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype);
 size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype); /* counters */
 size_t gk_plan_partials(const gk_reduce_plan *plan);                 /* bytes */
+
+/* Where the elements of one run in memory lie. */
+void gk_plan_of_run(gk_reduction *how, gk_dtype dtype);
+
+/* Have a kernel of runs take a view of one, if its rows are runs that lie evenly: true. */
+bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
 /* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the
    array has to be made one run in memory, and its reduced axes the last ones where the plan says

@@ -12,19 +12,22 @@ typedef enum gk_lies { GK_ALIGNED, GK_BETWEEN, GK_ANYWHERE } gk_lies;
 
 // Of either kind a thread loads AT_ONCE vectors at a time, and LEAST where fewer are left.
 
-// Elements side by side in memory, of an array that ends at `end`.
+// Elements side by side in memory, of an array that ends at `end`: rows anywhere, or the columns of
+// matrices whose rows are a pitch apart.
 template <typename T> struct gk_run {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_RAGGED_LOADS, LEAST = AT_ONCE };
     const T *first, *end;
 
     __device__ gk_run operator+(size_t i) const { return {first + i, end}; }
-    __device__ gk_run line(const gk_reduction &, size_t i) const { return *this + i; }
+    __device__ gk_run moved(int64_t bytes) const { return {(const T *)((const char *)first + bytes), end}; }
+    __device__ gk_run row(const gk_reduction &how, size_t i) const { return moved((int64_t)i * how.over); }
+    __device__ gk_run matrix(const gk_reduction &how, size_t i) const { return row(how, i); }
     __device__ gk_run column(const gk_reduction &, size_t i) const { return *this + i; }
-    __device__ gk_run below(const gk_reduction &how, size_t rows) const { return *this + rows * how.inner; }
+    __device__ gk_run below(const gk_reduction &how, size_t rows) const { return moved((int64_t)rows * how.apart); }
     __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
     // Whether every vector that begins in the next n elements is GK_BETWEEN.
-    __device__ bool reaches(size_t n) const { return (size_t)(end - first) >= n + 2 * WIDTH; }
+    __device__ bool reaches(size_t n) const { return end - first >= (int64_t)(n + 2 * WIDTH); }
     // The first `some` vectors that begin at `at`, `wanted` elements of each: all are loaded before the first
     // is taken.
     template <gk_lies LIES, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int wanted, int some = COUNT) {
@@ -62,9 +65,9 @@ template <typename T> struct gk_gathered {
         sum.at += (uint32_t)i;
         return sum;
     }
-    // A reduced row that begins with element i.
-    __device__ gk_gathered line(const gk_reduction &how, size_t i) const {
-        gk_gathered found = *this + i;
+    __device__ gk_gathered matrix(const gk_reduction &how, size_t i) const { return *this + i * how.length * how.inner; }
+    __device__ gk_gathered row(const gk_reduction &how, size_t i) const {
+        gk_gathered found = *this + i * how.length;
         uint32_t along;
         if (how.apart != 0) {
             found.base += find(found.at, along);
@@ -196,7 +199,7 @@ template <typename T> struct gk_gathered {
 };
 
 template <typename T> __device__ static inline gk_run<T> gk_run_of(const gk_reduction &how, const T *a) {
-    return {a, a + how.outer * how.length * how.inner};
+    return {a, (const T *)((const char *)a + how.reach)};
 }
 template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk_reduction &how, const gk_axes &layout, const T *a) {
     const int last = layout.ndim - 1;

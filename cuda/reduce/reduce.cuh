@@ -149,12 +149,12 @@ template <class Op, class A>
 __device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a, const A &b) {
     typedef typename Op::State State;
     Op op = {how.flip};
-    size_t row = blockIdx.x / how.segments, segment = blockIdx.x % how.segments;
+    const uint32_t segments = (uint32_t)how.segments; // no more than blocks
+    size_t row = blockIdx.x / segments, segment = blockIdx.x % segments;
     State state = op.start(), *partials = (State *)how.partials + row * how.segments;
     if (how.stage != GK_REDUCE_FINISH) {
         size_t begin = segment * how.segment, left = how.length - begin;
-        size_t first = row * how.length;
-        gk_take_run(op, state, a.line(how, first) + begin, b.line(how, first) + begin, left < how.segment ? left : how.segment, how.first + begin);
+        gk_take_run(op, state, a.row(how, row) + begin, b.row(how, row) + begin, left < how.segment ? left : how.segment, how.first + begin);
         gk_join_block(op, state);
         bool whole = how.stage == GK_REDUCE_WHOLE;
         if (threadIdx.x == 0 && whole && how.segments == 1)
@@ -239,11 +239,11 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
 #pragma unroll
     for (int r = 0; r < ROWS; r++) { // beyond the end: the last row again, for nobody
         size_t number = first + r * apart;
-        row[r] = a.line(how, (number < how.outer ? number : how.outer - 1) * how.length);
+        row[r] = a.row(how, number < how.outer ? number : how.outer - 1);
         state[r] = op.start();
     }
     size_t i = lane * WIDTH, sure = row[ROWS - 1].reaches(how.length) ? how.length : how.length > 2 * WIDTH ? how.length - 2 * WIDTH : 0;
-    if (a.is_aligned() && how.length % WIDTH == 0) {
+    if (a.is_aligned() && how.over % GK_REDUCE_VECTOR_BYTES == 0 && how.length % WIDTH == 0) {
         gk_take_short<GK_ALIGNED>(op, how, state, row, i, how.length);
     } else {
         i = gk_take_short<GK_BETWEEN>(op, how, state, row, i, sure);
@@ -258,38 +258,45 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
     }
 }
 
-// Where a thread of a block of columns stands: `lanes` vectors side by side, the other threads below.
+// Where a thread of a group of columns stands: `lanes` vectors side by side, the other threads below. The
+// group is a block, or part of a warp, where a matrix is so little that a block takes several; one of
+// those that are no more has a column that is none.
 struct gk_columns {
-    size_t outer, segment, group, column;
-    size_t height;
-    unsigned y;
+    size_t outer, segment, block, column;
+    unsigned height, y;
 };
 template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const gk_reduction &how) {
     gk_columns at;
-    size_t wide = (size_t)how.lanes * WIDTH, across = (how.inner + wide - 1) / wide;
-    at.segment = blockIdx.x % how.segments;
-    at.group = blockIdx.x / how.segments;
-    at.outer = at.group / across;
-    at.y = threadIdx.x / how.lanes;
-    at.height = GK_REDUCE_COLUMN_THREADS / how.lanes;
-    at.column = at.group % across * wide + threadIdx.x % how.lanes * WIDTH;
+    const unsigned wide = how.lanes * WIDTH, width = __popc(wide - 1), side = __popc(how.lanes - 1); // powers of two
+    const uint32_t segments = (uint32_t)how.segments, across = (uint32_t)((how.inner + wide - 1) >> width); // no more than blocks
+    const unsigned thread = threadIdx.x & ((1u << how.group) - 1), stacked = GK_REDUCE_COLUMN_THREADS >> how.group;
+    uint32_t block = blockIdx.x / segments, beside = block % across;
+    at.segment = blockIdx.x - block * segments;
+    at.block = block;
+    at.outer = (size_t)(block / across) * stacked + (threadIdx.x >> how.group);
+    at.y = thread >> side;
+    at.height = (1u << how.group) >> side;
+    at.column = at.outer < how.outer ? (size_t)beside * wide + (thread & (how.lanes - 1)) * WIDTH : how.inner;
     return at;
 }
 
-// The threads of the top row, of any width up to the block's, get what those below them hold, column by
+// The threads of a group's top row, of any width up to the block's, get what those below them hold, column by
 // column.
 template <class Op, int WIDTH>
-__device__ static inline void gk_join_columns(const Op &op, typename Op::State (&state)[WIDTH], unsigned lanes) {
+__device__ static inline void gk_join_columns(const Op &op, const gk_reduction &how, typename Op::State (&state)[WIDTH]) {
     enum { WARPS = GK_REDUCE_COLUMN_THREADS / GK_WARP };
     enum { FIT = GK_REDUCE_JOIN_BYTES / (GK_REDUCE_COLUMN_THREADS * sizeof(typename Op::State)), AT_ONCE = WIDTH < FIT ? WIDTH : FIT };
     __shared__ typename Op::State of_warp[AT_ONCE][WARPS][GK_WARP];
-    unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP, below = lanes > GK_WARP ? lanes / GK_WARP : 1;
+    const unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP, lanes = how.lanes, below = lanes > GK_WARP ? lanes / GK_WARP : 1;
+    const unsigned threads = 1u << how.group;
     if (below == WARPS)
         return;
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
-        for (unsigned step = GK_WARP / 2; step >= lanes; step /= 2)
+        for (unsigned step = (threads < GK_WARP ? threads : GK_WARP) / 2; step >= lanes; step /= 2)
             op.join(state[e], gk_from_lane_above(state[e], step, GK_WARP));
+    if (threads <= GK_WARP)
+        return;
 #pragma unroll
     for (int first = 0; first < WIDTH; first += AT_ONCE) {
 #pragma unroll
@@ -345,7 +352,7 @@ __device__ static inline size_t gk_take_rows(const Op &op, const gk_reduction &h
 template <class Op, int WIDTH>
 __device__ static inline bool gk_join_segments(const Op &op, const gk_reduction &how, const gk_columns &at, typename Op::State (&state)[WIDTH]) {
     typename Op::State *partials = (typename Op::State *)how.partials + at.outer * how.segments * how.inner + at.column;
-    unsigned *arrivals = how.arrivals + at.group * gk_reduce_joints(how.segments);
+    unsigned *arrivals = how.arrivals + at.block * gk_reduce_joints(how.segments);
     size_t number = at.segment, count = how.segments, apart = how.inner;
     while (count > 1) {
         size_t joint = number / GK_REDUCE_BRANCHES, first = joint * GK_REDUCE_BRANCHES;
@@ -364,7 +371,7 @@ __device__ static inline bool gk_join_segments(const Op &op, const gk_reduction 
             for (int e = 0; e < WIDTH; e++)
                 if (at.column + e < how.inner)
                     op.join(state[e], partials[(first + s) * apart + e]);
-        gk_join_columns(op, state, how.lanes);
+        gk_join_columns(op, how, state);
         count = (count + GK_REDUCE_BRANCHES - 1) / GK_REDUCE_BRANCHES;
         arrivals += count;
         number = joint;
@@ -384,19 +391,19 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         state[e] = op.start();
-    A top = a + at.outer * how.length * how.inner, column = top.column(how, at.column < how.inner ? at.column : 0);
+    A top = a.matrix(how, at.outer < how.outer ? at.outer : 0), column = top.column(how, at.column < how.inner ? at.column : 0);
     size_t row = begin + at.y;
-    if (at.column < how.inner && top.is_aligned() && how.inner % WIDTH == 0) {
+    if (at.column < how.inner && top.is_aligned() && how.apart % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0) {
         row = gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS, false>(op, how, at, column, row, end, state);
         gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS, true>(op, how, at, column, row, end, state);
     } else if (at.column < how.inner) {
         // The last rows of an array end too near to its own end.
-        size_t last = 2 * WIDTH / how.inner + 1, sure = top.reaches(end * how.inner) ? end : end > last ? end - last : 0;
+        size_t last = 2 * WIDTH / how.inner + 1, sure = top.below(how, end).reaches(0) ? end : end > last ? end - last : 0;
         row = gk_take_rows<GK_BETWEEN, A::AT_ONCE, false>(op, how, at, column, row, sure, state);
         row = gk_take_rows<GK_BETWEEN, A::AT_ONCE, true>(op, how, at, column, row, sure, state);
         gk_take_rows<GK_ANYWHERE, 1, false>(op, how, at, column, row, end, state);
     }
-    gk_join_columns(op, state, how.lanes);
+    gk_join_columns(op, how, state);
     if (!gk_join_segments(op, how, at, state))
         return;
 #pragma unroll

@@ -42,13 +42,15 @@ typedef struct gk_reduction {
     size_t first;     /* where on the reduced axis this launch starts: a multiple of `segment` */
     uint32_t lanes;   /* short rows and little arrays: threads a result; columns: vectors side by
                          side in a block */
-    int32_t stored;   /* gk_dtype of the result */
-    int32_t last;     /* gk_reduce_last */
-    int32_t stage;    /* gk_reduce_stage */
+    uint8_t group;    /* columns: log2 of the threads that work on one of `outer`, a block or part of one */
+    uint8_t stored;   /* gk_dtype of the result */
+    uint8_t last;     /* gk_reduce_last */
+    uint8_t stage;    /* gk_reduce_stage */
     bool flip;        /* the order of the values turned round: min and argmin */
     bool short_rows;  /* of a gathered array: `lanes` threads a row */
-    int64_t reach;    /* of a gathered array: bytes from its first element to the end of its farthest */
-    int64_t apart;    /* the same: from one reduced element to the next, where all lie so; else 0 */
+    int64_t reach;    /* bytes from the first element to the end of the farthest */
+    int64_t over;     /* from one of `outer` to the next; not of a gathered array */
+    int64_t apart;    /* from one reduced element to the next, where all lie so; else 0 */
     size_t divisor;   /* of a mean */
     void *partials;
     unsigned *arrivals; /* a counter for each result, or gk_reduce_joints for each block of columns: 0

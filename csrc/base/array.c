@@ -111,6 +111,27 @@ bool gk_is_contiguous(const gk_array *array) {
     return true;
 }
 
+bool gk_as_lines(const gk_array *array, gk_lines *lines) {
+    int64_t next =
+        (int64_t)gk_dtype_size(array->dtype); /* from an element or row to its neighbour */
+    int i = array->ndim - 1;
+    *lines = (gk_lines){.count = 1};
+    for (; i >= 0 && (array->shape[i] == 1 || array->strides[i] == next); i--)
+        next *= array->shape[i];
+    lines->bytes = (size_t)next;
+    for (next = 0; i >= 0; i--) {
+        if (array->shape[i] == 1)
+            continue;
+        if (lines->count == 1)
+            lines->apart = (size_t)(next = array->strides[i]);
+        if (array->strides[i] != next || next < (int64_t)lines->bytes)
+            return false;
+        lines->count *= (size_t)array->shape[i];
+        next *= array->shape[i];
+    }
+    return true;
+}
+
 bool gk_repeats_elements(const gk_array *array) {
     if (gk_count(array) == 0)
         return false;

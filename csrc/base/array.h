@@ -44,6 +44,11 @@ typedef struct gk_bound {
     uint64_t value; /* its first bytes hold it */
 } gk_bound;
 
+/* So many lines of so many bytes side by side, `apart` bytes from one to the next. */
+typedef struct gk_lines {
+    size_t count, bytes, apart;
+} gk_lines;
+
 const char *gk_dtype_name(gk_dtype dtype);
 size_t gk_dtype_size(gk_dtype dtype);
 gk_kind gk_dtype_kind(gk_dtype dtype); /* of no bits type */
@@ -55,7 +60,9 @@ gk_dtype gk_dtype_bits(gk_dtype dtype); /* the bits type of the same size */
 
 size_t gk_count(const gk_array *array);
 size_t gk_bytes(const gk_array *array);
-bool gk_is_contiguous(const gk_array *array);    /* C order */
+bool gk_is_contiguous(const gk_array *array); /* C order */
+/* Whether the array is lines of elements side by side that lie evenly, and how. */
+bool gk_as_lines(const gk_array *array, gk_lines *lines);
 bool gk_is_addressable(const gk_array *array);   /* its strides fit 63 bits, also of no elements */
 bool gk_repeats_elements(const gk_array *array); /* an axis of stride 0: a broadcast view */
 bool gk_same_shape(const gk_array *a, const gk_array *b);

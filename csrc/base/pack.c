@@ -1,6 +1,9 @@
 #include "base/pack.h"
 
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 /* A loop a size of element, so that each copy is one move; memcpy, since the array's side may be
    unaligned. */
@@ -113,6 +116,38 @@ void gk_pack(void *packed, const gk_array *array, size_t first, size_t count) {
         walk(packed, array, first, count, false);
     if (array->swapped)
         swap_bytes(packed, count, size);
+}
+
+#ifdef __SSE2__
+enum { LINE = 64 }; /* bytes of a cache */
+
+/* The last bytes, and those before a line begins, go as ever. */
+static void copy_past_caches(char *to, const char *from, size_t bytes) {
+    size_t before = (size_t)(-(uintptr_t)to % LINE);
+    before = before < bytes ? before : bytes;
+    memcpy(to, from, before);
+    size_t end = before + (bytes - before) / LINE * LINE;
+    for (size_t i = before; i < end; i += LINE) {
+        __m128i part[LINE / sizeof(__m128i)];
+        memcpy(part, from + i, LINE);
+        for (size_t k = 0; k < LINE / sizeof *part; k++)
+            _mm_stream_si128((__m128i *)(void *)(to + i) + k, part[k]);
+    }
+    memcpy(to + end, from + end, bytes - end);
+    _mm_sfence(); /* before anybody is told that it is there */
+}
+#else
+static void copy_past_caches(char *to, const char *from, size_t bytes) {
+    memcpy(to, from, bytes);
+}
+#endif
+
+void gk_pack_past_caches(void *packed, const gk_array *array, size_t first, size_t count) {
+    size_t size = gk_dtype_size(array->dtype);
+    if (!gk_is_contiguous(array) || array->swapped)
+        gk_pack(packed, array, first, count);
+    else
+        copy_past_caches(packed, (const char *)array->data + first * size, count * size);
 }
 
 void gk_unpack(const gk_array *array, const void *packed, size_t first, size_t count) {

@@ -11,7 +11,9 @@
 typedef struct worker {
     gk_workers *pool;
     pthread_t thread;
+    pthread_cond_t wake;
     int number;
+    bool wanted; /* for the job, and not begun yet */
 } worker;
 
 struct gk_workers {
@@ -20,8 +22,7 @@ struct gk_workers {
     bool ready;           /* the locks that follow are there */
     int started;          /* threads that run */
     pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t wake, done;
-    unsigned long round; /* counts jobs: a worker runs each once */
+    pthread_cond_t done;
     int running;
     bool closing;
     gk_job job;
@@ -39,16 +40,19 @@ int gk_cores(void) {
 static bool prepare(gk_workers *workers) {
     workers->started = 0;
     workers->running = 0;
+    int ready = 0; /* workers that can be woken */
     if (pthread_mutex_init(&workers->lock, NULL) != 0)
         return false;
-    if (pthread_cond_init(&workers->wake, NULL) != 0)
-        goto no_wake;
     if (pthread_cond_init(&workers->done, NULL) != 0)
         goto no_done;
-    return true;
+    while (ready < workers->count && pthread_cond_init(&workers->workers[ready].wake, NULL) == 0)
+        ready++;
+    if (ready == workers->count)
+        return true;
+    while (ready-- > 0)
+        pthread_cond_destroy(&workers->workers[ready].wake);
+    pthread_cond_destroy(&workers->done);
 no_done:
-    pthread_cond_destroy(&workers->wake);
-no_wake:
     pthread_mutex_destroy(&workers->lock);
     return false;
 }
@@ -78,14 +82,13 @@ int gk_workers_count(const gk_workers *workers) {
 static void *serve(void *argument) {
     worker *self = argument;
     gk_workers *pool = self->pool;
-    unsigned long seen = 0;
     pthread_mutex_lock(&pool->lock);
     while (!pool->closing) {
-        if (pool->round == seen) {
-            pthread_cond_wait(&pool->wake, &pool->lock);
+        if (!self->wanted) {
+            pthread_cond_wait(&self->wake, &pool->lock);
             continue;
         }
-        seen = pool->round;
+        self->wanted = false;
         pthread_mutex_unlock(&pool->lock);
         pool->job(pool->context, self->number);
         pthread_mutex_lock(&pool->lock);
@@ -108,25 +111,28 @@ static bool start_thread(worker *self) {
 
 /* Under the lock and before the job is there: a new thread has nothing to run until then. */
 static void start_threads(gk_workers *workers) {
-    workers->round = 0;
     while (workers->started < workers->count - 1) {
         worker *next = &workers->workers[workers->started];
-        *next = (worker){.pool = workers, .number = workers->started + 1};
+        next->pool = workers;
+        next->number = workers->started + 1;
+        next->wanted = false;
         if (!start_thread(next))
             break;
         workers->started++;
     }
 }
 
-static void run_on_all(gk_workers *workers, gk_job job, void *context) {
+static void run_on_some(gk_workers *workers, int count, gk_job job, void *context) {
     pthread_mutex_lock(&workers->lock);
     if (workers->started == 0)
         start_threads(workers);
     workers->job = job;
     workers->context = context;
-    workers->running = workers->started;
-    workers->round++;
-    pthread_cond_broadcast(&workers->wake);
+    workers->running = count - 1 < workers->started ? count - 1 : workers->started;
+    for (int i = 0; i < workers->running; i++) {
+        workers->workers[i].wanted = true;
+        pthread_cond_signal(&workers->workers[i].wake);
+    }
     pthread_mutex_unlock(&workers->lock);
 
     job(context, 0);
@@ -137,12 +143,16 @@ static void run_on_all(gk_workers *workers, gk_job job, void *context) {
     pthread_mutex_unlock(&workers->lock);
 }
 
-void gk_workers_run(gk_workers *workers, gk_job job, void *context) {
+void gk_workers_run(gk_workers *workers, int count, gk_job job, void *context) {
+    if (count <= 1) {
+        job(context, 0);
+        return;
+    }
     gk_taken taken = gk_lock_take(&workers->turn);
     if (taken == GK_INHERITED || taken == GK_ABANDONED)
         workers->ready = prepare(workers);
     if (taken != GK_REFUSED && workers->ready)
-        run_on_all(workers, job, context);
+        run_on_some(workers, count, job, context);
     else
         job(context, 0);
     if (taken != GK_REFUSED)
@@ -156,12 +166,14 @@ void gk_workers_free(gk_workers *workers) {
     if (gk_is_owner(&workers->turn.owner) && workers->ready) {
         pthread_mutex_lock(&workers->lock);
         workers->closing = true;
-        pthread_cond_broadcast(&workers->wake);
+        for (int i = 0; i < workers->started; i++)
+            pthread_cond_signal(&workers->workers[i].wake);
         pthread_mutex_unlock(&workers->lock);
         for (int i = 0; i < workers->started; i++)
             pthread_join(workers->workers[i].thread, NULL);
+        for (int i = 0; i < workers->count; i++)
+            pthread_cond_destroy(&workers->workers[i].wake);
         pthread_cond_destroy(&workers->done);
-        pthread_cond_destroy(&workers->wake);
         pthread_mutex_destroy(&workers->lock);
     }
     gk_lock_free(&workers->turn);

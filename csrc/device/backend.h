@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/array.h"
 #include "base/error.h"
 
 typedef struct gk_row gk_row;
@@ -196,6 +197,9 @@ struct gk_backend {
                                gk_stream, gk_error *);
     gk_status (*start_copy_out)(gk_backend *, void *host, const void *device, size_t bytes,
                                 gk_stream, gk_error *);
+    /* The same to lines of the host's, which lie side by side on the device. */
+    gk_status (*start_lines_out)(gk_backend *, void *host, const void *device, const gk_lines *,
+                                 gk_stream, gk_error *);
     gk_status (*pin)(gk_backend *, void *host, size_t bytes, gk_error *);
     /* Where kernels read and write pinned memory, which is not always its address on the host; an
        error where they cannot. */

@@ -2,13 +2,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
-
-double gk_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 gk_status gk_call_blame(gk_call *call, gk_status status) {
     if (status == GK_OK)

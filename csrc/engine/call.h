@@ -3,6 +3,7 @@
 #define GK_CALL_H
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "device/registry.h"
 #include "engine/engine.h"
 
@@ -40,8 +41,6 @@ typedef struct gk_call {
     void *temporaries[GK_MAX_TEMPORARIES];
     gk_error error;
 } gk_call;
-
-double gk_seconds(void); /* a clock that only goes forward */
 
 /* Open the device of that number for the call. Every call that was begun has to be ended, also
    after an error. */

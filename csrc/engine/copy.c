@@ -95,7 +95,7 @@ static bool do_fill(const gk_nest *nest, int axis, const gk_row *row, double ful
 /* Whether ragged tiles are better than smaller ones. */
 static bool are_worth_ragged(const gk_nest *nest, int axis, const gk_row *row) {
     int64_t tile = (int64_t)row->tile_rows * row->tile_columns;
-    return do_fill(nest, axis, row, FULL_RAGGED) && gk_nest_count(nest) >= RAGGED * tile;
+    return do_fill(nest, axis, row, FULL_RAGGED) && (int64_t)gk_nest_count(nest) >= RAGGED * tile;
 }
 
 /* Whether tiles are better than an element at a time through the cache. */

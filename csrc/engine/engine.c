@@ -20,7 +20,7 @@
 #include "engine/pool.h"
 
 enum {
-    MOST_WORKERS = 6, /* more threads than this do not copy faster: six fill PCIe 5 */
+    MOST_WORKERS = 16, /* more threads than this do not copy faster */
     MAPPED_BYTES = 192 << 10,
     BOXED_BYTES = 24 << 20, /* less is in the cache when it is read again */
 };
@@ -58,7 +58,7 @@ gk_engine *gk_engine_new(gk_places places) {
     /* A share of the memory that its other users will not miss. */
     engine->base.pinned_limit = gk_memory_total() / 16;
     engine->base.mapped_limit = MAPPED_BYTES;
-    engine->base.chunk_limit = GK_PIPELINE_CHUNK;
+    engine->base.chunk_limit = GK_FLOW_CHUNK;
     engine->base.boxed_limit = BOXED_BYTES;
     if (!gk_lock_init(&engine->lock))
         goto no_lock;
@@ -329,7 +329,7 @@ void gk_engine_set_limit(gk_engine *base, gk_limit which, size_t bytes) {
     if (which == GK_LIMIT_MAPPED)
         bytes = at_most(bytes, GK_MAILBOX_BYTES / 2);
     if (which == GK_LIMIT_CHUNK)
-        bytes = at_most(bytes, GK_PIPELINE_CHUNK);
+        bytes = at_most(bytes, GK_FLOW_CHUNK);
     atomic_store(limit_of(base, which), bytes);
     for (int i = 0; i < GK_MOST_DEVICES && which == GK_LIMIT_PINNED; i++) {
         open_device *opened = atomic_load(&engine->devices[i]);

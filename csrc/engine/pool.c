@@ -151,7 +151,7 @@ static bool make(gk_pool *pool, size_t bytes, block *made) {
     if (!made->start)
         return false;
     touching work = {.start = made->start, .bytes = bytes};
-    gk_workers_run(pool->workers, touch, &work);
+    gk_workers_run(pool->workers, GK_ALL_WORKERS, touch, &work);
     made->pinned = pool->backend->pin(pool->backend, made->start, bytes, &ignored) == GK_OK;
     if (!made->pinned)
         munmap(made->start, bytes);

@@ -40,7 +40,7 @@ static gk_status work_on(gk_call *chunk, const gk_flow *flow, const gk_array *op
 
 static gk_status run_chunk(gk_call *chunk, const gk_flow *flow, char *buffer, size_t first,
                            size_t count) {
-    gk_array operands[GK_PIPELINE_OPERANDS], result = {0};
+    gk_array operands[GK_FLOW_OPERANDS], result = {0};
     gk_status status = GK_OK;
     for (int i = 0; i < flow->operand_count && status == GK_OK; i++) {
         const gk_array *operand = &flow->operands[i];

@@ -134,7 +134,7 @@ void gk_copy_host(const gk_device *device, const gk_array *to, const gk_array *f
     copy.packs = gk_is_contiguous(to) && !to->swapped;
     copy.piece = LARGE_BYTES / gk_dtype_size(from->dtype);
     if (gk_bytes(from) > 4 * LARGE_BYTES)
-        gk_workers_run(device->workers, copy_pieces, &copy);
+        gk_workers_run(device->workers, GK_ALL_WORKERS, copy_pieces, &copy);
     else
         copy_pieces(&copy, 0);
 }

@@ -145,7 +145,7 @@ static gk_status flow(const mapping *whole, bool *done) {
     for (int i = 0; i < whole->count - 2 && *done; i++) {
         if (!whole->arguments[i].is_array)
             continue;
-        *done = flow.operand_count < GK_PIPELINE_OPERANDS;
+        *done = flow.operand_count < GK_FLOW_OPERANDS;
         if (*done)
             gk_copy_view(&flow.operands[flow.operand_count++], &whole->arguments[i].array);
     }

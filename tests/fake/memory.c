@@ -425,6 +425,44 @@ result cuMemcpyDtoHAsync_v2(void *to, pointer from, size_t bytes, handle named) 
     return OK;
 }
 
+/* Of the layout of CUDA_MEMCPY2D as much as is used: rows of device memory to the host. */
+typedef struct rows {
+    size_t from_x, from_y;
+    int from_type;
+    const void *from_host;
+    pointer from_device;
+    handle from_array;
+    size_t from_pitch, to_x, to_y;
+    int to_type;
+    char *to_host;
+    pointer to_device;
+    handle to_array;
+    size_t to_pitch, width, height;
+} rows;
+
+result cuMemcpy2DAsync_v2(const rows *copy, handle named) {
+    FAKE_ENTER();
+    if (fake_sticky)
+        return fake_sticky;
+    if (copy->from_type != DEVICE_MEMORY || copy->to_type != 1 || copy->from_pitch < copy->width ||
+        copy->to_pitch < copy->width)
+        return INVALID_VALUE;
+    fake_lock();
+    fake_note('o', named);
+    stream *on = fake_stream(named, __func__);
+    epoch when = fake_submit(on);
+    for (size_t i = 0; i < copy->height; i++) {
+        pointer from = copy->from_device + i * copy->from_pitch;
+        char *to = copy->to_host + i * copy->to_pitch;
+        fake_pend(when, to, fake_touch(on, when, from, copy->width, READS, "a copy out"),
+                  copy->width, WRITES);
+    }
+    if (!fake_is_pinned(copy->to_host, copy->height * copy->to_pitch - copy->to_pitch + copy->width))
+        fake_host_waits(&on->clock);
+    fake_unlock();
+    return OK;
+}
+
 result cuMemcpyDtoDAsync_v2(pointer to, pointer from, size_t bytes, handle named) {
     FAKE_ENTER();
     if (fake_sticky)

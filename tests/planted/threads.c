@@ -76,7 +76,7 @@ static void use_workers(int number) {
     work own = {0};
     (void)number;
     for (int i = 0; i < JOBS; i++)
-        gk_workers_run(workers, count_runs, &own);
+        gk_workers_run(workers, GK_ALL_WORKERS, count_runs, &own);
     for (int i = 0; i < WORKERS; i++)
         need(own.runs[i] == JOBS, "every worker runs every job once");
 }

@@ -408,6 +408,7 @@ static const gk_backend functions = {
     .stream_free = cuda_stream_free,
     .start_copy_in = gk_cuda_start_copy_in,
     .start_copy_out = gk_cuda_start_copy_out,
+    .start_lines_out = gk_cuda_start_lines_out,
     .pin = gk_cuda_pin,
     .map = gk_cuda_map,
     .unpin = gk_cuda_unpin,

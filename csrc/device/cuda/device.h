@@ -109,6 +109,8 @@ gk_status gk_cuda_start_copy_in(gk_backend *base, void *device, const void *host
                                 gk_stream stream, gk_error *error);
 gk_status gk_cuda_start_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,
                                  gk_stream stream, gk_error *error);
+gk_status gk_cuda_start_lines_out(gk_backend *base, void *host, const void *device,
+                                  const gk_lines *lines, gk_stream stream, gk_error *error);
 gk_status gk_cuda_copy_in(gk_backend *base, void *device, const void *host, size_t bytes,
                           gk_stream stream, gk_error *error);
 gk_status gk_cuda_copy_out(gk_backend *base, void *host, const void *device, size_t bytes,

@@ -56,6 +56,7 @@
     X(cuMemcpyHtoDAsync) \
     X(cuMemcpyPeerAsync) \
     X(cuMemcpyDtoHAsync) \
+    X(cuMemcpy2DAsync) \
     X(cuMemcpyDtoDAsync) \
     X(cuMemHostRegister) \
     X(cuMemHostUnregister) \

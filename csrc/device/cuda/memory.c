@@ -194,6 +194,24 @@ gk_status gk_cuda_start_copy_out(gk_backend *base, void *host, const void *devic
     return gk_cuda_check(cuda, result, "copying from the device", error);
 }
 
+gk_status gk_cuda_start_lines_out(gk_backend *base, void *host, const void *device,
+                                  const gk_lines *lines, gk_stream stream, gk_error *error) {
+    gk_cuda *cuda = (gk_cuda *)base;
+    const CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .srcDevice = (CUdeviceptr)device,
+                                .srcPitch = lines->bytes,
+                                .dstMemoryType = CU_MEMORYTYPE_HOST,
+                                .dstHost = host,
+                                .dstPitch = lines->apart,
+                                .WidthInBytes = lines->bytes,
+                                .Height = lines->count};
+    CUresult result;
+    if (lines->count == 1)
+        return gk_cuda_start_copy_out(base, host, device, lines->bytes, stream, error);
+    GK_IN_CONTEXT(cuda, result, cuda->driver.cuMemcpy2DAsync(&copy, (CUstream)stream));
+    return gk_cuda_check(cuda, result, "copying lines from the device", error);
+}
+
 /* The memory that a stream's last copy reads or writes is the caller's again. */
 static gk_status finish_copy(gk_cuda *cuda, gk_status status, gk_stream stream, gk_error *error) {
     CUresult result;

@@ -87,6 +87,10 @@ GK_FORWARD(start_copy_out, GK_CUDA_ERROR,
            (gk_backend * base, void *host, const void *device, size_t bytes, gk_stream stream,
             gk_error *error),
            host, device, bytes, stream)
+GK_FORWARD(start_lines_out, GK_CUDA_ERROR,
+           (gk_backend * base, void *host, const void *device, const gk_lines *lines,
+            gk_stream stream, gk_error *error),
+           host, device, lines, stream)
 GK_FORWARD(map, GK_CUDA_ERROR, (gk_backend * base, void *host, void **device, gk_error *error),
            host, device)
 GK_FORWARD(reach, GK_CUDA_ERROR, (gk_backend * base, gk_event *event, gk_error *error), event)
@@ -197,6 +201,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .stream_free = fault_stream_free,
                  .start_copy_in = fault_start_copy_in,
                  .start_copy_out = fault_start_copy_out,
+                 .start_lines_out = fault_start_lines_out,
                  .map = fault_map,
                  .event_new = fault_event_new,
                  .event_free = fault_event_free,

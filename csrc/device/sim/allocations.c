@@ -195,7 +195,7 @@ static gk_status allocate(gk_backend *backend, size_t bytes, gk_stream stream, b
     gk_graph *graph;
     if (gk_queues_captured(sim->queues, stream, &graph, error) != GK_OK)
         return error->status;
-    size_t extent = bytes ? bytes : 1, left;
+    size_t extent = bytes ? bytes : 1, left = 0;
     bool reserved = reserve_settled(sim, extent, &left);
     gk_allocation *record = reserved ? fresh_allocation(bytes, extent) : NULL;
     if (record) {

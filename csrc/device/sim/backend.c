@@ -75,6 +75,7 @@ typedef struct copy {
     void *to;
     const void *from; /* NULL: zeros */
     size_t bytes;
+    gk_lines lines;                                        /* of `to`, where it is these */
     unsigned char snapshot[] __attribute__((aligned(16))); /* what is copied, if it is `from` */
 } copy;
 
@@ -85,6 +86,15 @@ static gk_status run_copy(void *context, const void *payload, gk_error *error) {
         memmove(what->to, what->from, what->bytes);
     else
         memset(what->to, 0, what->bytes);
+    return GK_OK;
+}
+
+static gk_status run_lines(void *context, const void *payload, gk_error *error) {
+    const copy *what = payload;
+    (void)context, (void)error;
+    for (size_t i = 0; i < what->lines.count; i++)
+        memcpy((char *)what->to + i * what->lines.apart,
+               (const char *)what->from + i * what->lines.bytes, what->lines.bytes);
     return GK_OK;
 }
 
@@ -131,6 +141,17 @@ static gk_status sim_start_copy_out(gk_backend *backend, void *host, const void 
     gk_simulated *sim = (gk_simulated *)backend;
     gk_status status = gk_simulated_inside(sim, device, bytes, error);
     return status == GK_OK ? add_copy(sim, host, device, bytes, stream, error) : status;
+}
+
+static gk_status sim_start_lines_out(gk_backend *backend, void *host, const void *device,
+                                     const gk_lines *lines, gk_stream stream, gk_error *error) {
+    gk_simulated *sim = (gk_simulated *)backend;
+    if (gk_simulated_inside(sim, device, lines->count * lines->bytes, error) != GK_OK)
+        return error->status;
+    gk_step *step = gk_step_new(run_lines, NULL, sizeof(copy));
+    if (step)
+        *(copy *)gk_step_payload(step) = (copy){.to = host, .from = device, .lines = *lines};
+    return gk_queues_add(sim->queues, stream, step, error);
 }
 
 /* The host's memory is read at once, and written when the stream gets there. */
@@ -599,6 +620,7 @@ static const gk_backend functions = {
     .stream_free = sim_stream_free,
     .start_copy_in = sim_start_copy_in,
     .start_copy_out = sim_start_copy_out,
+    .start_lines_out = sim_start_lines_out,
     .pin = sim_pin,
     .map = sim_map,
     .unpin = sim_unpin,

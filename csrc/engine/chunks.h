@@ -1,0 +1,49 @@
+/* How a flow is cut into chunks, and a chunk into pieces that a worker packs or unpacks at a time.
+ */
+#ifndef GK_CHUNKS_H
+#define GK_CHUNKS_H
+
+#include "engine/flow.h"
+#include "engine/pool.h"
+
+/* The halves of the memory that a chunk has, pinned and on the device. */
+enum { GK_INWARD, GK_OUTWARD };
+
+typedef struct gk_chunks {
+    const gk_flow *flow;
+    size_t elements; /* of a chunk, where the flow is not in parts */
+    size_t count;
+    size_t packs, unpacks; /* pieces of a chunk, but the last one may have fewer */
+    bool stages;           /* any operand, through pinned memory */
+    bool direct[GK_FLOW_OPERANDS], is_result_direct; /* pinned memory itself: no staging */
+    int twin[GK_FLOW_OPERANDS]; /* the operand that travels for this one: most for themselves */
+} gk_chunks;
+
+/* A stretch of a host array, and where it stays in its half. */
+typedef struct gk_stretch {
+    gk_array array;
+    size_t first, count; /* elements, in C order */
+    size_t offset, bytes;
+} gk_stretch;
+
+typedef struct gk_chunk {
+    size_t number;
+    gk_stretch operands[GK_FLOW_OPERANDS], result;
+    size_t bundle; /* bytes from the beginning of its half that go in one copy */
+} gk_chunk;
+
+/* Chunks of no more than so many bytes each way, but of gk_flow_least elements at any rate. */
+void gk_chunks_plan(gk_chunks *chunks, const gk_flow *flow, gk_pool *pool, size_t bytes);
+
+void gk_chunk_view(const gk_chunks *chunks, size_t number, gk_chunk *chunk);
+
+/* Whether the operand is of those that go in one copy, from the same place of the one half to the
+   other's. */
+bool gk_goes_bundled(const gk_chunks *chunks, int operand);
+
+/* A piece to its half of pinned memory, and from there. */
+void gk_pack_piece(const gk_chunks *chunks, const gk_chunk *chunk, size_t piece, char *pinned,
+                   bool past_caches);
+void gk_unpack_piece(const gk_chunk *chunk, size_t piece, const char *pinned);
+
+#endif

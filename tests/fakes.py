@@ -66,7 +66,7 @@ def live():
 def fail(function, code, before=0, times=1):
     driver.fake_fail(function.encode(), code, before, times)
 def steps(call):
-    text = (ctypes.c_char * (1 << 16)).in_dll(driver, "fake_log")
+    text = (ctypes.c_char * (1 << 18)).in_dll(driver, "fake_log")
     before = len(text.value)
     kept = call()
     return text.value[before:].decode().split()

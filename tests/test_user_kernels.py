@@ -230,6 +230,7 @@ def test_views_go_in_chunks(runs):
     runs(
         MAPPED
         + """
+_core.limit("chunk", 1 << 20)
 long = np.arange(6_000_000, dtype=np.float32).reshape(2000, 3000)
 many = [long[:, ::2], long[0, :1500], long[:, :1], long[::-1, 1500:], np.array(2, 'f4')]
 for one in many:

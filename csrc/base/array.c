@@ -111,6 +111,27 @@ bool gk_is_contiguous(const gk_array *array) {
     return true;
 }
 
+bool gk_lies_farther(const gk_array *array, int axis, int other) {
+    return llabs(array->strides[axis]) > llabs(array->strides[other]);
+}
+
+void gk_order_axes(const gk_array *array, int *order) {
+    for (int axis = 0; axis < array->ndim; axis++) {
+        int at = axis;
+        for (; at > 0 && gk_lies_farther(array, axis, order[at - 1]); at--)
+            order[at] = order[at - 1];
+        order[at] = axis;
+    }
+}
+
+void gk_make_run(gk_array *array, const int *order) {
+    int64_t stride = (int64_t)gk_dtype_size(array->dtype);
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        array->strides[order[i]] = stride;
+        stride *= array->shape[order[i]];
+    }
+}
+
 bool gk_as_lines(const gk_array *array, gk_lines *lines) {
     int64_t next =
         (int64_t)gk_dtype_size(array->dtype); /* from an element or row to its neighbour */

@@ -61,6 +61,12 @@ gk_dtype gk_dtype_bits(gk_dtype dtype); /* the bits type of the same size */
 size_t gk_count(const gk_array *array);
 size_t gk_bytes(const gk_array *array);
 bool gk_is_contiguous(const gk_array *array); /* C order */
+/* Whether elements along an axis lie farther apart than along the other; the axes by that, the
+   farthest first, those that are alike as they come; and the strides of memory that is one run of
+   them in that order. */
+bool gk_lies_farther(const gk_array *array, int axis, int other);
+void gk_order_axes(const gk_array *array, int *order);
+void gk_make_run(gk_array *array, const int *order);
 /* Whether the array is lines of elements side by side that lie evenly, and how. */
 bool gk_as_lines(const gk_array *array, gk_lines *lines);
 bool gk_is_addressable(const gk_array *array);   /* its strides fit 63 bits, also of no elements */

@@ -91,15 +91,20 @@ static void even_out(const gk_nest *nest, int64_t *side) {
     }
 }
 
+void gk_box_sides(const gk_nest *nest, int64_t most, int64_t *side,
+                  int (*order)[GK_MAX_DIMENSIONS]) {
+    sort_axes(nest, TO, order[TO]);
+    sort_axes(nest, FROM, order[FROM]);
+    choose_sides(nest, order, most, side);
+    even_out(nest, side);
+}
+
 gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size) {
     gk_boxes boxes = {.ndim = nest->ndim, .count = 1};
     int64_t side[GK_LAYOUT_DIMENSIONS], pitch[GK_LAYOUT_DIMENSIONS], elements = 1;
     int64_t most = GK_BOX_BYTES / size < GK_BOX_ELEMENTS ? GK_BOX_BYTES / size : GK_BOX_ELEMENTS;
     int order[2][GK_MAX_DIMENSIONS];
-    sort_axes(nest, TO, order[TO]);
-    sort_axes(nest, FROM, order[FROM]);
-    choose_sides(nest, order, most, side);
-    even_out(nest, side);
+    gk_box_sides(nest, most, side, order);
     for (int i = nest->ndim - 1; i >= 0; i--) {
         int64_t along = gk_parts_of(nest->shape[i], side[i]);
         boxes.axis[i].grid = gk_divisor_of((uint32_t)along);

@@ -76,18 +76,38 @@ void gk_chunk_view(const gk_chunks *chunks, size_t number, gk_chunk *chunk) {
     place_operands(chunks, chunk);
 }
 
+size_t gk_chunk_first(const gk_chunks *chunks, const gk_chunk *chunk) {
+    return chunks->flow->parts > 0 ? chunk->number : chunk->number * chunks->elements;
+}
+
+size_t gk_stretch_offset(const gk_stretch *stretch) {
+    return stretch->first * gk_dtype_size(stretch->array.dtype);
+}
+
+gk_array gk_stretch_on_device(const gk_flow *flow, const gk_stretch *stretch, char *data) {
+    gk_array there = {.dtype = stretch->array.dtype, .ndim = 1};
+    there.shape[0] = (int64_t)stretch->count;
+    if (flow->parts > 0)
+        gk_copy_view(&there, &stretch->array);
+    there.data = data;
+    there.place = GK_DEVICE;
+    there.readonly = there.swapped = false;
+    gk_make_contiguous(&there);
+    return there;
+}
+
 /* what goes which way -------------------------------------------------------------------------- */
 
 /* Pinned already, and in one piece as far as a chunk goes. */
 static bool is_direct(gk_pool *pool, const gk_array *whole, const gk_array *first) {
-    return !whole->swapped && gk_is_contiguous(whole) && gk_is_contiguous(first) &&
+    return pool && !whole->swapped && gk_is_contiguous(whole) && gk_is_contiguous(first) &&
            gk_pool_holds(pool, whole->data, gk_bytes(whole));
 }
 
 /* The same of a result; that of a part may be rows, if they are worth a copy each. */
 static bool is_written_directly(gk_pool *pool, const gk_flow *flow, const gk_array *first) {
     gk_lines lines;
-    if (flow->result.swapped || !gk_is_contiguous(&flow->result) ||
+    if (!pool || flow->result.swapped || !gk_is_contiguous(&flow->result) ||
         !gk_pool_holds(pool, flow->result.data, gk_bytes(&flow->result)))
         return false;
     return flow->parts == 0 ||

@@ -32,10 +32,19 @@ typedef struct gk_chunk {
     size_t bundle; /* bytes from the beginning of its half that go in one copy */
 } gk_chunk;
 
-/* Chunks of no more than so many bytes each way, but of gk_flow_least elements at any rate. */
+/* Chunks of no more than so many bytes each way, but of gk_flow_least elements at any rate. Without
+   a pool nothing is pinned. */
 void gk_chunks_plan(gk_chunks *chunks, const gk_flow *flow, gk_pool *pool, size_t bytes);
 
 void gk_chunk_view(const gk_chunks *chunks, size_t number, gk_chunk *chunk);
+
+/* As `work` of the flow is told of it. */
+size_t gk_chunk_first(const gk_chunks *chunks, const gk_chunk *chunk);
+
+/* Where it begins in the host's array, in bytes of elements side by side; and the same elements on
+   the device, at that address. */
+size_t gk_stretch_offset(const gk_stretch *stretch);
+gk_array gk_stretch_on_device(const gk_flow *flow, const gk_stretch *stretch, char *data);
 
 /* Whether the operand is of those that go in one copy, from the same place of the one half to the
    other's. */

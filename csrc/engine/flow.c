@@ -33,11 +33,9 @@ static size_t size_out(const gk_flow *flow) {
 }
 
 size_t gk_flow_bytes(const gk_flow *flow, gk_direction *direction) {
-    size_t in = size_in(flow) * flow->count, out = size_out(flow) * flow->count;
-    if (flow->parts > 0) {
-        in = flow->operand_count > 0 ? gk_bytes(&flow->operands[0]) : 0;
-        out = flow->has_result ? gk_bytes(&flow->result) : 0;
-    }
+    size_t in = 0, out = flow->has_result ? gk_bytes(&flow->result) : 0;
+    for (int i = 0; i < flow->operand_count; i++)
+        in += gk_flow_twin(flow, i) == i ? gk_bytes(&flow->operands[i]) : 0;
     *direction = in == 0 ? GK_GOING_OUT : out == 0 ? GK_GOING_IN : GK_GOING_BOTH;
     return in > out ? in : out;
 }

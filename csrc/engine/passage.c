@@ -145,33 +145,17 @@ static gk_status pass_gate(passage *run, gate *at, size_t number,
 
 /* issuing -------------------------------------------------------------------------------------- */
 
-static size_t offset_of(const gk_stretch *of) {
-    return of->first * gk_dtype_size(of->array.dtype);
-}
-
-static gk_array on_device(const passage *run, const gk_stretch *of, char *data) {
-    gk_array view = {.data = data, .place = GK_DEVICE, .dtype = of->array.dtype, .ndim = 1};
-    view.shape[0] = (int64_t)of->count;
-    if (run->flow->parts > 0) {
-        gk_copy_view(&view, &of->array);
-        view.data = data;
-        view.place = GK_DEVICE;
-        view.readonly = view.swapped = false;
-    }
-    gk_make_contiguous(&view);
-    return view;
-}
-
 static char *operand_data(const passage *run, const gk_chunk *at, int number) {
     const gk_stretch *operand = &at->operands[number];
     char *landing = run->flow->landing[number];
-    return landing ? landing + offset_of(operand)
+    return landing ? landing + gk_stretch_offset(operand)
                    : slot_of(run, at->number)->device[GK_INWARD] + operand->offset;
 }
 
 static char *result_data(const passage *run, const gk_chunk *at) {
     char *source = (char *)(uintptr_t)run->flow->source;
-    return source ? source + offset_of(&at->result) : slot_of(run, at->number)->device[GK_OUTWARD];
+    return source ? source + gk_stretch_offset(&at->result)
+                  : slot_of(run, at->number)->device[GK_OUTWARD];
 }
 
 static gk_status copy_in(passage *run, void *device, const void *host, size_t bytes,
@@ -198,7 +182,7 @@ static gk_status bring_in(passage *run, const gk_chunk *at, gk_error *error) {
             continue;
         const char *from = slot->pinned[GK_INWARD] + operand->offset;
         if (run->chunks.direct[i])
-            from = (const char *)operand->array.data + offset_of(operand);
+            from = (const char *)operand->array.data + gk_stretch_offset(operand);
         status = copy_in(run, operand_data(run, at, i), from, operand->bytes, error);
     }
     return status == GK_OK ? run->backend->record(run->backend, slot->landed, run->in, error)
@@ -213,18 +197,19 @@ static gk_status work_on(passage *run, const gk_chunk *at, gk_error *error) {
     gk_array operands[GK_FLOW_OPERANDS], result = {0};
     gk_status status = GK_OK;
     for (int i = 0; i < flow->operand_count; i++)
-        operands[i] = on_device(run, &at->operands[i], operand_data(run, at, run->chunks.twin[i]));
+        operands[i] = gk_stretch_on_device(flow, &at->operands[i],
+                                           operand_data(run, at, run->chunks.twin[i]));
     if (flow->has_result)
-        result = on_device(run, &at->result, result_data(run, at));
+        result = gk_stretch_on_device(flow, &at->result, result_data(run, at));
     if (flow->operand_count > 0)
         status = backend->wait_event(backend, stream, slot->landed, error);
     if (status == GK_OK && flow->has_result && at->number >= SLOTS)
         status = backend->wait_event(backend, stream, slot->returned, error);
     if (status != GK_OK)
         return status;
-    size_t first = flow->parts > 0 ? at->number : at->number * run->chunks.elements;
     size_t step = gk_trace_start(run->trace, stream, GK_TRACE_KERNEL);
-    status = flow->work(flow->context, stream, operands, &result, first, error);
+    status = flow->work(flow->context, stream, operands, &result, gk_chunk_first(&run->chunks, at),
+                        error);
     gk_trace_end(run->trace, stream, step);
     return status == GK_OK ? backend->record(backend, slot->worked, stream, error) : status;
 }
@@ -240,7 +225,7 @@ static gk_status send_out(passage *run, const gk_chunk *at, gk_error *error) {
     if (run->flow->work)
         status = backend->wait_event(backend, stream, slot->worked, error);
     if (run->chunks.is_result_direct) {
-        to = (char *)at->result.array.data + offset_of(&at->result);
+        to = (char *)at->result.array.data + gk_stretch_offset(&at->result);
         if (run->flow->parts > 0)
             (void)gk_as_lines(&at->result.array, &lines);
     }

@@ -79,9 +79,9 @@ gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
         call->phases->overlapped += overlapped > 0.0 ? overlapped : 0.0; /* sums are rounded */
         for (int i = 0; i < flow->operand_count; i++)
             if (gk_flow_twin(flow, i) == i)
-                call->phases->bytes_in += flow->count * gk_dtype_size(flow->operands[i].dtype);
+                call->phases->bytes_in += gk_bytes(&flow->operands[i]);
         if (flow->has_result)
-            call->phases->bytes_out += flow->count * gk_dtype_size(flow->result.dtype);
+            call->phases->bytes_out += gk_bytes(&flow->result);
     }
     return status;
 }
@@ -96,6 +96,23 @@ gk_status gk_upload(gk_call *call, const gk_array *host, void *device) {
     gk_flow flow = {
         .count = gk_count(host), .operand_count = 1, .operands = {*host}, .landing = {device}};
     return bytes > LARGE_BYTES ? gk_call_flow(call, &flow) : gk_serial_flow(call, &flow);
+}
+
+gk_status gk_upload_lying(gk_call *call, const gk_array *host, gk_array *there) {
+    int order[GK_MAX_DIMENSIONS];
+    gk_array lying;
+    gk_order_axes(host, order);
+    gk_copy_view(&lying, host);
+    gk_copy_view(there, host);
+    for (int i = 0; i < host->ndim; i++) {
+        lying.shape[i] = host->shape[order[i]];
+        lying.strides[i] = host->strides[order[i]];
+    }
+    there->place = GK_DEVICE;
+    there->readonly = there->swapped = false;
+    gk_make_run(there, order);
+    gk_status status = gk_call_temporary(call, gk_bytes(there), &there->data);
+    return status == GK_OK ? gk_upload(call, &lying, there->data) : status;
 }
 
 gk_status gk_download(gk_call *call, const void *device, const gk_array *host) {

@@ -10,6 +10,10 @@
 gk_status gk_upload(gk_call *call, const gk_array *host, void *device);
 gk_status gk_download(gk_call *call, const void *device, const gk_array *host);
 
+/* The same in the order in which it lies on the host, with nothing gathered there: `there` is the
+   array on the device, of other strides where its axes are turned. */
+gk_status gk_upload_lying(gk_call *call, const gk_array *host, gk_array *there);
+
 /* A passage through the pipeline as part of the call: errors blamed on it, its profile filled. */
 gk_status gk_call_flow(gk_call *call, gk_flow *flow);
 

@@ -6,6 +6,7 @@
 #include "engine/transfer.h"
 #include "ops/operation.h"
 #include "ops/reduce_docs.h"
+#include "ops/reduce_parts.h"
 #include "ops/reduce_run.h"
 
 /* what each one is ------------------------------------------------------------------------------
@@ -274,88 +275,13 @@ static gk_status flow_whole(const gk_operation *operation, gk_call *call, const 
     return status == GK_OK ? gk_call_copy_out(call, result->data, total, gk_bytes(result)) : status;
 }
 
-/* from the host, by panels -----------------------------------------------------------------------
- */
-
-typedef struct panels {
-    gk_call *call;
-    const gk_reduction_operation *kind;
-    gk_reduce_stages stages; /* of the whole array: a panel's results have the same bits */
-    size_t limit;            /* bytes of a panel */
-    gk_array result;         /* on the host, contiguous */
-    size_t done;             /* elements of it */
-} panels;
-
-/* The results of a part follow those of the parts before it. */
-static gk_array next_results(const panels *of, const gk_array *part, uint64_t reduced) {
-    gk_array next = {.place = GK_HOST, .dtype = of->result.dtype, .ndim = 1, .shape = {1}};
-    for (int i = 0; i < part->ndim; i++)
-        next.shape[0] *= gk_is_reduced(reduced, i) ? 1 : part->shape[i];
-    next.strides[0] = (int64_t)gk_dtype_size(next.dtype);
-    next.data = (char *)of->result.data + of->done * gk_dtype_size(next.dtype);
-    return next;
-}
-
-static gk_status run_panel(panels *of, const gk_array *part, uint64_t reduced) {
-    gk_call call = gk_call_part(of->call, of->call->stream);
-    gk_array there = *part, host = next_results(of, part, reduced), result = host;
-    there.place = result.place = GK_DEVICE;
-    there.swapped = false;
-    gk_make_contiguous(&there);
-    gk_status status = gk_call_temporary(&call, gk_bytes(&there), &there.data);
-    if (status == GK_OK)
-        status = gk_call_temporary(&call, gk_bytes(&result), &result.data);
-    if (status == GK_OK)
-        status = gk_upload(&call, part, there.data);
-    if (status == GK_OK)
-        status = gk_run_stages(of->kind, &call, &of->stages, &there, &result);
-    if (status == GK_OK)
-        status = gk_download(&call, result.data, &host);
-    gk_call_end(&call);
-    if (status != GK_OK)
-        of->call->error = call.error;
-    else
-        of->done += gk_count(&host);
-    return status;
-}
-
-/* Halves along the first kept axis that is longer than 1, so that results follow one another: where
-   a part is above the limit, or the device turns out to have no room for it. */
-static gk_status run_panels(panels *of, const gk_array *part) {
-    uint64_t reduced = axes_of(of->call);
-    int axis = 0;
-    if (gk_interrupted(of->call->interruption, &of->call->error))
-        return GK_INTERRUPTED;
-    while (axis < part->ndim && (gk_is_reduced(reduced, axis) || part->shape[axis] == 1))
-        axis++;
-    if (gk_bytes(part) <= of->limit || axis == part->ndim) {
-        gk_status whole = run_panel(of, part, reduced);
-        if (whole != GK_MEMORY_ERROR || axis == part->ndim)
-            return whole;
-        of->limit = gk_bytes(part) / 2;
-    }
-    gk_array half = *part;
-    half.shape[axis] = (part->shape[axis] + 1) / 2;
-    gk_status status = run_panels(of, &half);
-    half.data = (char *)part->data + half.shape[axis] * part->strides[axis];
-    half.shape[axis] = part->shape[axis] - half.shape[axis];
-    return status == GK_OK ? run_panels(of, &half) : status;
-}
-
 static gk_status flow_reduction(const gk_operation *operation, gk_call *call,
                                 const gk_array *operands, const gk_array *result) {
-    size_t limit = atomic_load(&call->engine->device_limit);
     bool is_run =
         is_ladder(call->wanted) || plan_of(operation, call, operands).walk == GK_WALK_ROWS;
     if (gk_count(result) == 1 && is_run)
         return flow_whole(operation, call, operands, result);
-    panels of = {.call = call,
-                 .kind = reduction_of(operation),
-                 .stages = gk_plan_stages(reduction_of(operation), call, &operands[0],
-                                          axes_of(call), result->dtype),
-                 .limit = limit ? limit : SIZE_MAX,
-                 .result = *result};
-    return run_panels(&of, &operands[0]);
+    return gk_reduce_in_parts(reduction_of(operation), call, axes_of(call), &operands[0], result);
 }
 
 /* the operations --------------------------------------------------------------------------------

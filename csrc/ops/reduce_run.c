@@ -218,15 +218,11 @@ gk_status gk_run_stages(const gk_reduction_operation *kind, gk_call *call,
 
 /* arrays whose axes lie in another order in memory --------------------------------------------- */
 
-static bool lies_farther(const gk_array *array, int axis, int other) {
-    return llabs(array->strides[axis]) > llabs(array->strides[other]);
-}
-
 static bool is_turned(const gk_array *array) {
     int before = -1;
     for (int i = 0; i < array->ndim; i++)
         if (array->shape[i] > 1) {
-            if (before >= 0 && lies_farther(array, i, before))
+            if (before >= 0 && gk_lies_farther(array, i, before))
                 return true;
             before = i;
         }
@@ -250,16 +246,6 @@ static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint
     return !gk_is_float(a->dtype) && kind->result != GK_OF_REAL && !is_wide(kind, a->dtype, result);
 }
 
-/* The axes by how far their elements lie apart, those of one element as they come. */
-static void order_axes(const gk_array *array, int *order) {
-    for (int axis = 0; axis < array->ndim; axis++) {
-        int at = axis;
-        for (; at > 0 && lies_farther(array, axis, order[at - 1]); at--)
-            order[at] = order[at - 1];
-        order[at] = axis;
-    }
-}
-
 static void append_axis(gk_array *array, int64_t length, int64_t stride) {
     array->shape[array->ndim] = length;
     array->strides[array->ndim++] = stride;
@@ -276,7 +262,7 @@ static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call,
         strides[i] = stride;
         stride *= gk_is_reduced(reduced, i) ? 1 : a->shape[i];
     }
-    order_axes(a, order);
+    gk_order_axes(a, order);
     sorted.ndim = wanted.ndim = 0;
     for (int i = 0; i < a->ndim; i++) {
         append_axis(&sorted, a->shape[order[i]], a->strides[order[i]]);

@@ -1,7 +1,9 @@
 /* transpose: the axes in another order, in memory of their own. */
 #include <stddef.h>
 
+#include "engine/boxes.h"
 #include "engine/copy.h"
+#include "engine/transfer.h"
 #include "ops/docs.h"
 #include "ops/operation.h"
 
@@ -46,6 +48,118 @@ static gk_status run_transpose(const gk_operation *operation, gk_call *call,
     return gk_copy_transposed(call, result, &view);
 }
 
+/* from the host, box by box ----------------------------------------------------------------------
+ */
+
+enum { TO, FROM, ARRAYS };
+enum {
+    FLOW_BYTES = 1 << 20, /* of both arrays, from which boxes are worth it */
+    BOXES = 16,
+    LEAST_BOX = 1 << 20, /* bytes */
+};
+
+/* Boxes that are runs on both sides: packed in the order in which they lie on the host, turned on
+   the device, and sent to where they belong. */
+typedef struct boxed {
+    gk_call *call;
+    gk_nest nest;
+    gk_array whole[ARRAYS]; /* in the nest's axes */
+    int order[ARRAYS][GK_MAX_DIMENSIONS];
+    int64_t side[GK_MAX_DIMENSIONS];
+} boxed;
+
+/* The axes of one of the arrays as the nest has them. */
+static gk_array whole_of(const gk_nest *nest, int number, const gk_array *of) {
+    gk_array whole = {.dtype = of->dtype, .ndim = nest->ndim, .swapped = of->swapped};
+    whole.data = (void *)nest->data[number];
+    whole.place = GK_HOST;
+    for (int i = 0; i < nest->ndim; i++) {
+        whole.shape[i] = nest->shape[i];
+        whole.strides[i] = nest->stride[number][i];
+    }
+    return whole;
+}
+
+static gk_array ordered(const gk_array *array, const int *order) {
+    gk_array found;
+    gk_copy_view(&found, array);
+    for (int i = 0; i < array->ndim; i++) {
+        found.shape[i] = array->shape[order[i]];
+        found.strides[i] = array->strides[order[i]];
+    }
+    return found;
+}
+
+static void view_box(const void *context, size_t number, gk_array *operands, gk_array *result) {
+    const boxed *of = context;
+    gk_array box[ARRAYS];
+    for (int k = 0; k < ARRAYS; k++)
+        gk_copy_view(&box[k], &of->whole[k]);
+    for (int i = of->nest.ndim - 1; i >= 0; i--) {
+        int64_t along = gk_parts_of(of->nest.shape[i], of->side[i]);
+        int64_t begin = (int64_t)(number % (size_t)along) * of->side[i];
+        int64_t left = of->nest.shape[i] - begin;
+        number /= (size_t)along;
+        for (int k = 0; k < ARRAYS; k++) {
+            box[k].data = (char *)box[k].data + begin * box[k].strides[i];
+            box[k].shape[i] = left < of->side[i] ? left : of->side[i];
+        }
+    }
+    operands[0] = ordered(&box[FROM], of->order[FROM]);
+    *result = box[TO];
+}
+
+static gk_status turn_box(void *context, gk_stream stream, const gk_array *operands,
+                          gk_array *result, size_t number, gk_error *error) {
+    const boxed *of = context;
+    gk_call call = gk_call_part(of->call, stream);
+    gk_array turned;
+    (void)number;
+    call.phases = NULL;
+    gk_copy_view(&turned, &operands[0]);
+    for (int i = 0; i < turned.ndim; i++) {
+        turned.shape[of->order[FROM][i]] = operands[0].shape[i];
+        turned.strides[of->order[FROM][i]] = operands[0].strides[i];
+    }
+    gk_status status = gk_copy_transposed(&call, result, &turned);
+    of->call->ran = call.ran; /* a profile names it */
+    gk_call_end(&call);
+    if (status != GK_OK)
+        *error = call.error;
+    return status;
+}
+
+/* Some boxes are under way while others are packed. */
+static size_t box_bytes(const gk_call *call, size_t bytes) {
+    size_t most = atomic_load(&call->engine->chunk_limit), share = bytes / BOXES;
+    share = share < LEAST_BOX ? LEAST_BOX : share;
+    return share < most ? share : most;
+}
+
+static gk_status flow_transpose(const gk_operation *operation, gk_call *call,
+                                const gk_array *operands, const gk_array *result) {
+    boxed of = {.call = call};
+    gk_array view;
+    size_t boxes = 1;
+    view_through(operation, call, &operands[0], &view);
+    gk_nest_make(&of.nest, (const gk_array *[]){result, &view}, ARRAYS);
+    const size_t most = box_bytes(call, gk_bytes(result)) / gk_dtype_size(view.dtype);
+    gk_box_sides(&of.nest, (int64_t)most, of.side, of.order);
+    for (int i = 0; i < of.nest.ndim; i++)
+        boxes *= (size_t)gk_parts_of(of.nest.shape[i], of.side[i]);
+    of.whole[TO] = whole_of(&of.nest, TO, result);
+    of.whole[FROM] = whole_of(&of.nest, FROM, &view);
+    gk_flow flow = {.parts = boxes,
+                    .part = view_box,
+                    .operand_count = 1,
+                    .operands = {of.whole[FROM]},
+                    .work = turn_box,
+                    .context = &of,
+                    .has_result = true,
+                    .result = of.whole[TO]};
+    return gk_call_flow(call, &flow);
+}
+
 static const char *const names[] = {"a"};
 static const gk_parameter axes[] = {{"axes", GK_ORDER, 0}, {"out", GK_OUT, 0}, {0}};
 static const gk_parameter no_axes[] = {{"out", GK_OUT, 0}, {0}};
@@ -60,7 +174,9 @@ static const gk_parameter no_axes[] = {{"out", GK_OUT, 0}, {0}};
                                                    .parameter_bytes = bytes_,                      \
                                                    .strided = true,                                \
                                                    .infer = infer_transpose,                       \
-                                                   .run = run_transpose};                          \
+                                                   .run = run_transpose,                           \
+                                                   .flow = flow_transpose,                         \
+                                                   .flow_bytes = FLOW_BYTES};                      \
     const gk_operation *const gk_op_##name_ = &operation_##name_;
 
 GK_TRANSPOSE(

@@ -10,7 +10,7 @@
 
 /* What was done in which order: "l77 " a launch on stream 77, "r" and "w" an event recorded and
    waited for, "z" memory zeroed, "f" memory freed, "i" and "o" a copy in and out. */
-char fake_log[1 << 16];
+char fake_log[1 << 18];
 
 void fake_note(char what, handle stream) {
     static size_t length;

@@ -533,12 +533,11 @@ static int check_output(const gk_call *call, const char *name, const gk_array *o
     return 0;
 }
 
-/* Whether results may go straight to the user's array: it is pinned memory, as that of empty_pinned
-   and of large results is, and no operand lies there. */
-static bool is_written_directly(const gk_call *call, const gk_array *out, const gk_array *operands,
-                                int count) {
-    if (!operands || out->swapped || !gk_is_contiguous(out) ||
-        !gk_pool_holds(call->device->pool, out->data, gk_bytes(out)))
+/* Whether results may go straight to the user's array, as they come: a part of one is worth less
+   than a second pass over all of them. A call may begin anew where memory runs out, so no operand
+   may lie there. */
+static bool is_written_directly(const gk_array *out, const gk_array *operands, int count) {
+    if (!operands || out->swapped || !gk_is_contiguous(out))
         return false;
     for (int i = 0; i < count; i++)
         if (operands[i].place == GK_HOST && gk_overlaps(out, &operands[i]))
@@ -561,10 +560,8 @@ static int take_host_output(gk_state *state, gk_call *call, const char *name, Py
     view_host(array, dtype, &output->array);
     if (check_output(call, name, &output->array, expected) < 0)
         return -1;
-    if (is_written_directly(call, &output->array, operands, count))
+    if (is_written_directly(&output->array, operands, count))
         return 0;
-    /* Results come in pieces, and a call may fail between them: the user's array gets its own when
-       it is whole. */
     output->target = output->array;
     output->bridge = gk_new_host_array(state, call, expected);
     if (!output->bridge)

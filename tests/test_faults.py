@@ -287,8 +287,8 @@ def flow(case: str) -> Planted:
 @pytest.mark.parametrize("profiled", [False, True], ids=["", "profiled"])
 @pytest.mark.parametrize("case", FLOWS)
 def test_every_step_of_a_large_call_may_fail(case, profiled):
-    """Also in its last chunk: what the user has handed over is as it was before, but for an `out` of its
-    own that holds results as far as they have come."""
+    """Also in its last chunk: what the user has handed over is as it was before, but for an `out`
+    where no operand lies, which has results as far as they have come."""
     planted = flow(case)
     with gk.limits(mapped_call=0):
         planted.call()  # the lanes are there from here on

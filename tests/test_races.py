@@ -14,7 +14,20 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (
     *("csrc/base/*.c", "csrc/device/sim/*.c", "cuda/sim/*.c", "tests/planted/threads.c"),
-    *(f"csrc/engine/{name}.c" for name in ("chunks", "duel", "flow", "mailbox", "passage", "pipeline", "pool", "staging", "trace")),
+    *(
+        f"csrc/engine/{name}.c"
+        for name in (
+            "chunks",
+            "duel",
+            "flow",
+            "mailbox",
+            "passage",
+            "pipeline",
+            "pool",
+            "staging",
+            "trace",
+        )
+    ),
 )
 # As in the build: what switches stacks cannot be followed.
 SWITCHING = {"block.c", "fiber.c", "explain.c"}

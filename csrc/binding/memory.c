@@ -7,6 +7,7 @@
 #include "binding/calls/device_dlpack.h"
 #include "binding/stream.h"
 #include "binding/values.h"
+#include "engine/pipeline.h"
 #include "engine/transfer.h"
 #include "ops/docs.h"
 
@@ -155,7 +156,42 @@ static PyObject *release_memory(PyObject *module, gk_arguments arguments, Py_ssi
     Py_RETURN_NONE;
 }
 
+static PyObject *staging(PyObject *module, gk_arguments arguments, Py_ssize_t count,
+                         PyObject *keywords) {
+    static const char *const names[] = {"in", "out", "both"};
+    gk_call call;
+    if (gk_parse_none("staging", arguments, count, keywords) < 0 ||
+        gk_begin(PyModule_GetState(module), &call, "staging") < 0)
+        return NULL;
+    gk_tuner tuner;
+    Py_BEGIN_ALLOW_THREADS;
+    tuner = gk_pipeline_tuner(call.device->pipeline);
+    Py_END_ALLOW_THREADS;
+    PyObject *list = PyList_New(0);
+    for (int i = 0; i < GK_DIRECTIONS * GK_STAGING_CLASSES && list; i++) {
+        gk_staging found;
+        size_t bytes;
+        bool settled;
+        const int direction = i / GK_STAGING_CLASSES;
+        if (!gk_tuner_tell(&tuner, (gk_direction)direction, i % GK_STAGING_CLASSES, &bytes, &found,
+                           &settled))
+            continue;
+        PyObject *entry = Py_BuildValue(
+            "{s:s,s:n,s:i,s:n,s:N,s:N}", "direction", names[direction], "bytes", (Py_ssize_t)bytes,
+            "workers", found.workers, "chunk", (Py_ssize_t)found.chunk, "past_caches",
+            PyBool_FromLong(found.past_caches), "settled", PyBool_FromLong(settled));
+        if (!entry || PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    return list;
+}
+
 static PyMethodDef functions[] = {
+    {"staging", GK_FAST(staging),
+     "staging($module)\n--\n\n"
+     "How host arrays go through the device, as calls have found it out so far: a dict for each\n"
+     "direction and each size of flows that there were, from so many bytes on."},
     {"to_device", GK_FAST(to_device),
      "to_device($module, a, /, stream=None)\n--\n\n"
      "A copy of an array in device memory, as a DeviceArray.\n\n"

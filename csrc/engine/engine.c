@@ -18,10 +18,10 @@
 #include "engine/mailbox.h"
 #include "engine/pipeline.h"
 #include "engine/pool.h"
+#include "engine/ways.h"
 
 enum {
-    MOST_WORKERS = 16, /* more threads than this do not copy faster */
-    MAPPED_BYTES = 192 << 10,
+    MOST_WORKERS = 16,      /* more threads than this do not copy faster */
     BOXED_BYTES = 24 << 20, /* less is in the cache when it is read again */
 };
 
@@ -30,6 +30,7 @@ typedef struct open_device {
     gk_owner opener; /* CUDA does not survive a fork */
     gk_faulty faulty;
     gk_choices choices;
+    gk_ways ways;
     gk_error complaint; /* of a table that could not be used */
 } open_device;
 
@@ -57,7 +58,7 @@ gk_engine *gk_engine_new(gk_places places) {
     engine->places = places;
     /* A share of the memory that its other users will not miss. */
     engine->base.pinned_limit = gk_memory_total() / 16;
-    engine->base.mapped_limit = MAPPED_BYTES;
+    engine->base.mapped_limit = GK_MAPPED_BYTES;
     engine->base.chunk_limit = GK_FLOW_CHUNK;
     engine->base.boxed_limit = BOXED_BYTES;
     if (!gk_lock_init(&engine->lock))
@@ -91,6 +92,8 @@ static void close_device(open_device *opened) {
         gk_pool_close(device->pool);
         device->backend->close(device->backend);
     }
+    if (device->ways)
+        gk_lock_free(&device->ways->lock);
     gk_tuned_free(opened->choices.tuned);
     gk_workers_free(device->workers);
     gk_owner_free(&opened->opener);
@@ -198,7 +201,9 @@ static gk_status equip(whole_engine *engine, open_device *opened, gk_error *erro
         device->pipeline = gk_pipeline_new(device->workers, device->pool);
         device->mailboxes = gk_mailboxes_new(device->pool);
     }
-    if (!device->pipeline || !device->mailboxes)
+    if (gk_lock_init(&opened->ways.lock))
+        device->ways = &opened->ways;
+    if (!device->pipeline || !device->mailboxes || !device->ways)
         return gk_fail(error, GK_MEMORY_ERROR, "out of host memory");
     gk_choices_init(&opened->choices);
     device->backend->choices = &opened->choices;

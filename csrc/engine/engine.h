@@ -16,6 +16,7 @@ typedef struct gk_workers gk_workers;
 typedef struct gk_pool gk_pool;
 typedef struct gk_pipeline gk_pipeline;
 typedef struct gk_mailboxes gk_mailboxes;
+typedef struct gk_ways gk_ways;
 
 enum { GK_MOST_DEVICES = 16 }; /* that a process can use */
 
@@ -26,14 +27,18 @@ typedef struct gk_device {
     gk_pool *pool;
     gk_pipeline *pipeline;
     gk_mailboxes *mailboxes;
+    gk_ways *ways;
 } gk_device;
+
+enum { GK_MAPPED_BYTES = 192 << 10 }; /* unless somebody sets it */
 
 /* What a call reads of the engine; what else it has is engine.c's. */
 typedef struct gk_engine {
     atomic_int strict;          /* how many gpukern.strict() blocks are open */
     atomic_size_t pinned_limit; /* bytes of pinned host memory a device */
     atomic_size_t device_limit; /* bytes of device memory that a call's arrays may take; 0: all */
-    atomic_size_t mapped_limit; /* a call of no more bytes than this copies nothing */
+    atomic_size_t mapped_limit; /* a call of no more bytes than this copies nothing;
+                                   GK_MAPPED_BYTES: or what was found to be faster */
     atomic_size_t chunk_limit;  /* bytes of a chunk of a host array */
     atomic_size_t boxed_limit;  /* copies of no less bytes than this may go by boxes */
 } gk_engine;

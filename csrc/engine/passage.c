@@ -400,7 +400,9 @@ static gk_status pass(passage *run, gk_workers *workers, gk_staging how, bool se
     gk_status status = start_after(run, error);
     if (status != GK_OK)
         return status;
-    gk_workers_run(workers, how.workers, drive, run);
+    size_t items = items_of_round(run) * run->chunks.count;
+    int most = items < (size_t)how.workers ? (int)items : how.workers; /* have something to do */
+    gk_workers_run(workers, most, drive, run);
     if (atomic_load(&run->failed))
         return (*error = run->error).status;
     status = finish(run, settles, error);

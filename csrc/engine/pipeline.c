@@ -185,6 +185,15 @@ gk_status gk_pipeline_get_streams(gk_pipeline *pipeline, gk_backend *backend,
     return status;
 }
 
+gk_tuner gk_pipeline_tuner(gk_pipeline *pipeline) {
+    gk_error ignored;
+    gk_status status = take_turn(pipeline, &ignored);
+    gk_tuner tuner = pipeline->tuner;
+    if (status == GK_OK)
+        gk_lock_give(&pipeline->turn);
+    return tuner;
+}
+
 /* By the setting that its size has been found to be fastest with, or by one that is being tried.
    What is measured has no copies left under way. */
 static gk_status run_tuned(gk_pipeline *pipeline, gk_backend *backend, const gk_flow *flow,
@@ -198,7 +207,7 @@ static gk_status run_tuned(gk_pipeline *pipeline, gk_backend *backend, const gk_
     double start = gk_seconds();
     gk_status status = gk_passage_run(&pipeline->berth, backend, pipeline->workers, pipeline->pool,
                                       flow, how, counts, error);
-    if (counts)
+    if (counts && status == GK_OK)
         gk_tuner_note(&pipeline->tuner, direction, bytes, gk_seconds() - start);
     return status;
 }

@@ -38,6 +38,9 @@ typedef union gk_pipeline_streams {
 gk_status gk_pipeline_get_streams(gk_pipeline *pipeline, gk_backend *backend,
                                   gk_pipeline_streams *streams, gk_error *error);
 
+/* What flows have found out. */
+gk_tuner gk_pipeline_tuner(gk_pipeline *pipeline);
+
 /* Device memory that the buffers take. */
 size_t gk_pipeline_bytes(gk_pipeline *pipeline);
 

@@ -80,6 +80,15 @@ gk_staging gk_tuner_choose(gk_tuner *tuner, gk_direction direction, size_t bytes
     return setting_at(turn == 1 ? at : search->best);
 }
 
+bool gk_tuner_tell(const gk_tuner *tuner, gk_direction direction, int number, size_t *bytes,
+                   gk_staging *staging, bool *settled) {
+    const gk_search *search = &tuner->searches[direction][number];
+    *bytes = number > 0 ? (size_t)GK_STAGING_LEAST_BYTES << number : 0;
+    *staging = setting_at(search->best);
+    *settled = is_settled(search);
+    return search->begun;
+}
+
 void gk_tuner_note(gk_tuner *tuner, gk_direction direction, size_t bytes, double seconds) {
     gk_search *search = &tuner->searches[direction][class_of(bytes)];
     signed char at[GK_STAGING_KNOBS];

@@ -44,6 +44,10 @@ typedef struct gk_tuner {
 /* A setting for a flow of so many bytes in the wider direction; `counts`: what the flow takes is to
    be noted. */
 gk_staging gk_tuner_choose(gk_tuner *tuner, gk_direction direction, size_t bytes, bool *counts);
+/* What has been found so far for flows from so many bytes on, and whether that is all; false: there
+   was none. */
+bool gk_tuner_tell(const gk_tuner *tuner, gk_direction direction, int number, size_t *bytes,
+                   gk_staging *staging, bool *is_settled);
 void gk_tuner_note(gk_tuner *tuner, gk_direction direction, size_t bytes, double seconds);
 
 #endif

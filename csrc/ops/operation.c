@@ -5,6 +5,7 @@
 #include "base/pack.h"
 #include "engine/mailbox.h"
 #include "engine/transfer.h"
+#include "engine/ways.h"
 
 size_t gk_blocks(size_t count, int a_block) {
     return (count + (size_t)a_block - 1) / (size_t)a_block;
@@ -163,6 +164,40 @@ static gk_status run_staged(gk_call *call, const gk_operation *operation, const 
     return status;
 }
 
+/* Through the pipeline, where that is a way and there is room. */
+static gk_status run_large(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                           const gk_array *result, size_t bytes) {
+    if (operation->flow && bytes >= operation->flow_bytes) {
+        gk_status status = operation->flow(operation, call, operands, result);
+        if (status != GK_MEMORY_ERROR)
+            return status;
+        gk_call_end(call); /* what it had taken, before the plain way asks for its own */
+    }
+    return run_staged(call, operation, operands, result);
+}
+
+static gk_status run_small(gk_call *call, const gk_operation *operation, const gk_array *operands,
+                           const gk_array *result) {
+    bool done = false;
+    gk_status status = run_mapped(call, operation, operands, result, &done);
+    return done ? status : run_staged(call, operation, operands, result);
+}
+
+/* By whichever was found to be faster, or by one that is being tried. */
+static gk_status run_measured(gk_call *call, const gk_operation *operation,
+                              const gk_array *operands, const gk_array *result, size_t bytes) {
+    gk_ways *ways = call->device->ways;
+    const int kind = operation->elementwise;
+    bool counts;
+    bool flows = gk_ways_choose(ways, kind, bytes, GK_MAPPED_BYTES, &counts);
+    double start = counts ? gk_seconds() : 0.0;
+    gk_status status = flows ? run_large(call, operation, operands, result, bytes)
+                             : run_small(call, operation, operands, result);
+    if (counts)
+        gk_ways_note(ways, kind, bytes, status == GK_OK ? gk_seconds() - start : -1.0);
+    return status;
+}
+
 gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const gk_array *operands,
                            const gk_array *result) {
     if (call->captured && result->place == GK_HOST)
@@ -175,16 +210,13 @@ gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const g
         bytes += operation->elementwise ? gk_count(result) * gk_dtype_size(operands[i].dtype)
                                         : gk_bytes(&operands[i]);
     }
-    if (on_host && operation->mapped && bytes <= atomic_load(&call->engine->mapped_limit)) {
-        bool done = false;
-        gk_status status = run_mapped(call, operation, operands, result, &done);
-        if (done)
-            return status;
-    } else if (on_host && operation->flow && bytes >= operation->flow_bytes) {
-        gk_status status = operation->flow(operation, call, operands, result);
-        if (status != GK_MEMORY_ERROR)
-            return status;
-        gk_call_end(call); /* what it had taken, before the plain way asks for its own */
-    }
-    return run_staged(call, operation, operands, result);
+    if (!on_host)
+        return run_staged(call, operation, operands, result);
+    size_t limit = atomic_load(&call->engine->mapped_limit);
+    if (operation->mapped && limit == GK_MAPPED_BYTES && bytes >= GK_WAYS_LEAST &&
+        bytes <= GK_MAILBOX_BYTES / 2)
+        return run_measured(call, operation, operands, result, bytes);
+    if (operation->mapped && bytes <= limit)
+        return run_small(call, operation, operands, result);
+    return run_large(call, operation, operands, result, bytes);
 }

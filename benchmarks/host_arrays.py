@@ -2,8 +2,8 @@
 
     python benchmarks/host_arrays.py results.json results.md [--smoke]
 
-The bare program (`staged.cu`, compiled here by nvcc) stages arrays as a library has to, with nothing
-of a library round it; its best of many settings on this host is what gpukern is held against,
+The bare program (`staged.cu`, compiled here by nvcc) stages arrays as a library has to, with no
+library round it; its best of many settings on this host is what gpukern is held against,
 alone (calls one after the other) and in turn (each after a call of another, with other arrays read
 in between, which push its own out of the caches). The bus is measured with pinned memory.
 """

@@ -32,7 +32,7 @@ SOURCES = (
 # As in the build: what switches stacks cannot be followed.
 SWITCHING = {"block.c", "fiber.c", "explain.c"}
 FLAGS = ["-std=c17", "-D_GNU_SOURCE=", "-g", "-O1", "-fno-strict-aliasing"]
-USES = ("workers", "pool", "mailboxes", "pipeline", "events", "launches", "allocations")
+USES = ("workers", "pool", "mailboxes", "pipeline", "parts", "events", "launches", "allocations")
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or not (ROOT / "csrc").exists(), reason="races are shown in C"

@@ -332,7 +332,7 @@ static size_t at_most(size_t bytes, size_t most) {
 void gk_engine_set_limit(gk_engine *base, gk_limit which, size_t bytes) {
     whole_engine *engine = (whole_engine *)base;
     if (which == GK_LIMIT_MAPPED)
-        bytes = at_most(bytes, GK_MAILBOX_BYTES / 2);
+        bytes = at_most(bytes, GK_MAILBOX_MOST);
     if (which == GK_LIMIT_CHUNK)
         bytes = at_most(bytes, GK_FLOW_CHUNK);
     atomic_store(limit_of(base, which), bytes);

@@ -6,7 +6,12 @@
 #include "device/backend.h"
 #include "engine/pool.h"
 
-enum { GK_MAILBOX_BYTES = 1 << 20, GK_MAILBOX_ALIGNMENT = 256 };
+enum {
+    GK_MAILBOX_BYTES = 2 << 20,
+    GK_MAILBOX_ALIGNMENT = 256,
+    GK_MAILBOX_MOST =
+        GK_MAILBOX_BYTES / 2, /* of the arrays of a call: more are copied faster in chunks */
+};
 
 typedef struct gk_mailboxes gk_mailboxes;
 typedef struct gk_mailbox {

@@ -252,13 +252,18 @@ static gk_status issue(passage *run, size_t number, gk_error *error) {
 
 /* items ---------------------------------------------------------------------------------------- */
 
+/* What a round has, if there is a chunk to pack and one to unpack. */
 static size_t items_of_round(const passage *run) {
     return run->chunks.packs + run->chunks.unpacks;
 }
 
-/* All rounds before this one that had the slot are done, and this one. */
+/* Items of the slot's rounds up to that of this chunk, the first of which unpacks nothing. */
+static size_t needed(const passage *run, size_t number) {
+    return items_of_round(run) * (number / SLOTS) + run->chunks.packs;
+}
+
 static bool is_packed(passage *run, size_t number) {
-    return atomic_load(&run->done[number % SLOTS]) >= items_of_round(run) * (number / SLOTS + 1);
+    return atomic_load(&run->done[number % SLOTS]) >= needed(run, number);
 }
 
 /* Start what is packed, in the order of the chunks: whoever ends a round does it for all. */
@@ -289,15 +294,16 @@ static gk_status unpack(passage *run, size_t number, size_t piece, gk_error *err
     return GK_OK;
 }
 
+/* Not before the chunk that had the slot is on its way: what is done in this round is none of that.
+ */
 static gk_status pack(passage *run, size_t number, size_t piece, gk_error *error) {
     gk_chunk at;
-    if (!run->chunks.stages) { /* but a round ends after the one that had the slot before */
-        if (run->chunks.unpacks > 0 && number >= SLOTS)
-            (void)await_issue(run, number - SLOTS);
-        return GK_OK;
-    }
-    gk_status status = pass_gate(run, &run->free, number, watch_free, error);
-    if (status != GK_OK || atomic_load(&run->failed))
+    gk_status status = GK_OK;
+    if (run->chunks.stages)
+        status = pass_gate(run, &run->free, number, watch_free, error);
+    else if (number >= SLOTS)
+        (void)await_issue(run, number - SLOTS);
+    if (status != GK_OK || !run->chunks.stages || atomic_load(&run->failed))
         return status;
     gk_chunk_view(&run->chunks, number, &at);
     gk_pack_piece(&run->chunks, &at, piece, slot_of(run, number)->pinned[GK_INWARD],
@@ -306,15 +312,18 @@ static gk_status pack(passage *run, size_t number, size_t piece, gk_error *error
 }
 
 static gk_status do_item(passage *run, size_t round, size_t item, gk_error *error) {
-    gk_status status = GK_OK;
+    gk_status status;
     if (item < run->chunks.unpacks && round >= SLOTS)
         status = unpack(run, round - SLOTS, item, error);
     else if (item >= run->chunks.unpacks && round < run->chunks.count)
         status = pack(run, round, item - run->chunks.unpacks, error);
+    else
+        return GK_OK; /* there is no such item in the first rounds and the last */
     if (status != GK_OK || atomic_load(&run->failed))
         return status;
     size_t done = atomic_fetch_add(&run->done[round % SLOTS], 1) + 1;
-    return done % items_of_round(run) == 0 ? issue_ready(run, error) : GK_OK;
+    return round < run->chunks.count && done == needed(run, round) ? issue_ready(run, error)
+                                                                   : GK_OK;
 }
 
 /* Only the caller's own thread, which is worker 0, can ask the user. */

@@ -17,7 +17,7 @@ enum {
     PAST_CACHES_BYTES = 48 << 20, /* longer flows than this write through the caches */
     DIRECTIONS = 2,               /* up and down the steps of a knob */
     TRIES = GK_STAGING_KNOBS * DIRECTIONS,
-    MOST_GAINS = 8, /* more are chance, going round */
+    MOST_GAINS = 12, /* more are chance, going round */
 };
 
 static int class_of(size_t bytes) {
@@ -52,14 +52,19 @@ static void begin(const gk_tuner *tuner, gk_search *search, size_t bytes) {
 
 /* The best so far, one knob a step up or down: false where there is no such step. */
 static bool challenge(const gk_tuner *tuner, const gk_search *search, signed char *at) {
-    const int knob = search->steps / DIRECTIONS, change = search->steps % DIRECTIONS ? -1 : 1;
+    const int knob = search->step / DIRECTIONS, change = search->step % DIRECTIONS ? -1 : 1;
     memcpy(at, search->best, sizeof search->best);
     at[knob] = (signed char)(at[knob] + change);
     return at[knob] >= 0 && at[knob] < steps_of(tuner, knob);
 }
 
 static bool is_settled(const gk_search *search) {
-    return search->steps == TRIES || search->gains == MOST_GAINS;
+    return search->in_vain >= TRIES || search->gains == MOST_GAINS;
+}
+
+static void give_up(gk_search *search) {
+    search->step = (signed char)((search->step + 1) % TRIES);
+    search->in_vain++;
 }
 
 static gk_staging setting_at(const signed char *at) {
@@ -74,7 +79,7 @@ gk_staging gk_tuner_choose(gk_tuner *tuner, gk_direction direction, size_t bytes
     if (!search->begun)
         begin(tuner, search, bytes);
     while (!is_settled(search) && !challenge(tuner, search, at))
-        search->steps++;
+        give_up(search);
     int turn = is_settled(search) ? -1 : gk_duel_turn(&search->duel, bytes);
     *counts = turn >= 0;
     return setting_at(turn == 1 ? at : search->best);
@@ -94,11 +99,11 @@ void gk_tuner_note(gk_tuner *tuner, gk_direction direction, size_t bytes, double
     signed char at[GK_STAGING_KNOBS];
     gk_verdict verdict = gk_duel_note(&search->duel, seconds);
     if (verdict == GK_FIRST)
-        search->steps++;
+        give_up(search);
     if (verdict != GK_SECOND)
         return;
     (void)challenge(tuner, search, at); /* that it is a step was seen when it was chosen */
     memcpy(search->best, at, sizeof search->best);
-    search->steps = 0;
+    search->in_vain = 0; /* and the next step goes on in the same direction */
     search->gains++;
 }

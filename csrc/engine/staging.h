@@ -30,7 +30,8 @@ enum { GK_DIRECTIONS = 3 };
 enum { GK_STAGING_KNOBS = 3 };
 typedef struct gk_search {
     signed char best[GK_STAGING_KNOBS];
-    signed char steps; /* tried in vain since the last gain */
+    signed char step;    /* that is tried: a knob up or down */
+    signed char in_vain; /* steps since the last gain */
     signed char gains;
     bool begun;
     gk_duel duel;

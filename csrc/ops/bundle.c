@@ -28,7 +28,7 @@ static bool lay_out(gk_bundle *bundle, gk_kernel_argument *arguments, int count)
             if (!gk_is_bundled(&arguments[i]) || turn_of(&arguments[i]) != turn)
                 continue;
             size_t bytes = gk_bytes(&arguments[i].array);
-            if (bytes > GK_MAILBOX_BYTES - bundle->end)
+            if (bytes > GK_MAILBOX_MOST - bundle->end)
                 return false;
             size_t gap = -bytes % GK_MAILBOX_ALIGNMENT;
             arguments[i].number = bundle->end;

@@ -214,7 +214,7 @@ gk_status gk_operation_run(gk_call *call, const gk_operation *operation, const g
         return run_staged(call, operation, operands, result);
     size_t limit = atomic_load(&call->engine->mapped_limit);
     if (operation->mapped && limit == GK_MAPPED_BYTES && bytes >= GK_WAYS_LEAST &&
-        bytes <= GK_MAILBOX_BYTES / 2)
+        bytes <= GK_MAILBOX_MOST)
         return run_measured(call, operation, operands, result, bytes);
     if (operation->mapped && bytes <= limit)
         return run_small(call, operation, operands, result);

@@ -164,7 +164,7 @@ gk_status gk_user_kernel_map(gk_call *call, gk_launch *launch, gk_kernel_argumen
         size_t bytes = bytes_of(&whole);
         if (is_mapped(call, bytes))
             status = run_mapped(&whole, &done);
-        else if (bytes > GK_MAILBOX_BYTES)
+        else if (bytes > GK_MAILBOX_MOST)
             status = flow(&whole, &done);
     }
     if (done)

@@ -79,7 +79,7 @@ def limits(
     along an axis, on host arrays may take on the device, which otherwise is what is free; 0 takes
     the limit away. ``mapped_call``: calls
     on host arrays of no more bytes than this, operands and result together, copy nothing: the
-    kernel reads and writes the host's memory (192 KiB unless set, 512 KiB at most).
+    kernel reads and writes the host's memory (192 KiB unless set, 1 MiB at most).
 
     ``with gpukern.limits(...):`` takes them back when the block ends. They hold for all threads.
     Raises TypeError for what is no whole number and ValueError for a negative one, and then changes

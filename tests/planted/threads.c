@@ -1,5 +1,5 @@
 /* What threads share, hammered by several of them at once, for ThreadSanitizer to look at:
-     threads workers | pool | mailboxes | pipeline | events | launches | allocations
+     threads workers | pool | mailboxes | pipeline | parts | events | launches | allocations
    prints "right" where everybody has found what is theirs. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,7 +18,7 @@
 
 enum {
     THREADS = 4,
-    WORKERS = 3,
+    WORKERS = 6,
     MIB = 1 << 20,
     LANES = 128 * MIB, /* room for the staging memory of the workers */
     ELEMENTS = 200000,
@@ -170,6 +170,52 @@ static void use_pipeline(int number) {
     free(to);
 }
 
+/* Elements of a part; and how a flow in parts looks to whoever packs or unpacks one. */
+enum { PART = 1000, PARTS = 5 };
+static void view_part(const void *context, size_t number, gk_array *operands, gk_array *result) {
+    const gk_flow *flow = ((const gk_flow *const *)context)[1];
+    operands[0] = flow->operands[0];
+    *result = flow->result;
+    operands[0].shape[0] = result->shape[0] = PART;
+    operands[0].data = (float *)flow->operands[0].data + number * PART;
+    result->data = (float *)flow->result.data + number * PART;
+    if (number == 0) /* a worker that is kept from its piece while the others go on */
+        usleep(2000);
+}
+
+static gk_status copy_part(void *context, gk_stream stream, const gk_array *operands,
+                           gk_array *result, size_t number, gk_error *error) {
+    return copy_chunk(*(void **)context, stream, operands, result, number, error);
+}
+
+/* As few chunks as a pipeline has slots and less, so that some rounds only pack and some only unpack. */
+static void use_parts(int number) {
+    float from[PART * PARTS], to[PART * PARTS];
+    bool fails = false;
+    const gk_flow *self = NULL;
+    const void *context[2] = {&fails, NULL};
+    gk_flow flow = {.part = view_part,
+                    .operand_count = 1,
+                    .operands = {floats(from)},
+                    .work = copy_part,
+                    .context = context,
+                    .has_result = true,
+                    .result = floats(to)};
+    self = &flow;
+    context[1] = self;
+    for (int i = 0; i < 40; i++) {
+        gk_error error = {0};
+        const size_t parts = 1 + (size_t)i % PARTS, bytes = parts * PART * sizeof *from;
+        for (size_t j = 0; j < PART * PARTS; j++)
+            from[j] = (float)(number * 64 + i), to[j] = -1.0F;
+        flow.parts = parts;
+        flow.operands[0].shape[0] = flow.result.shape[0] = (int64_t)(parts * PART);
+        need(gk_pipeline_run(pipeline, device, &flow, &error) == GK_OK, error.text);
+        need(memcmp(from, to, bytes) == 0, "all parts come through");
+        need(parts == PARTS || to[parts * PART] == -1.0F, "and nothing else");
+    }
+}
+
 static void use_events(int number) {
     gk_error error = {0};
     double seconds;
@@ -239,7 +285,8 @@ static const struct {
     void (*use)(int number);
 } uses[] = {
     {"workers", use_workers},         {"pool", use_pool},     {"mailboxes", use_mailboxes},
-    {"pipeline", use_pipeline},       {"events", use_events}, {"launches", use_launches},
+    {"pipeline", use_pipeline},       {"parts", use_parts},   {"events", use_events},
+    {"launches", use_launches},
     {"allocations", use_allocations},
 };
 enum { USES = sizeof uses / sizeof uses[0] };

@@ -13,7 +13,7 @@
 #include "engine/transfer.h"
 
 /* Smaller results live where NumPy puts them; above this, page faults cost more than the copy. */
-enum { PINNED_RESULT_BYTES = 512 << 10 };
+enum { PINNED_RESULT_BYTES = 256 << 10 };
 
 int gk_args_init(void) {
     return _import_array() < 0 ? -1 : 0; /* import_array() would print what is raised, too */

@@ -68,6 +68,7 @@ class Bare:
             ("staged_in", None, (pointer, pointer, size)),
             ("pinned_new", pointer, (size,)),
             ("pinned_free", None, (pointer,)),
+            ("both_ways", ctypes.c_double, (pointer, pointer, size)),
             ("stream_new", pointer, ()),
             ("mapped_add", None, (pointer, pointer, pointer, pointer, size, pointer)),
         ):
@@ -137,6 +138,13 @@ class Run:
         self.pinned = self.bare.library.pinned_new(self.a.nbytes)
         self.large = self.a.reshape(-1)[: 1 << 18 if small else 1 << 27].reshape(self.rows, -1)
         self.found: dict[str, Any] = {}
+        self.both = self.both_rate()
+
+    def both_rate(self) -> float:
+        """Bytes a second of both directions at once."""
+        pinned, each = self.pinned, self.a.nbytes // 2
+        calls = [self.bare.library.both_ways(pinned, pinned + each, each) for _ in range(5)]
+        return 2 * each / statistics.median(calls)
 
     def evict(self) -> None:
         self.evicting.sum()
@@ -201,7 +209,9 @@ class Run:
         return best
 
     def bus_time(self, work: Work) -> float:
-        return max(work.bytes_in, work.bytes_out) / self.bus
+        """What the bus needs, at the rate of one direction and, of both together, at that of both."""
+        total = work.bytes_in + work.bytes_out
+        return max(work.bytes_in / self.bus, work.bytes_out / self.bus, total / self.both)
 
 
 def adds(run: Run) -> Iterator[Line]:
@@ -288,13 +298,20 @@ def main(arguments: Sequence[str]) -> int:
         run = Run(given.smoke, Path(folder))
         machine = describe_machine()
         remarks = [
-            f"{machine['device']}, driver {machine['driver']}, the bus {run.bus / 1e9:.1f} GB/s",
+            f"{machine['device']}, driver {machine['driver']}, the bus {run.bus / 1e9:.1f} GB/s "
+            f"one way, {run.both / 1e9:.1f} both ways",
             "settings found: " + "; ".join(map(str, _core.staging())),
         ]
 
         def write(lines: list[Line], spent: dict[str, float]) -> None:
             remarks[1] = "settings found: " + "; ".join(map(str, _core.staging()))
-            stored = {"machine": machine, "bus": run.bus, "seconds": run.found, "spent": spent}
+            stored = {
+                "machine": machine,
+                "bus": run.bus,
+                "both": run.both,
+                "seconds": run.found,
+                "spent": spent,
+            }
             Path(given.paths[0]).write_text(json.dumps(stored, indent=1) + "\n")
             Path(given.paths[1]).write_text(as_markdown(lines, remarks, []))
 

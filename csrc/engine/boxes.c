@@ -9,6 +9,7 @@ enum {
     SHARED = 16, /* the same, that are nearer than half a sector: it is there when it is needed */
     SOON = 256,  /* elements, within which the first cache still has a sector */
     MANY_BLOCKS = 2048, /* enough for a device that has to be filled evenly */
+    PACKED = 2048,      /* bytes that the host copies at full speed, or nearly so */
     MOST_BOXES = 16,    /* of a block, for which a thread finds its elements once */
 };
 
@@ -91,11 +92,28 @@ static void even_out(const gk_nest *nest, int64_t *side) {
     }
 }
 
-void gk_box_sides(const gk_nest *nest, int64_t most, int64_t *side,
-                  int (*order)[GK_MAX_DIMENSIONS]) {
+/* What is read in runs of so many elements, and written in runs as long as they can be. */
+static void choose_long_sides(const gk_nest *nest, int (*order)[GK_MAX_DIMENSIONS], int64_t read,
+                              int64_t most, int64_t *side) {
+    for (int64_t run = most;; run /= 2) {
+        for (int i = 0; i < nest->ndim; i++)
+            side[i] = 1;
+        widen(nest, order[TO], run, side);
+        widen(nest, order[FROM], read, side);
+        if (product(side, nest->ndim) <= most)
+            return;
+    }
+}
+
+void gk_travelling_sides(const gk_nest *nest, int64_t size, int64_t most, int64_t *side,
+                         int (*order)[GK_MAX_DIMENSIONS]) {
+    const int last = nest->ndim - 1;
     sort_axes(nest, TO, order[TO]);
     sort_axes(nest, FROM, order[FROM]);
-    choose_sides(nest, order, most, side);
+    if (last >= 0 && order[TO][last] == order[FROM][last])
+        choose_sides(nest, order, most / size, side);
+    else
+        choose_long_sides(nest, order, PACKED / size, most / size, side);
     even_out(nest, side);
 }
 
@@ -104,7 +122,10 @@ gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size) {
     int64_t side[GK_LAYOUT_DIMENSIONS], pitch[GK_LAYOUT_DIMENSIONS], elements = 1;
     int64_t most = GK_BOX_BYTES / size < GK_BOX_ELEMENTS ? GK_BOX_BYTES / size : GK_BOX_ELEMENTS;
     int order[2][GK_MAX_DIMENSIONS];
-    gk_box_sides(nest, most, side, order);
+    sort_axes(nest, TO, order[TO]);
+    sort_axes(nest, FROM, order[FROM]);
+    choose_sides(nest, order, most, side);
+    even_out(nest, side);
     for (int i = nest->ndim - 1; i >= 0; i--) {
         int64_t along = gk_parts_of(nest->shape[i], side[i]);
         boxes.axis[i].grid = gk_divisor_of((uint32_t)along);

@@ -10,10 +10,11 @@
    bytes. Arrays below `least` bytes are in the cache when they are read again. */
 bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least);
 
-/* The sides of boxes of at most so many elements that have long runs in both arrays, and the axes
-   of each array, the nearest elements' last. */
-void gk_box_sides(const gk_nest *nest, int64_t most, int64_t *side,
-                  int (*order)[GK_MAX_DIMENSIONS]);
+/* The sides of boxes of at most `most` bytes that travel between the host and the device, and the
+   axes of each array, the nearest elements' last: of runs that are long enough to be packed, and as
+   long as can be where they are written. */
+void gk_travelling_sides(const gk_nest *nest, int64_t size, int64_t most, int64_t *side,
+                         int (*order)[GK_MAX_DIMENSIONS]);
 
 /* Of a nest that has as many axes as a layout takes, and elements as 31 bits count. */
 gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size);

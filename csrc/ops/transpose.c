@@ -143,8 +143,8 @@ static gk_status flow_transpose(const gk_operation *operation, gk_call *call,
     size_t boxes = 1;
     view_through(operation, call, &operands[0], &view);
     gk_nest_make(&of.nest, (const gk_array *[]){result, &view}, ARRAYS);
-    const size_t most = box_bytes(call, gk_bytes(result)) / gk_dtype_size(view.dtype);
-    gk_box_sides(&of.nest, (int64_t)most, of.side, of.order);
+    const int64_t most = (int64_t)box_bytes(call, gk_bytes(result));
+    gk_travelling_sides(&of.nest, (int64_t)gk_dtype_size(view.dtype), most, of.side, of.order);
     for (int i = 0; i < of.nest.ndim; i++)
         boxes *= (size_t)gk_parts_of(of.nest.shape[i], of.side[i]);
     of.whole[TO] = whole_of(&of.nest, TO, result);

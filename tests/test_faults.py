@@ -245,6 +245,7 @@ FLOWS: dict[str, tuple[str, tuple[tuple[int, ...], ...], str]] = {
     "add to a pinned result": ("add", ((140_000,), (140_000,)), "none"),
     "broadcasting": ("add", ((300, 301), (1, 301)), "none"),
     "sum": ("sum", ((140_001,),), "none"),
+    "transpose": ("transpose", ((519, 521),), "none"),
     "dot": ("dot", ((140_001,), (140_001,)), "none"),
     "argmax": ("argmax", ((140_001,),), "none"),
     "matmul": ("matmul", ((2048, 520), (520, 1)), "none"),

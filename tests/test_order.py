@@ -58,6 +58,26 @@ for limit in (0, 1 << 20):
 """)
 
 
+def test_boxes_and_slabs(right):
+    """Transposes, and reductions with many results, whose memory is used again and again. The fake
+    driver has no kernels for these: it sees what waits for what."""
+    right("""
+for chunk in (8 << 20, 1 << 16):
+    _core.limit("chunk", chunk)
+    matrix = long.reshape(1000, -1)
+    for out in (None, np.zeros(matrix.T.shape, np.float32)):
+        for turn in range(2):
+            gk.transpose(matrix, out=out)
+    gk.transpose(matrix.reshape(100, 10, 1500), (2, 0, 1))
+    for axis in (0, 1):
+        gk.sum(long.reshape((2, -1, 5)[::1 - 2 * axis] if axis else (2, -1)), axis)
+        gk.argmax(long.reshape(-1, 3), axis=1)
+    with gk.limits(pinned_memory=0):
+        gk.transpose(matrix)
+    gk.sum(np.ones((3000, 500), np.float32).T, 0)
+""")
+
+
 @pytest.mark.parametrize("pinned", [True, False])
 def test_products_by_panels(right, pinned):
     right(f"""
@@ -91,6 +111,7 @@ def work(seed):
     values = long + seed
     for _ in range(5):
         assert (gk.add(values, ones) == values + 1).all()
+        assert gk.sum(values) == np.float32(values.sum(dtype=np.float64))
         assert (gk.add(values[:99], ones[:99]) == values[:99] + 1).all()
         assert (gk.to_device(values).to_host() == values).all()
         done.append(1)

@@ -234,6 +234,21 @@ def test_out_may_overlap_an_input(count):
     oracle.assert_same(a[::-1], want, "reversed")
 
 
+@pytest.mark.parametrize("count", OUT_COUNTS)
+def test_an_ordinary_out_is_written_once(count):
+    """And where an operand lies, or between elements of another array, as if it were."""
+    a, b = random(count, DTYPES["float32"], 1), random(count, DTYPES["float32"], 2)
+    held = np.full(count + 64, -5, np.float32)
+    for out in (held[32:-32], held[31:-33], gk.empty_pinned(count)):
+        assert gk.add(a, b, out=out) is out
+        oracle.assert_same(out, oracle.add(a, b), "out")
+    assert (held[:31] == -5).all() and (held[-32:] == -5).all()
+    pairs = np.zeros((count, 2), np.float32)
+    gk.add(a, b, out=pairs[:, 1])
+    oracle.assert_same(pairs[:, 1].copy(), oracle.add(a, b), "every second element")
+    assert not pairs[:, 0].any()
+
+
 @pytest.mark.parametrize("layout", ["strided", "negative", "fortran", "one byte off", "swapped"])
 def test_large_out_of_any_layout(layout):
     a, b = (random((700, 601), DTYPES["float32"], seed) for seed in (1, 2))
@@ -289,6 +304,89 @@ def test_results_are_inputs_without_staging():
     same_bits(product(held, held[:700, :99]), product(plain, plain[:700, :99]), "matmul")
     gk.add(held, held, out=held)
     oracle.assert_same(held, oracle.add(plain, plain), "in place")
+
+
+# --- in boxes and slabs -----------------------------------------------------------------------
+
+
+@pytest.fixture(params=[8 << 20, 1 << 16], ids=["long chunks", "short chunks"])
+def chunk(request):
+    """Bytes of a chunk, at most."""
+    before = _core.limit("chunk", request.param)
+    yield request.param
+    _core.limit("chunk", before)
+
+
+@hypothesis.given(views(), st.data())
+@hypothesis.settings(max_examples=10 if sanitized() else 25)
+def test_any_view_is_transposed_in_boxes(view, data):
+    order = data.draw(st.permutations(range(view.ndim)))
+    before = _core.limit("chunk", data.draw(st.sampled_from([1 << 16, 8 << 20])))
+    try:
+        expected = np.ascontiguousarray(view.transpose(order))
+        same_bits(gk.transpose(view, order), expected, "into a new array")
+        out = np.zeros_like(expected)
+        assert gk.transpose(view, order, out=out) is out
+        same_bits(out, expected, "into an array")
+    finally:
+        _core.limit("chunk", before)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(700, 1001), (3, 400_001), (400_001, 2), (61, 5, 83, 29)])
+def test_large_arrays_are_transposed_in_boxes(chunk, shape, dtype):
+    a = random(shape, DTYPES[dtype], 1)
+    for one in (a, LAYOUTS["negative"](a), swapped(a)):
+        plain = one.astype(a.dtype)
+        same_bits(gk.transpose(one), np.ascontiguousarray(plain.T), "reversed axes")
+        if a.ndim == 2:
+            same_bits(gk.matrix_transpose(one), np.ascontiguousarray(plain.T), "of a matrix")
+    with gk.limits(pinned_memory=0):
+        same_bits(gk.transpose(a), np.ascontiguousarray(a.T), "by way of the buffers")
+
+
+def test_a_transpose_leaves_what_lies_round_its_result(chunk):
+    a = random((600, 803), DTYPES["float32"], 2)
+    held = gk.empty_pinned((a.size + 64,), "float32")
+    held[:] = -5
+    out = held[32:-32].reshape(803, 600)
+    gk.transpose(a, out=out)
+    same_bits(np.ascontiguousarray(out), np.ascontiguousarray(a.T), "between canaries")
+    assert (held[:32] == -5).all() and (held[-32:] == -5).all()
+
+
+REDUCED = [((2, 300_007), 0), ((300_007, 3), 1), ((40, 7, 3001), 1), ((9, 40, 7, 301), (0, 2))]
+REDUCED += [((5, 1, 200_003), (0, 1)), ((100_003, 2, 3), (1, 2)), ((33, 20_011), 0)]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+@pytest.mark.parametrize(("shape", "axis"), REDUCED)
+def test_short_axes_are_reduced_in_slabs(chunk, shape, axis, dtype):
+    """Many results, which come back while others go in: with the bits of the whole."""
+    a = random(shape, DTYPES[dtype], 3)
+    device = gk.to_device(a)
+    for one in (a, LAYOUTS["fortran"](a), swapped(a), np.ascontiguousarray(a[::-1])[::-1]):
+        for op in (gk.sum, gk.max, gk.prod):
+            expected = op(device, axis=axis).to_host()
+            same_bits(op(one, axis=axis), expected, f"{op.__name__}")
+            kept = op(one, axis=axis, keepdims=True)
+            same_bits(kept.reshape(expected.shape), expected, "keepdims")
+            out = np.zeros_like(expected)
+            same_bits(op(one, axis=axis, out=out), expected, "out")
+    if isinstance(axis, int):
+        assert np.array_equal(gk.argmax(a, axis=axis), np.argmax(a, axis=axis))
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 20])
+def test_arrays_in_the_other_order_are_reduced_as_they_lie(limit):
+    """Along long axes: brought as they lie on the host, with nothing gathered there."""
+    a = random((1100, 701), DTYPES["float32"], 4)
+    with gk.limits(device_memory=limit):
+        for axis in (0, 1):
+            expected = gk.sum(gk.to_device(a), axis=axis).to_host()
+            same_bits(gk.sum(LAYOUTS["fortran"](a), axis=axis), expected, f"axis {axis}")
+            turned = gk.sum(np.ascontiguousarray(a.T).T, axis=axis)
+            same_bits(turned, expected, f"axis {axis} of a transpose")
 
 
 # --- mapped -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #define GK_LAYOUT_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -15,6 +16,7 @@ enum {
     GK_COMPACT_LENGTHS = 1 << 27, /* an axis in it is shorter, but for the outermost */
     GK_BOX_BYTES = 16384,         /* of a box, at most, and */
     GK_BOX_ELEMENTS = 2048,
+    GK_WOVEN_BYTES = 16384, /* of what a block weaves */
 };
 
 /* Division by an invariant: n / d == (n + high word of n * multiplier) >> shift, for n < 2^31.
@@ -79,6 +81,16 @@ typedef struct gk_tiles {
     gk_divisor in_matrix, down; /* tiles of one matrix, and tiles below one another in it */
     int64_t from_row, from_column, to_row, to_column;
 } gk_tiles;
+
+/* How matrices of few lines, which lie a pitch of bytes apart, are woven into one with an element
+   of each line in turn, or taken apart into them. */
+typedef struct gk_weaving {
+    uint64_t columns;
+    uint32_t columns_a_block;
+    gk_divisor lines, blocks; /* of a matrix */
+    bool weaves;              /* else it takes apart */
+    int64_t pitch;
+} gk_weaving;
 
 /* How two arrays of one shape, whose axes lie in another order each, are cut into boxes: of some
    elements along what is near in the one, and of some along what is near in the other. Array 0 is

@@ -110,6 +110,7 @@ def test_kernels_wait_before_they_touch_memory():
         "transpose",
         "copy",
         "copy_boxed",
+        "copy_woven",
         "convert",
     ]
     run = subprocess.run(

@@ -43,7 +43,8 @@
     LAYOUTS(convert)                                                                               \
     X(sum_finish)                                                                                  \
     LAYOUTS(copy)                                                                                  \
-    X(copy_boxed)
+    X(copy_boxed)                                                                                  \
+    X(copy_woven)
 
 /* Along rows, along short ones and down columns of an array that is one run in memory; along rows
    of any length and down columns of one whose elements lie anywhere; over a little one, which may

@@ -107,7 +107,7 @@ static bool is_direct(gk_pool *pool, const gk_array *whole, const gk_array *firs
 /* The same of a result; that of a part may be rows, if they are worth a copy each. */
 static bool is_written_directly(gk_pool *pool, const gk_flow *flow, const gk_array *first) {
     gk_lines lines;
-    if (!pool || flow->result.swapped || !gk_is_contiguous(&flow->result) ||
+    if (!pool || !gk_is_contiguous(&flow->result) ||
         !gk_pool_holds(pool, flow->result.data, gk_bytes(&flow->result)))
         return false;
     return flow->parts == 0 ||

@@ -12,6 +12,9 @@ enum {
     FULL_RAGGED = 48, /* the same of ragged ones, which are larger */
     RAGGED = 256,     /* of which there have to be so many, or a device is idle */
     LITTLE = 1 << 15, /* elements that are as soon moved by themselves */
+    MOST_LINES = 12,  /* that are woven: of more there are tiles */
+    LEAST_COLUMNS = 512,
+    WIDEST_WOVEN = 2, /* bytes of an element: wider ones are as fast by themselves */
 };
 
 /* The last of one axis and the rest of the nest, which is a nest for each of its indices. */
@@ -201,6 +204,59 @@ static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, co
     return status == GK_OK ? gk_nest_run(call, nest, launch_boxes, (void *)(uintptr_t)row) : status;
 }
 
+/* few lines ------------------------------------------------------------------------------------ */
+
+typedef struct weaving {
+    const gk_row *row;
+    gk_weaving how;
+} weaving;
+
+static gk_status launch_weaving(gk_call *call, const gk_nest *stack, const gk_layout *layout,
+                                void *context) {
+    weaving *of = context;
+    uintptr_t to = stack->data[TO], from = stack->data[FROM];
+    gk_layout matrices = *layout;
+    void *arguments[] = {&to, &from, &of->how, &matrices};
+    return gk_call_launch(call, of->row, gk_nest_count(stack) * of->how.blocks.value, arguments);
+}
+
+/* Whether the axis that lies closest on one side is short, and the one on the other side is what
+   its elements repeat along: which of the two is `lines` then. */
+static bool are_woven(const gk_nest *nest, int axis, int64_t size, int *lines, int *columns) {
+    const int last = nest->ndim - 1;
+    const bool weaves =
+        nest->shape[last] <= MOST_LINES; /* the lines lie apart where they are read */
+    const int woven = weaves ? TO : FROM, apart = weaves ? FROM : TO;
+    *lines = weaves ? last : axis;
+    *columns = weaves ? axis : last;
+    return size <= WIDEST_WOVEN && nest->shape[*lines] <= MOST_LINES &&
+           nest->shape[*columns] >= LEAST_COLUMNS && nest->stride[woven][*lines] == size &&
+           nest->stride[woven][*columns] == nest->shape[*lines] * size &&
+           nest->stride[apart][*columns] == size && gk_nest_count(nest) > LITTLE;
+}
+
+static gk_status copy_woven(gk_call *call, gk_nest *nest, int lines, int columns, int64_t size,
+                            const gk_row **ran) {
+    const bool weaves = lines == nest->ndim - 1;
+    weaving of = {.how = {.columns = (uint64_t)nest->shape[columns],
+                          .lines = gk_divisor_of((uint32_t)nest->shape[lines]),
+                          .weaves = weaves,
+                          .pitch = nest->stride[weaves ? FROM : TO][lines]}};
+    /* Each line may begin within a word, and ends within one: two words more. */
+    int64_t each = (GK_WOVEN_BYTES / nest->shape[lines] - 8) / size;
+    of.how.columns_a_block = (uint32_t)(each - each % (4 / size)); /* all begin alike in a word */
+    int64_t blocks = gk_parts_of(nest->shape[columns], (int64_t)of.how.columns_a_block);
+    of.how.blocks = gk_divisor_of((uint32_t)blocks);
+    gk_status status = choose_copy(call, GK_OP_copy_woven, size, &of.row);
+    if (status != GK_OK)
+        return status;
+    if (ran)
+        *ran = of.row;
+    take_axis_out(nest, lines > columns ? lines : columns);
+    take_axis_out(nest, lines > columns ? columns : lines);
+    return gk_nest_run(call, nest, launch_weaving, &of);
+}
+
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */
 static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, const gk_row **ran) {
     int64_t size = (int64_t)gk_dtype_size(to->dtype);
@@ -215,7 +271,9 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
         return copy_elements(call, &nest, split_into_bytes(&nest, size), ran);
     if (!asked_for) /* the variant that was asked for is for elements of this size */
         size = join_elements(&nest, size);
-    int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1;
+    int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1, lines, columns;
+    if (axis != nest.ndim - 1 && !asked_for && are_woven(&nest, axis, size, &lines, &columns))
+        return copy_woven(call, &nest, lines, columns, size, ran);
     if (axis != nest.ndim - 1) {
         const gk_row *row;
         gk_status status =

@@ -276,8 +276,6 @@ static gk_status issue_ready(passage *run, gk_error *error) {
         status = issue(run, number, error);
         if (status == GK_OK)
             atomic_store(&run->issued, ++number);
-        else
-            fail(run, error); /* before anybody else can try it again */
     }
     pthread_mutex_unlock(&run->issuing);
     wake_all(run);

@@ -195,13 +195,14 @@ gk_tuner gk_pipeline_tuner(gk_pipeline *pipeline) {
 }
 
 /* By the setting that its size has been found to be fastest with, or by one that is being tried.
-   What is measured has no copies left under way. */
+   What is measured has no copies left under way, and no limit on its chunks but the usual one. */
 static gk_status run_tuned(gk_pipeline *pipeline, gk_backend *backend, const gk_flow *flow,
                            gk_error *error) {
     gk_direction direction;
     bool counts;
     const size_t bytes = gk_flow_bytes(flow, &direction);
     gk_staging how = gk_tuner_choose(&pipeline->tuner, direction, bytes, &counts);
+    counts = counts && flow->chunk == GK_FLOW_CHUNK;
     if (flow->chunk < how.chunk)
         how.chunk = flow->chunk;
     double start = gk_seconds();

@@ -20,6 +20,7 @@ _INTERNAL = (
     "_columns",
     "_compact",
     "_boxed",
+    "_woven",
     "_gathered",
     "_little",
     "_vectors",

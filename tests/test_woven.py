@@ -1,0 +1,100 @@
+"""Transposes of few lines: woven into one, an element of each in turn, and taken apart again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import gpukern as gk
+import oracle
+from arrays import DTYPES, on_device, places, random, sanitized
+from gpukern import _core
+
+# Lines and columns: blocks that are whole and not, and one more or less than a block has.
+MATRICES = [(2, 40_001), (3, 20_000), (3, 10_924), (3, 16_357), (4, 16_384), (5, 13_107), (7, 9001)]
+MATRICES += [(12, 4099), (11, 600_000), (2, 16_385)]
+
+
+def ran(call: Any) -> tuple[Any, list[str]]:
+    """The result and the variants that it took."""
+    _core.profile_start()
+    got = call()
+    return got, [record["variant"] for record in _core.profile_stop()]
+
+
+def assert_woven(there: Any, axes: tuple[int, ...], expected: Any, what: str) -> None:
+    got, variants = ran(lambda: gk.transpose(there, axes))
+    assert variants == ["woven"], what
+    oracle.assert_same(got.to_host(), expected, what)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+@pytest.mark.parametrize(("lines", "columns"), MATRICES)
+def test_lines_are_woven_and_taken_apart(lines, columns, dtype):
+    a = random((lines, columns), DTYPES[dtype], 1)
+    for way, one in (("woven", a), ("taken apart", np.ascontiguousarray(a.T))):
+        assert_woven(gk.to_device(one), (1, 0), np.ascontiguousarray(one.T), way)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+def test_wherever_lines_begin(dtype):
+    """At any place within a word, each line at another one, and results as well."""
+    for lines in (2, 3, 5):
+        held = random((lines, 20_011), DTYPES[dtype], 2)
+        there = gk.to_device(held)
+        for begin in range(5):
+            for short in range(3):
+                part = np.s_[:, begin : 20_011 - short]
+                expected = np.ascontiguousarray(held[part].T)
+                assert_woven(there[part], (1, 0), expected, f"from {begin}, {short} less")
+        back = gk.to_device(np.ascontiguousarray(held.T))
+        for begin in range(5):
+            expected = np.ascontiguousarray(held[:, begin:])
+            assert_woven(back[begin:], (1, 0), expected, f"apart from row {begin} on")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+@pytest.mark.parametrize("shape", [(5, 3, 40, 211), (7, 4, 9000), (2, 2, 3, 5001)])
+def test_stacks_of_images(shape, dtype):
+    """Channels last and first."""
+    a = random(shape, DTYPES[dtype], 3)
+    last = (0, *range(2, a.ndim), 1)
+    first = (0, a.ndim - 1, *range(1, a.ndim - 1))
+    if a.ndim == 4 and shape[1] != 3:
+        last, first = (0, 1, 3, 2), (0, 1, 3, 2)
+    held = np.ascontiguousarray(a.transpose(last))
+    assert_woven(gk.to_device(a), last, held, "channels last")
+    assert_woven(gk.to_device(held), first, np.ascontiguousarray(held.transpose(first)), "first")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+def test_places_on_the_device(dtype):
+    """Nothing is written beside the result, wherever it lies, and nothing read beside the array."""
+    for shape in ((3, 15_003), (15_003, 3)):
+        a = random(shape, DTYPES[dtype], 4)
+        turned = np.ascontiguousarray(a.T)
+        targets = dict(places(turned.shape, a.dtype))
+        for name, place in places(shape, a.dtype):
+            source, target = on_device(place, a), on_device(targets[name])
+            gk.transpose(source.view, out=target.view)
+            assert target.holds(turned), name
+
+
+@hypothesis.given(st.data())
+@hypothesis.settings(max_examples=15 if sanitized() else 60, deadline=None)
+def test_any_few_lines(data):
+    lines, columns = data.draw(st.integers(2, 12)), data.draw(st.integers(600, 17_000))
+    stack = data.draw(st.integers(1, 3))
+    dtype = DTYPES[data.draw(st.sampled_from(["uint8", "float16"]))]
+    begin, gap = data.draw(st.integers(0, 4)), data.draw(st.integers(0, 4))
+    weaves = data.draw(st.booleans())
+    inner = (lines, columns + begin + gap) if weaves else (columns + begin + gap, lines)
+    held = random((stack, *inner), dtype, 5)
+    part = np.s_[:, :, begin : begin + columns] if weaves else np.s_[:, begin : begin + columns]
+    expected = np.ascontiguousarray(held[part].transpose(0, 2, 1))
+    got, _ = ran(lambda: gk.transpose(gk.to_device(held)[part], (0, 2, 1)))
+    oracle.assert_same(got.to_host(), expected, f"{held.shape} {part}")

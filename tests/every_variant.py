@@ -217,6 +217,18 @@ def run_module() -> int:
     return 1
 
 
+def run_woven(dtype: np.dtype) -> int:
+    """Few lines that begin anywhere within a word, and one that is taken apart into such."""
+    for lines, columns in ((2, 20_001), (3, 11_003), (11, 6007)):
+        a = random_array((lines, columns + 3), dtype)
+        there, turned = gk.to_device(a), gk.to_device(np.ascontiguousarray(a.T))
+        for first in range(4):
+            part = np.s_[:, first : columns + first // 2]
+            check("woven", gk.transpose(there[part]), a[part].T, 0.0)
+            check("taken apart", gk.transpose(turned[part[1]]), a[part], 0.0)
+    return 1
+
+
 ONE_OPERAND = ("clip", "negative", "abs", "sqrt", "exp")
 REDUCTIONS = ("mean", "prod", "max", "min", "norm", "argmax", "argmin")
 RUNS = {"sum": run_sum, "matmul": run_matmul, "transpose": run_transpose}
@@ -236,6 +248,7 @@ def main(operations: list[str]) -> None:
     if not operations or "transpose" in operations:
         for name in ("uint8", "float16", "float32", "float64"):
             launched += run_boxes(gk.empty(0, name).dtype)
+        launched += run_woven(gk.empty(0, "uint8").dtype) + run_woven(gk.empty(0, "float16").dtype)
     if "users" in operations:
         launched += run_expression(np.dtype("f4")) + run_expression(np.dtype("f2"))
         launched += run_expression_sums() + run_module()

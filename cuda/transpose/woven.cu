@@ -133,7 +133,7 @@ template <typename T> __device__ static inline void copy_woven(char *to, const c
 }
 
 #define GK_COPY_WOVEN(bits, T)                                                                     \
-    extern "C" __global__ void __launch_bounds__(THREADS, 8)                                       \
+    extern "C" __global__ void __launch_bounds__(THREADS, 5)                                       \
         gk_copy_woven_##bits(char *to, const char *from, gk_weaving how, gk_layout stack) {        \
         gk_follow();                                                                               \
         copy_woven<T>(to, from, how, stack);                                                       \

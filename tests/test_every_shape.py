@@ -68,9 +68,10 @@ def test_the_worst_and_the_mean_are_judged(scripts):
         script.Outcome(adds, {"gpukern": 4e-6, "PyTorch": 1e-6}),
     ]
     made = SimpleNamespace(outcomes=outcomes, simulated=False)
-    right, reductions, elementwise, worst = script.judged(made)
+    right, reductions, long_ones, elementwise, worst = script.judged(made)
     assert right.met == "right"
     assert reductions.met == "no" and reductions.measured == "1.039x of 2"
+    assert long_ones.measured == reductions.measured and "over" in long_ones.work
     assert elementwise.met == "no" and elementwise.measured == "0.250x of 1"
     assert worst.met == "no" and worst.measured.startswith("1 of 2 below; sum 9000x1000 float32")
     assert len(script.slowest(made)) == 2, "short works are not listed"

@@ -121,13 +121,9 @@ void gk_pack(void *packed, const gk_array *array, size_t first, size_t count) {
 #ifdef __SSE2__
 enum { LINE = 64 }; /* bytes of a cache */
 
-/* The last bytes, and those before a line begins, go as ever. */
 static void copy_past_caches(char *to, const char *from, size_t bytes) {
-    size_t before = (size_t)(-(uintptr_t)to % LINE);
-    before = before < bytes ? before : bytes;
-    memcpy(to, from, before);
-    size_t end = before + (bytes - before) / LINE * LINE;
-    for (size_t i = before; i < end; i += LINE) {
+    size_t end = bytes / LINE * LINE;
+    for (size_t i = 0; i < end; i += LINE) {
         __m128i part[LINE / sizeof(__m128i)];
         memcpy(part, from + i, LINE);
         for (size_t k = 0; k < LINE / sizeof *part; k++)

@@ -43,6 +43,14 @@ def chunked():
         yield
 
 
+@pytest.fixture(params=[8 << 20, 1 << 16], ids=["long chunks", "short chunks"])
+def chunk(request):
+    """Bytes of a chunk, at most."""
+    before = _core.limit("chunk", request.param)
+    yield request.param
+    _core.limit("chunk", before)
+
+
 def product(a, b, **options):
     """The product that a user gets on a GPU; the one that the simulator is quick at elsewhere."""
     return gk.matmul(a, b, variant=None if on_gpu() else "naive", **options)
@@ -219,7 +227,8 @@ def test_out_may_be_an_input(count):
 
 
 @pytest.mark.parametrize("count", OUT_COUNTS)
-def test_out_may_overlap_an_input(count):
+def test_out_may_overlap_an_input(chunk, count):
+    """Also where results come back before all of the input has been read."""
     for target in (slice(1, None), slice(None, -1)):
         a = random(count, DTYPES["float32"], 3)
         want = oracle.add(a[1:].copy(), a[:-1].copy())
@@ -307,14 +316,6 @@ def test_results_are_inputs_without_staging():
 
 
 # --- in boxes and slabs -----------------------------------------------------------------------
-
-
-@pytest.fixture(params=[8 << 20, 1 << 16], ids=["long chunks", "short chunks"])
-def chunk(request):
-    """Bytes of a chunk, at most."""
-    before = _core.limit("chunk", request.param)
-    yield request.param
-    _core.limit("chunk", before)
 
 
 @hypothesis.given(views(), st.data())

@@ -9,8 +9,8 @@
 void gk_pack(void *packed, const gk_array *array, size_t first, size_t count);
 
 /* The same, written past the caches where it lies side by side: lines that are written whole have
-   not to be read before, and push out nothing that somebody reads. `packed` begins at a multiple of
-   64 bytes. `packed` is what the device reads. */
+   not to be read before, and push out nothing that somebody reads. `packed` is what the device
+   reads, and begins at a multiple of 64 bytes. */
 void gk_pack_past_caches(void *packed, const gk_array *array, size_t first, size_t count);
 
 /* And from `packed` to those elements of `array`. */

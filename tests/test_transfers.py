@@ -237,6 +237,10 @@ def test_out_may_overlap_an_input(chunk, count):
         oracle.assert_same(a[target], want, f"{target}")
         edge = 0 if target.start else -1
         assert a[edge] == kept[edge], "what is not out has changed"
+    a, far = random(count, DTYPES["float32"], 4), count // 3
+    want = oracle.add(a[:-far].copy(), a[:-far].copy())
+    gk.add(a[:-far], a[:-far], out=a[far:])
+    oracle.assert_same(a[far:], want, "what later chunks read")
     a = random(count, DTYPES["float32"], 4)
     want = oracle.add(a, a[::-1].copy())
     gk.add(a, a[::-1], out=a[::-1])
@@ -357,7 +361,12 @@ def test_a_transpose_leaves_what_lies_round_its_result(chunk):
 
 
 REDUCED = [((2, 300_007), 0), ((300_007, 3), 1), ((40, 7, 3001), 1), ((9, 40, 7, 301), (0, 2))]
-REDUCED += [((5, 1, 200_003), (0, 1)), ((100_003, 2, 3), (1, 2)), ((33, 20_011), 0)]
+REDUCED += [
+    ((5, 3, 11, 2, 7001), 3),
+    ((5, 1, 200_003), (0, 1)),
+    ((100_003, 2, 3), (1, 2)),
+    ((33, 20_011), 0),
+]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])

@@ -16,7 +16,7 @@ enum {
     GK_COMPACT_LENGTHS = 1 << 27, /* an axis in it is shorter, but for the outermost */
     GK_BOX_BYTES = 16384,         /* of a box, at most, and */
     GK_BOX_ELEMENTS = 2048,
-    GK_WOVEN_BYTES = 16384, /* of what a block weaves */
+    GK_WOVEN_BYTES = 8192, /* of what a block weaves */
 };
 
 /* Division by an invariant: n / d == (n + high word of n * multiplier) >> shift, for n < 2^31.
@@ -86,9 +86,11 @@ typedef struct gk_tiles {
    of each line in turn, or taken apart into them. */
 typedef struct gk_weaving {
     uint64_t columns;
-    uint32_t columns_a_block;
-    gk_divisor lines, blocks; /* of a matrix */
-    bool weaves;              /* else it takes apart */
+    uint32_t columns_a_block, lines;
+    uint32_t spread;    /* log2 of the words in shared memory after which one is left free, for what
+                           lies so many lines apart to be in other banks; 31 where they are as it is */
+    gk_divisor blocks;  /* of a matrix */
+    bool weaves;        /* else it takes apart */
     int64_t pitch;
 } gk_weaving;
 

@@ -362,6 +362,38 @@ def test_the_first_nan():
     assert gk.argmax(a) == np.argmax(a)
 
 
+# Outer, length and inner: what is taken element by element where any order does, and what is not,
+# in the kinds that the plan tells apart (csrc/ops/reduce_shape.c).
+ANY_ORDER = [
+    (1, 256, 2001),
+    (1, 2048, 257),
+    (7, 100, 33),
+    (1, 130, 4099),
+    (3, 4096, 150),
+    (1, 127, 5000),
+]
+ANY_ORDER += [(3001, 100, 1), (5300, 100, 1), (1, 140, 16_385), (1, 4097, 17), (1, 2100, 2100)]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
+@pytest.mark.parametrize("shape", ANY_ORDER)
+def test_what_needs_no_order(shape, dtype):
+    """The first of many that are the same; NaN; along the axis as it lies, and turned."""
+    rng = np.random.default_rng(9)
+    a = rng.integers(0, 90, shape).astype(DTYPES[dtype])
+    if is_float(DTYPES[dtype]):
+        a[0, 50, :: shape[2] // 3 + 1] = np.nan
+        a[0, 70] = np.nan
+    held = gk.to_device(a)
+    turned = gk.to_device(np.ascontiguousarray(a.transpose(2, 1, 0))).transpose(2, 1, 0)
+    for op in ("argmax", "argmin", "max", "min", *(() if is_float(DTYPES[dtype]) else ("sum",))):
+        want = np.asarray(getattr(np, op)(a, axis=1))
+        if op == "sum":
+            want = want.astype(oracle.sum_dtype(a.dtype))
+        for there in (held, turned):
+            oracle.assert_same(getattr(gk, op)(there, 1).to_host(), want, f"{op} {shape}")
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_elements(dtype):
     for shape, axis in (((0,), None), ((3, 0), 1), ((0, 3), 0), ((0, 3), 1), ((2, 0, 3), (0, 1))):

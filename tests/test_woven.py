@@ -14,9 +14,11 @@ import oracle
 from arrays import DTYPES, on_device, places, random, sanitized
 from gpukern import _core
 
-# Lines and columns: blocks that are whole and not, and one more or less than a block has.
+# Lines and columns: blocks that are whole and not, and one more or less than a block has. Of more
+# than 16 lines none that tiles take by vectors, which are better then.
 MATRICES = [(2, 40_001), (3, 20_000), (3, 10_924), (3, 16_357), (4, 16_384), (5, 13_107), (7, 9001)]
-MATRICES += [(12, 4099), (11, 600_000), (2, 16_385)]
+MATRICES += [(12, 4099), (11, 600_000), (2, 16_385), (13, 2600), (16, 4099), (33, 1021)]
+MANY_LINES = [(46, 3707), (64, 513), (63, 700)]  # of bytes alone
 
 
 def ran(call: Any) -> tuple[Any, list[str]]:
@@ -32,18 +34,35 @@ def assert_woven(there: Any, axes: tuple[int, ...], expected: Any, what: str) ->
     oracle.assert_same(got.to_host(), expected, what)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float16"])
-@pytest.mark.parametrize(("lines", "columns"), MATRICES)
+CASES = [(*matrix, dtype) for matrix in MATRICES for dtype in ("uint8", "float16")]
+CASES += [(*matrix, "uint8") for matrix in MANY_LINES]
+
+
+@pytest.mark.parametrize(("lines", "columns", "dtype"), CASES)
 def test_lines_are_woven_and_taken_apart(lines, columns, dtype):
     a = random((lines, columns), DTYPES[dtype], 1)
     for way, one in (("woven", a), ("taken apart", np.ascontiguousarray(a.T))):
         assert_woven(gk.to_device(one), (1, 0), np.ascontiguousarray(one.T), way)
 
 
+def test_what_tiles_are_better_for():
+    """Lines that vectors take, and that are many, long, short or of wide elements."""
+    others = [((32, 4096), "uint8"), ((24, 4096), "float16"), ((65, 3001), "uint8")]
+    others += [((41, 3001), "float16"), ((3, 20_001), "float32"), ((40, 101), "uint8")]
+    for shape, dtype in others:
+        a = random((9, *shape), DTYPES[dtype], 6)
+        for one in (a, np.ascontiguousarray(a.transpose(0, 2, 1))):
+            there = gk.to_device(one)
+            got, variants = ran(lambda there=there: gk.transpose(there, (0, 2, 1)))
+            assert variants != ["woven"], (shape, dtype)
+            expected = np.ascontiguousarray(one.transpose(0, 2, 1))
+            oracle.assert_same(got.to_host(), expected, f"{shape} {dtype}")
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float16"])
 def test_wherever_lines_begin(dtype):
     """At any place within a word, each line at another one, and results as well."""
-    for lines in (2, 3, 5):
+    for lines in (2, 3, 5, 37):
         held = random((lines, 20_011), DTYPES[dtype], 2)
         there = gk.to_device(held)
         for begin in range(5):
@@ -87,7 +106,7 @@ def test_places_on_the_device(dtype):
 @hypothesis.given(st.data())
 @hypothesis.settings(max_examples=15 if sanitized() else 60, deadline=None)
 def test_any_few_lines(data):
-    lines, columns = data.draw(st.integers(2, 12)), data.draw(st.integers(600, 17_000))
+    lines, columns = data.draw(st.integers(2, 64)), data.draw(st.integers(600, 9_000))
     stack = data.draw(st.integers(1, 3))
     dtype = DTYPES[data.draw(st.sampled_from(["uint8", "float16"]))]
     begin, gap = data.draw(st.integers(0, 4)), data.draw(st.integers(0, 4))

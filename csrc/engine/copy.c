@@ -8,13 +8,16 @@
 enum {
     TO,
     FROM,
-    FULL = 35,        /* percent of its tiles that a matrix has to fill */
-    FULL_RAGGED = 48, /* the same of ragged ones, which are larger */
-    RAGGED = 256,     /* of which there have to be so many, or a device is idle */
-    LITTLE = 1 << 15, /* elements that are as soon moved by themselves */
-    MOST_LINES = 12,  /* that are woven: of more there are tiles */
-    LEAST_COLUMNS = 512,
-    WIDEST_WOVEN = 2, /* bytes of an element: wider ones are as fast by themselves */
+    FULL = 35,         /* percent of its tiles that a matrix has to fill */
+    FULL_RAGGED = 48,  /* the same of ragged ones, which are larger */
+    RAGGED = 256,      /* of which there have to be so many, or a device is idle */
+    LITTLE = 1 << 15,  /* elements that are as soon moved by themselves */
+    FEW_LINES = 16,    /* that are woven, */
+    MOST_LINES = 64,   /* as these are where tiles would move elements by themselves, */
+    WIDEST_LINES = 80, /* bytes: of more there are tiles */
+    WIDEST_WOVEN = 2,  /* bytes of an element: wider ones are as fast by themselves */
+    LEAST_COLUMNS = 128,
+    LEAST_MATRIX = 1024, /* bytes: a block would be idle */
 };
 
 /* The last of one axis and the rest of the nest, which is a nest for each of its indices. */
@@ -222,31 +225,47 @@ static gk_status launch_weaving(gk_call *call, const gk_nest *stack, const gk_la
 
 /* Whether the axis that lies closest on one side is short, and the one on the other side is what
    its elements repeat along: which of the two is `lines` then. */
-static bool are_woven(const gk_nest *nest, int axis, int64_t size, int *lines, int *columns) {
+static bool are_lines(const gk_nest *nest, int axis, int64_t size, int *lines, int *columns) {
     const int last = nest->ndim - 1;
     const bool weaves =
         nest->shape[last] <= MOST_LINES; /* the lines lie apart where they are read */
     const int woven = weaves ? TO : FROM, apart = weaves ? FROM : TO;
     *lines = weaves ? last : axis;
     *columns = weaves ? axis : last;
-    return size <= WIDEST_WOVEN && nest->shape[*lines] <= MOST_LINES &&
-           nest->shape[*columns] >= LEAST_COLUMNS && nest->stride[woven][*lines] == size &&
-           nest->stride[woven][*columns] == nest->shape[*lines] * size &&
-           nest->stride[apart][*columns] == size && gk_nest_count(nest) > LITTLE;
+    const int64_t width = nest->shape[*lines] * size;
+    return nest->stride[woven][*lines] == size && nest->stride[woven][*columns] == width &&
+           nest->stride[apart][*columns] == size && nest->shape[*lines] <= MOST_LINES &&
+           width <= WIDEST_LINES && nest->shape[*columns] >= LEAST_COLUMNS &&
+           nest->shape[*columns] * width >= LEAST_MATRIX;
+}
+
+static gk_status choose_woven(gk_call *call, const gk_nest *nest, int axis, int64_t size,
+                              int *lines, int *columns, bool *chosen) {
+    const gk_row *tiles;
+    *chosen = size <= WIDEST_WOVEN && gk_nest_count(nest) > LITTLE &&
+              are_lines(nest, axis, size, lines, columns);
+    if (!*chosen || nest->shape[*lines] <= FEW_LINES)
+        return GK_OK;
+    gk_status status = choose_tiles(call, nest, axis, size, false, NULL, &tiles);
+    *chosen = status == GK_OK && (int64_t)tiles->alignment <= size;
+    return status;
 }
 
 static gk_status copy_woven(gk_call *call, gk_nest *nest, int lines, int columns, int64_t size,
                             const gk_row **ran) {
     const bool weaves = lines == nest->ndim - 1;
-    weaving of = {.how = {.columns = (uint64_t)nest->shape[columns],
-                          .lines = gk_divisor_of((uint32_t)nest->shape[lines]),
+    const int64_t count = nest->shape[lines], width = nest->shape[columns], align = 4 / size;
+    /* What a block has may begin within a word; all blocks begin alike in one. */
+    int64_t each = (GK_WOVEN_BYTES - 4) / (count * size) / align * align;
+    int64_t blocks = gk_parts_of(width, each);
+    each = gk_parts_of(gk_parts_of(width, blocks), align) * align; /* as much in each */
+    weaving of = {.how = {.columns = (uint64_t)width,
+                          .columns_a_block = (uint32_t)each,
+                          .lines = (uint32_t)count,
+                          .spread = count % 2 == 0 ? 5 : 31,
+                          .blocks = gk_divisor_of((uint32_t)gk_parts_of(width, each)),
                           .weaves = weaves,
                           .pitch = nest->stride[weaves ? FROM : TO][lines]}};
-    /* Each line may begin within a word, and ends within one: two words more. */
-    int64_t each = (GK_WOVEN_BYTES / nest->shape[lines] - 8) / size;
-    of.how.columns_a_block = (uint32_t)(each - each % (4 / size)); /* all begin alike in a word */
-    int64_t blocks = gk_parts_of(nest->shape[columns], (int64_t)of.how.columns_a_block);
-    of.how.blocks = gk_divisor_of((uint32_t)blocks);
     gk_status status = choose_copy(call, GK_OP_copy_woven, size, &of.row);
     if (status != GK_OK)
         return status;
@@ -272,8 +291,12 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
     if (!asked_for) /* the variant that was asked for is for elements of this size */
         size = join_elements(&nest, size);
     int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1, lines, columns;
-    if (axis != nest.ndim - 1 && !asked_for && are_woven(&nest, axis, size, &lines, &columns))
-        return copy_woven(call, &nest, lines, columns, size, ran);
+    if (axis != nest.ndim - 1 && !asked_for) {
+        bool woven;
+        gk_status status = choose_woven(call, &nest, axis, size, &lines, &columns, &woven);
+        if (status != GK_OK || woven)
+            return status == GK_OK ? copy_woven(call, &nest, lines, columns, size, ran) : status;
+    }
     if (axis != nest.ndim - 1) {
         const gk_row *row;
         gk_status status =

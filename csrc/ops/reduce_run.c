@@ -139,6 +139,34 @@ static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *
     return gk_reducing_launch(whole, call, &whole->plan.how, blocks, operands);
 }
 
+/* the order of elements ------------------------------------------------------------------------ */
+
+static bool is_single_axis(const gk_array *a, uint64_t axes) {
+    int count = 0;
+    for (int i = 0; i < a->ndim; i++)
+        count += gk_is_reduced(axes, i) && a->shape[i] > 1;
+    return count == 1;
+}
+
+/* Whether the result has the same bits whatever the order of the elements and of the axes. */
+static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint64_t axes,
+                     gk_dtype result) {
+    if (kind->result == GK_OF_INDEX)
+        return is_single_axis(a, axes);
+    if (kind->result == GK_OF_OPERAND) /* an extreme */
+        return kind->base.operand_count == 1;
+    return !gk_is_float(a->dtype) && kind->result != GK_OF_REAL && !is_wide(kind, a->dtype, result);
+}
+
+static gk_reduce_order order_of(const gk_reduction_operation *kind, const gk_array *a,
+                                uint64_t axes, gk_dtype result) {
+    if (!is_exact(kind, a, axes, result))
+        return GK_ONE_ORDER;
+    const bool extreme = kind->result == GK_OF_OPERAND;
+    const bool heavy = kind->result == GK_OF_INDEX || (!extreme && gk_dtype_size(a->dtype) == 1);
+    return heavy ? GK_ANY_OF_HEAVY : GK_ANY_ORDER;
+}
+
 /* stages -------------------------------------------------------------------------------------- */
 
 /* What the stages before the last one leave: nothing is rounded there that the result shows. */
@@ -182,7 +210,8 @@ gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_cal
         bool more = made.count < GK_MOST_STAGES && has_stages(kind, call, a->dtype, result);
         uint64_t first = more ? gk_reduced_first(a, left) : 0;
         made.axes[last] = first ? first : left;
-        made.plan[last] = gk_plan_reduction(a, made.axes[last], kind->base.operand_count);
+        made.plan[last] = gk_plan_reduction(a, made.axes[last], kind->base.operand_count,
+                                            order_of(kind, a, made.axes[last], result));
         if (!first)
             break;
         between = array_between(a, first, dtype_between(kind, a->dtype));
@@ -227,23 +256,6 @@ static bool is_turned(const gk_array *array) {
             before = i;
         }
     return false;
-}
-
-static bool is_single_axis(const gk_array *a, uint64_t axes) {
-    int count = 0;
-    for (int i = 0; i < a->ndim; i++)
-        count += gk_is_reduced(axes, i) && a->shape[i] > 1;
-    return count == 1;
-}
-
-/* Whether the result has the same bits whatever the order of the axes. */
-static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint64_t axes,
-                     gk_dtype result) {
-    if (kind->result == GK_OF_INDEX)
-        return is_single_axis(a, axes);
-    if (kind->result == GK_OF_OPERAND) /* an extreme */
-        return kind->base.operand_count == 1;
-    return !gk_is_float(a->dtype) && kind->result != GK_OF_REAL && !is_wide(kind, a->dtype, result);
 }
 
 static void append_axis(gk_array *array, int64_t length, int64_t stride) {

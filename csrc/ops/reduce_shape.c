@@ -9,18 +9,26 @@
 enum {
     WARP = 32,     /* threads */
     ALONE = 16384, /* elements that one block is through with before a second one has begun */
-    LEAST_SEGMENT = 4096,      /* elements of a row */
-    PLACES = 528,              /* of blocks of rows at a time, on a device of 132 multiprocessors */
-    ENOUGH_BLOCKS = 512,       /* of columns */
-    SMALL = 4 << 20,           /* bytes in which blocks of columns are made narrow to be many */
-    SHORT_COLUMN = 4,          /* tiles: joining segments takes longer than one after another */
-    LEAST_LANES = 8,           /* of such a block: 128 bytes of a row */
-    TINY_ROW = 32,             /* vectors: a block would be idle */
-    SHORT_ROW = 512,           /* vectors: a warp does it where there are enough rows for all */
-    MANY_ROWS = 8192,          /* enough rows for all warps */
-    LITTLE = 65536,            /* elements that instructions cost more than the memory does */
-    LITTLE_LENGTH = 4096,      /* of them for a result: as many as one block is soon through with */
-    BRIEF = 16,                /* elements that few threads are soon through with */
+    LEAST_SEGMENT = 4096,   /* elements of a row */
+    PLACES = 528,           /* of blocks of rows at a time, on a device of 132 multiprocessors */
+    ENOUGH_BLOCKS = 512,    /* of columns */
+    SMALL = 4 << 20,        /* bytes in which blocks of columns are made narrow to be many */
+    SHORT_COLUMN = 4,       /* tiles: joining segments takes longer than one after another */
+    LEAST_LANES = 8,        /* of such a block: 128 bytes of a row */
+    TINY_ROW = 32,          /* vectors: a block would be idle */
+    SHORT_ROW = 512,        /* vectors: a warp does it where there are enough rows for all */
+    MANY_ROWS = 8192,       /* enough rows for all warps */
+    LITTLE = 65536,         /* elements that instructions cost more than the memory does */
+    LITTLE_LENGTH = 4096,   /* of them for a result: as many as one block is soon through with */
+    BRIEF = 16,             /* elements that few threads are soon through with */
+    LITTLE_FREE = 1 << 19,  /* the same as LITTLE, where their order is free */
+    LITTLE_HEAVY = 6 << 20, /* and what is done with each of them much */
+    LITTLE_RESULTS = 16384,
+    LONG_COLUMN = 128, /* of such */
+    EACH_OF_MANY = 16, /* elements for a lane of more than LITTLE_FREE, */
+    EACH_OF_MOST = 64, /* and of the most that are little: neighbours are read as well */
+    MANY = 4 << 20,
+    NARROW_ELEMENT = 2,        /* bytes: of rows the kernel for short ones is as fast otherwise */
     FEW = 2048,                /* elements that are too few for a block of columns */
     NARROW = 2,                /* times less columns than a vector has: of these by vectors, too */
     STAGED = 1 << 20,          /* bytes for which a launch more is little */
@@ -168,12 +176,30 @@ static bool is_little(const gk_reduce_plan *plan, gk_dtype dtype) {
            (are_brief(how) && !are_stacked(plan, dtype));
 }
 
+/* Whether all is sooner done an element at a time, with as many threads as that takes, than by
+   vectors, of which there are too few, and whose states have to be joined: several results, in any
+   order. */
+static bool is_little_free(const gk_reduce_plan *plan, gk_dtype dtype, gk_reduce_order order) {
+    const gk_reduction *how = &plan->how;
+    size_t results = how->outer * how->inner, count = results * how->length;
+    if (order == GK_ONE_ORDER || plan->packed || results < 2 || how->length > LITTLE_LENGTH)
+        return false;
+    if (how->inner == 1)
+        return count <= LITTLE_FREE && gk_dtype_size(dtype) <= NARROW_ELEMENT;
+    return count <= LITTLE_FREE || (order == GK_ANY_OF_HEAVY && count <= LITTLE_HEAVY &&
+                                    results <= LITTLE_RESULTS && how->length >= LONG_COLUMN);
+}
+
 /* Lanes that load all of their elements at once, where a block has so many. */
 static void plan_little(gk_reduce_plan *plan) {
     gk_reduction *how = &plan->how;
+    size_t count = how->outer * how->inner * how->length, each = GK_REDUCE_LOADS;
+    bool few = how->length <= BRIEF || count <= LITTLE_FREE;
     plan->walk = GK_WALK_LITTLE;
     plan->packed = true;
-    how->lanes = lanes_for(divided(how->length, GK_REDUCE_LOADS), GK_REDUCE_THREADS);
+    if (!few)
+        each = count <= MANY ? EACH_OF_MANY : EACH_OF_MOST;
+    how->lanes = lanes_for(divided(how->length, each), GK_REDUCE_THREADS);
 }
 
 static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
@@ -199,10 +225,12 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     }
 }
 
-gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands) {
+gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands,
+                                 gk_reduce_order order) {
     gk_reduce_plan plan = {0};
     plan.packed = !merge_axes(array, reduced, &plan.how);
-    if (operands == 1 && is_little(&plan, array->dtype))
+    if (operands == 1 &&
+        (is_little(&plan, array->dtype) || is_little_free(&plan, array->dtype, order)))
         plan_little(&plan);
     else
         plan_run(&plan, array, reduced);

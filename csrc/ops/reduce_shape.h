@@ -24,8 +24,16 @@ static inline bool gk_is_reduced(uint64_t reduced, int axis) {
     return (reduced >> axis & 1) != 0;
 }
 
+/* What an operation needs of the order in which elements are taken. */
+typedef enum gk_reduce_order {
+    GK_ONE_ORDER,    /* the same one everywhere: another one would give other bits */
+    GK_ANY_ORDER,    /* none: then the plan may be whatever is soonest done */
+    GK_ANY_OF_HEAVY, /* likewise, with states that are large beside the elements */
+} gk_reduce_order;
+
 /* Of several operands the elements are taken together, and all of them make one result. */
-gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands);
+gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands,
+                                 gk_reduce_order order);
 
 /* Where kept and reduced axes alternate in a large array: those reduced axes, next to one another,
    that are better reduced by a launch of their own, after which there is little left; 0: none. */

@@ -15,125 +15,157 @@ GK_WOVEN_ROW(16, 2)
 
 #ifndef GK_ROWS_ONLY
 
-enum { TO, FROM, THREADS = GK_WOVEN_THREADS, WORD = sizeof(uint32_t), AT_ONCE = 4 };
+enum { TO, FROM, WORD = sizeof(uint32_t), AT_ONCE = 4, PART = GK_WARP * AT_ONCE /* words */ };
 
-// What a block has of a matrix, in shared memory: `lines` lines that begin at multiples of a word there, each
-// so far behind it as it lies behind one in memory. A word after every 32 spreads what lies the same
-// number of words apart over all banks.
+// A warp's share of so many lines of up to so many elements: by parts of PART words, with several loads of a
+// thread under way at once, so that many short lines keep a block as busy as few long ones.
+template <typename T, typename MOVE> __device__ static inline void gk_each_part(uint32_t lines, uint32_t elements, const MOVE &move) {
+    const uint32_t parts = elements * (uint32_t)sizeof(T) / (PART * WORD) + 1;
+    for (uint32_t part = threadIdx.x / GK_WARP; part < lines * parts; part += GK_WOVEN_THREADS / GK_WARP) {
+        uint32_t line = part / parts;
+        move(line, (part - line * parts) * PART);
+    }
+}
+
+// How a line lies on words: so many elements before the first whole one, so many of these.
+template <typename T> struct gk_on_words {
+    enum { E = WORD / sizeof(T) };
+    uint32_t behind, before, words, elements;
+
+    __device__ inline gk_on_words(const char *line, uint32_t elements) : elements(elements) {
+        behind = (uint32_t)((uintptr_t)line % WORD);
+        before = (WORD - behind) % WORD / sizeof(T);
+        before = before < elements ? before : elements;
+        words = (elements - before) / E;
+    }
+    // What is in no whole word, an element a lane: whether there is one for this lane, and its number.
+    __device__ inline bool beside(uint32_t lane, uint32_t *number) const {
+        *number = lane < before ? lane : lane + words * E;
+        return lane < elements - words * E;
+    }
+};
+
+// What a block has of a matrix: its woven line, in shared memory, so far behind a word as it lies in memory.
 template <typename T> struct gk_woven {
     enum { E = WORD / sizeof(T), WORDS = GK_WOVEN_BYTES / WORD };
     uint32_t *cells;
+    uint32_t spread, behind, lines; // a word after every 2^spread: see gk_weaving
 
     __device__ inline T *at(uint32_t byte) const {
         uint32_t word = byte / WORD;
-        return (T *)(cells + word + word / 32) + byte % WORD / sizeof(T);
+        return (T *)(cells + word + (word >> spread)) + byte % WORD / sizeof(T);
     }
-    __device__ static inline uint32_t behind(const char *address) { return (uint32_t)((uintptr_t)address % WORD); }
+    // Where an element of a line is, and how far from it the line's next one.
+    __device__ inline uint32_t place(uint32_t line, uint32_t column) const { return behind + (column * lines + line) * (uint32_t)sizeof(T); }
+    __device__ inline uint32_t apart() const { return lines * (uint32_t)sizeof(T); }
 
-    // A line of so many elements to byte `base` and behind: whole words, several loads of a thread under way
-    // at once, and the elements in front of the first one and behind the last one by themselves.
-    __device__ inline void read(uint32_t base, const char *from, uint32_t elements) const {
-        const uint32_t place = base + behind(from), before = before_words(from, elements), words = (elements - before) / E;
-        const uint32_t *source = (const uint32_t *)(from + before * sizeof(T));
-        const uint32_t first = (place + before * sizeof(T)) / WORD;
-        for (uint32_t begin = threadIdx.x; begin < words; begin += AT_ONCE * THREADS) {
-            uint32_t value[AT_ONCE];
+    // The words of a part of a line from number `first` on, to where MOVE finds room for its elements.
+    template <typename MOVE> __device__ static inline void load(const gk_on_words<T> &line, const char *from, uint32_t first, const MOVE &move) {
+        const uint32_t *source = (const uint32_t *)(from + line.before * sizeof(T));
+        const uint32_t begin = first + threadIdx.x % GK_WARP;
+        uint32_t value[AT_ONCE];
 #pragma unroll
-            for (int j = 0; j < AT_ONCE; j++)
-                if (begin + j * THREADS < words)
-                    value[j] = source[begin + j * THREADS];
+        for (uint32_t j = 0; j < AT_ONCE; j++)
+            if (begin + j * GK_WARP < line.words)
+                value[j] = source[begin + j * GK_WARP];
 #pragma unroll
-            for (int j = 0; j < AT_ONCE; j++)
-                if (begin + j * THREADS < words)
-                    *(uint32_t *)at((first + begin + j * THREADS) * WORD) = value[j];
-        }
-        const uint32_t rest = elements - words * E, number = threadIdx.x < before ? threadIdx.x : threadIdx.x + words * E;
-        if (threadIdx.x < rest)
-            *at(place + number * sizeof(T)) = *(const T *)(from + number * sizeof(T));
+        for (uint32_t j = 0; j < AT_ONCE; j++)
+            if (begin + j * GK_WARP < line.words)
+                move(begin + j * GK_WARP, value[j]);
     }
-    __device__ static inline uint32_t before_words(const char *address, uint32_t elements) {
-        uint32_t before = (WORD - behind(address)) % WORD / sizeof(T);
-        return before < elements ? before : elements;
-    }
-
-    // A line of so many elements, each of which `element` has: with its number, and the next ones.
-    template <typename FIND> __device__ inline void write(char *to, uint32_t elements, FIND element) const {
-        const uint32_t before = before_words(to, elements), words = (elements - before) / E;
-        for (uint32_t i = threadIdx.x; i < words; i += THREADS) {
-            FIND next = element;
-            next.begin(before + i * E);
-            T value[E];
+    template <typename MOVE> __device__ static inline void store(const gk_on_words<T> &line, char *to, uint32_t first, const MOVE &word) {
+        uint32_t *target = (uint32_t *)(to + line.before * sizeof(T));
+        const uint32_t begin = first + threadIdx.x % GK_WARP;
 #pragma unroll
-            for (int e = 0; e < E; e++)
-                value[e] = *at(next.take());
-            memcpy(to + (before + i * E) * sizeof(T), value, WORD);
-        }
-        const uint32_t rest = elements - words * E, number = threadIdx.x < before ? threadIdx.x : threadIdx.x + words * E;
-        if (threadIdx.x < rest) {
-            element.begin(number);
-            *(T *)(to + number * sizeof(T)) = *at(element.take());
-        }
+        for (uint32_t j = 0; j < AT_ONCE; j++)
+            if (begin + j * GK_WARP < line.words)
+                target[begin + j * GK_WARP] = word(begin + j * GK_WARP);
     }
-};
 
-// Where the elements of the woven line are that is written: of each line in turn.
-template <typename T> struct gk_of_lines {
-    const gk_weaving &how;
-    uint32_t length; // bytes from line to line
-    const char *from;
-    uint32_t column, line;
-
-    __device__ inline void begin(uint32_t number) {
-        column = gk_divide(number, how.lines);
-        line = number - column * how.lines.value;
+    // The woven line, as it lies.
+    __device__ inline void load_all(const char *from, uint32_t elements) const {
+        const gk_on_words<T> line(from, elements);
+        const uint32_t begin = (behind + line.before * (uint32_t)sizeof(T)) / WORD;
+        uint32_t number;
+        gk_each_part<T>(1, elements, [&](uint32_t, uint32_t first) {
+            load(line, from, first, [&](uint32_t i, uint32_t value) { *(uint32_t *)at((begin + i) * WORD) = value; });
+        });
+        if (line.beside(threadIdx.x, &number))
+            *at(place(0, 0) + number * (uint32_t)sizeof(T)) = ((const T *)from)[number];
     }
-    __device__ inline uint32_t take() {
-        uint32_t place = line * length + gk_woven<T>::behind(from + line * how.pitch) + column * (uint32_t)sizeof(T);
-        if (++line == how.lines.value)
-            line = 0, column++;
-        return place;
+    __device__ inline void store_all(char *to, uint32_t elements) const {
+        const gk_on_words<T> line(to, elements);
+        const uint32_t begin = (behind + line.before * (uint32_t)sizeof(T)) / WORD;
+        uint32_t number;
+        gk_each_part<T>(1, elements, [&](uint32_t, uint32_t first) {
+            store(line, to, first, [&](uint32_t i) { return *(const uint32_t *)at((begin + i) * WORD); });
+        });
+        if (line.beside(threadIdx.x, &number))
+            ((T *)to)[number] = *at(place(0, 0) + number * (uint32_t)sizeof(T));
     }
-};
 
-// Where those of a line are that is taken out of the woven one.
-template <typename T> struct gk_of_woven {
-    uint32_t lines, line, place;
-
-    __device__ inline void begin(uint32_t number) { place += (number * lines + line) * (uint32_t)sizeof(T); }
-    __device__ inline uint32_t take() {
-        uint32_t here = place;
-        place += lines * (uint32_t)sizeof(T);
-        return here;
+    // The lines, each element to or from its place.
+    __device__ inline void load_lines(const char *from, int64_t pitch, uint32_t columns) const {
+        gk_each_part<T>(lines, columns, [&](uint32_t number, uint32_t first) {
+            const char *source = from + number * pitch;
+            const gk_on_words<T> line(source, columns);
+            uint32_t column;
+            load(line, source, first, [&](uint32_t i, uint32_t value) {
+                T element[E];
+                memcpy(element, &value, WORD);
+                uint32_t here = place(number, line.before + i * E);
+#pragma unroll
+                for (uint32_t e = 0; e < E; e++)
+                    *at(here + e * apart()) = element[e];
+            });
+            if (first == 0 && line.beside(threadIdx.x % GK_WARP, &column))
+                *at(place(number, column)) = ((const T *)source)[column];
+        });
+    }
+    __device__ inline void store_lines(char *to, int64_t pitch, uint32_t columns) const {
+        gk_each_part<T>(lines, columns, [&](uint32_t number, uint32_t first) {
+            char *target = to + number * pitch;
+            const gk_on_words<T> line(target, columns);
+            uint32_t column;
+            store(line, target, first, [&](uint32_t i) {
+                T element[E];
+                uint32_t value, here = place(number, line.before + i * E);
+#pragma unroll
+                for (uint32_t e = 0; e < E; e++)
+                    element[e] = *at(here + e * apart());
+                memcpy(&value, element, WORD);
+                return value;
+            });
+            if (first == 0 && line.beside(threadIdx.x % GK_WARP, &column))
+                ((T *)target)[column] = *at(place(number, column));
+        });
     }
 };
 
 template <typename T> __device__ static inline void copy_woven(char *to, const char *from, const gk_weaving &how, const gk_layout &stack) {
-    typedef gk_woven<T> woven;
-    __shared__ uint32_t cells[woven::WORDS + woven::WORDS / 32 + 1];
-    const woven block = {cells};
-    const uint32_t lines = how.lines.value, matrix = gk_divide(blockIdx.x, how.blocks);
+    enum { WORDS = gk_woven<T>::WORDS };
+    __shared__ uint32_t cells[WORDS + WORDS / 32 + 1];
+    const uint32_t lines = how.lines, matrix = gk_divide(blockIdx.x, how.blocks);
     const uint64_t first = (uint64_t)(blockIdx.x - matrix * how.blocks.value) * how.columns_a_block;
     const uint32_t columns = how.columns - first < how.columns_a_block ? (uint32_t)(how.columns - first) : how.columns_a_block;
     int64_t offset[2];
     gk_offsets(stack, matrix, offset);
     to += offset[TO] + (int64_t)(first * sizeof(T)) * (how.weaves ? lines : 1);
     from += offset[FROM] + (int64_t)(first * sizeof(T)) * (how.weaves ? 1 : lines);
+    const gk_woven<T> block = {cells, how.spread, gk_on_words<T>(how.weaves ? to : from, 0).behind, lines};
     if (how.weaves) {
-        const uint32_t length = (uint32_t)(columns * sizeof(T) + 2 * WORD - 1) / WORD * WORD;
-        for (uint32_t i = 0; i < lines; i++)
-            block.read(i * length, from + i * how.pitch, columns);
+        block.load_lines(from, how.pitch, columns);
         __syncthreads();
-        block.write(to, columns * lines, gk_of_lines<T>{how, length, from, 0, 0});
+        block.store_all(to, columns * lines);
     } else {
-        block.read(0, from, columns * lines);
+        block.load_all(from, columns * lines);
         __syncthreads();
-        for (uint32_t i = 0; i < lines; i++)
-            block.write(to + i * how.pitch, columns, gk_of_woven<T>{lines, i, woven::behind(from)});
+        block.store_lines(to, how.pitch, columns);
     }
 }
 
 #define GK_COPY_WOVEN(bits, T)                                                                     \
-    extern "C" __global__ void __launch_bounds__(THREADS, 5)                                       \
+    extern "C" __global__ void __launch_bounds__(GK_WOVEN_THREADS, 8)                              \
         gk_copy_woven_##bits(char *to, const char *from, gk_weaving how, gk_layout stack) {        \
         gk_follow();                                                                               \
         copy_woven<T>(to, from, how, stack);                                                       \

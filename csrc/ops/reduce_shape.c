@@ -182,7 +182,8 @@ static bool is_little(const gk_reduce_plan *plan, gk_dtype dtype) {
 static bool is_little_free(const gk_reduce_plan *plan, gk_dtype dtype, gk_reduce_order order) {
     const gk_reduction *how = &plan->how;
     size_t results = how->outer * how->inner, count = results * how->length;
-    if (order == GK_ONE_ORDER || plan->packed || results < 2 || how->length > LITTLE_LENGTH)
+    if (order == GK_ONE_ORDER || plan->packed || results < 2 || how->length == 0 ||
+        how->length > LITTLE_LENGTH)
         return false;
     if (how->inner == 1)
         return count <= LITTLE_FREE && gk_dtype_size(dtype) <= NARROW_ELEMENT;

@@ -60,11 +60,12 @@ typedef __nv_bfloat16 bfloat16;
 // What a kernel begins with whose row says `.follows = true`: it may have been started under the end of
 // the one before it in its stream, and touches no memory before that one is through. From then on, once all
 // blocks have got here, the next one may start in the same way. Programmatic dependent launch (CUDA programming
-// guide, section of that name); to GPUs before 9.0 it is nothing, and launches there wait for one another.
+// guide, section of that name); to GPUs before 9.0 it is nothing, and launches there wait for one another. So it
+// is in PTX of 7.5, and no PTX of 9.0 is built for it alone (build_tools/targets.py looks for ">= 900").
 __device__ static inline void gk_follow(void) {
 #ifdef GK_SIM
     gk_sim_follow();
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ / 10 >= 90
     asm volatile("griddepcontrol.wait;" ::: "memory");
     asm volatile("griddepcontrol.launch_dependents;");
 #endif

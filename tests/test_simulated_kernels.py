@@ -489,3 +489,55 @@ def test_what_is_known_of_a_kernel(right):
         kernel(1, 2048, 1.0, np.zeros(3, np.float32), np.zeros(3, np.float32), 3)
     with pytest.raises(ValueError, match="shared is 100000 bytes"):
         kernel(1, 1, 1.0, np.zeros(3, np.float32), np.zeros(3, np.float32), 3, shared=100_000)
+
+
+def test_blocks_that_no_launch_takes_are_not_asked_about(right):
+    kernel = right.saxpy
+    for block, words in (
+        ("x", "block has to be a whole number"),
+        (0, "block is 0"),
+        ((1, 2, 3, 4), "one to three of them"),
+        (5000, "5000 threads, and the device takes 1024"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            kernel.occupancy(block)
+    for shared, words in (
+        ("x", "shared is a number of bytes"),
+        (-1, "whole and from 0, not -1"),
+        (10**9, "shared is 1000000000 bytes, and a block of this kernel may have 4"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            kernel.occupancy(256, shared=shared)
+        with pytest.raises((TypeError, ValueError), match=words):
+            kernel.suggest_block(shared=shared)
+
+
+TAKEN = {
+    "float": "float32",
+    "double": "float64",
+    "__half": "float16",
+    "__nv_bfloat16": "bfloat16",
+    "int": "int32",
+    "unsigned": "uint32",
+    "short": "int16",
+    "char": "int8 or uint8",
+    "signed char": "int8",
+    "unsigned long long": "uint64",
+    "bool": "bool",
+    "float *": "uint64, as addresses",
+    "Pair": "structures of 8 bytes",
+}
+
+
+def test_what_each_pointer_takes_is_said():
+    kernels = [f"__global__ void f{i}({one} *a) {{}}" for i, one in enumerate(TAKEN)]
+    head = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\nstruct Pair { int a; float b; };\n"
+    module = gk.compile(head + "\n".join(kernels))
+    for i, (one, taken) in enumerate(TAKEN.items()):
+        wrong = np.zeros(3, np.float32 if one == "double" else np.float64)
+        with pytest.raises(TypeError) as caught:
+            module[f"f{i}"](1, 1, wrong)
+        said = str(caught.value)
+        assert said.startswith(f"f{i}: "), said
+        assert taken in said, (one, said)
+        assert str(wrong.dtype) in said, (one, said)

@@ -197,18 +197,19 @@ static PyObject *kernel_suggest(PyObject *object, PyObject *const *arguments, Py
     static const gk_signature signature = {"suggest_block", names, 0, 1};
     gk_kernel_object *self = (gk_kernel_object *)object;
     gk_call call;
+    gk_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
     int threads = 0;
-    size_t shared;
     PyObject *value;
     if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
         gk_begin(self->state, &call, self->name_text) < 0 ||
-        gk_take_shared(&call, value, &shared) < 0)
+        gk_take_shared(&call, value, &launch.shared_bytes) < 0)
         return NULL;
-    const gk_kernel *kernel = gk_kernel_here(self, &call);
-    if (!kernel)
+    launch.kernel = gk_kernel_here(self, &call);
+    if (!launch.kernel || gk_check_launch(&call, &launch) < 0)
         return NULL;
-    if (gk_call_blame(&call, call.backend->kernel_suggest(call.backend, kernel, shared, &threads,
-                                                          &call.error)) != GK_OK)
+    if (gk_call_blame(&call,
+                      call.backend->kernel_suggest(call.backend, launch.kernel, launch.shared_bytes,
+                                                   &threads, &call.error)) != GK_OK)
         return gk_raise(self->state, &call.error);
     return PyLong_FromLong(threads);
 }

@@ -75,6 +75,11 @@ const gk_kernel *gk_kernel_here(gk_kernel_object *self, gk_call *call) {
     return slot;
 }
 
+int gk_kernel_for(gk_kernel_object *self, gk_call *call, gk_launch *launch) {
+    launch->kernel = gk_kernel_here(self, call);
+    return launch->kernel ? gk_check_launch(call, launch) : -1;
+}
+
 static int fill(gk_kernel_object *self, PyObject *positional) {
     gk_call call;
     PyObject *image = PyTuple_GetItem(positional, 0), *symbol = PyTuple_GetItem(positional, 1),
@@ -178,10 +183,8 @@ static PyObject *kernel_occupancy(PyObject *object, PyObject *const *arguments, 
     if (gk_parse(&signature, arguments, count, keywords, values) < 0 ||
         gk_begin(self->state, &call, self->name_text) < 0 ||
         gk_take_sides(&call, "block", values[0], launch.block) < 0 ||
-        gk_take_shared(&call, values[1], &launch.shared_bytes) < 0)
-        return NULL;
-    launch.kernel = gk_kernel_here(self, &call);
-    if (!launch.kernel || gk_check_launch(&call, &launch) < 0)
+        gk_take_shared(&call, values[1], &launch.shared_bytes) < 0 ||
+        gk_kernel_for(self, &call, &launch) < 0)
         return NULL;
     int threads = (int)(launch.block[0] * launch.block[1] * launch.block[2]);
     if (gk_call_blame(&call, call.backend->kernel_occupancy(call.backend, launch.kernel, threads,
@@ -202,10 +205,8 @@ static PyObject *kernel_suggest(PyObject *object, PyObject *const *arguments, Py
     PyObject *value;
     if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
         gk_begin(self->state, &call, self->name_text) < 0 ||
-        gk_take_shared(&call, value, &launch.shared_bytes) < 0)
-        return NULL;
-    launch.kernel = gk_kernel_here(self, &call);
-    if (!launch.kernel || gk_check_launch(&call, &launch) < 0)
+        gk_take_shared(&call, value, &launch.shared_bytes) < 0 ||
+        gk_kernel_for(self, &call, &launch) < 0)
         return NULL;
     if (gk_call_blame(&call,
                       call.backend->kernel_suggest(call.backend, launch.kernel, launch.shared_bytes,

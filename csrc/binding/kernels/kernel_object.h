@@ -24,4 +24,7 @@ typedef struct gk_kernel_object {
 /* The kernel on the call's device. NULL: raised. */
 const gk_kernel *gk_kernel_here(gk_kernel_object *self, gk_call *call);
 
+/* The same, for a launch whose grid, block and shared memory it and the device take. -1: raised. */
+int gk_kernel_for(gk_kernel_object *self, gk_call *call, gk_launch *launch);
+
 #endif

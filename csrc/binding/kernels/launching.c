@@ -180,10 +180,8 @@ static int prepare(gk_kernel_object *self, gk_call *call, PyObject *positional, 
     if (gk_take_stream(self->state, call, stream) < 0 ||
         gk_take_sides(call, "grid", PyTuple_GetItem(positional, 0), it->launch.grid) < 0 ||
         gk_take_sides(call, "block", PyTuple_GetItem(positional, 1), it->launch.block) < 0 ||
-        gk_take_shared(call, shared, &it->launch.shared_bytes) < 0)
-        return -1;
-    it->launch.kernel = gk_kernel_here(self, call);
-    if (!it->launch.kernel || gk_check_launch(call, &it->launch) < 0)
+        gk_take_shared(call, shared, &it->launch.shared_bytes) < 0 ||
+        gk_kernel_for(self, call, &it->launch) < 0)
         return -1;
     return take_all(self, call, positional, it);
 }
@@ -345,8 +343,7 @@ static int take_ends(const gk_kernel_object *self, const gk_call *call, const gk
 
 static int map_into(gk_kernel_object *self, gk_call *call, PyObject *given, gk_output *output,
                     launching *it) {
-    it->launch.kernel = gk_kernel_here(self, call);
-    if (!it->launch.kernel || gk_check_launch(call, &it->launch) < 0)
+    if (gk_kernel_for(self, call, &it->launch) < 0)
         return -1;
     for (int i = 0; i < self->count - 2; i++)
         if (take_mapped(self, call, i, PyTuple_GetItem(given, i), &output->array, it) < 0)

@@ -276,9 +276,8 @@ static gk_status issue_ready(passage *run, gk_error *error) {
         status = issue(run, number, error);
         if (status == GK_OK)
             atomic_store(&run->issued, ++number);
-        else
-            fail(run,
-                 error); /* before anybody else starts it again: a trace has no room for that */
+        else /* before anybody else starts it again: a trace has no room for that */
+            fail(run, error);
     }
     pthread_mutex_unlock(&run->issuing);
     wake_all(run);

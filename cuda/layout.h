@@ -17,6 +17,8 @@ enum {
     GK_BOX_BYTES = 16384,         /* of a box, at most, and */
     GK_BOX_ELEMENTS = 2048,
     GK_WOVEN_BYTES = 8192, /* of what a block weaves */
+    GK_WOVEN_SPREAD = 5,   /* log2 of the words of it after which one may be left free, or */
+    GK_WOVEN_DENSE = 31,   /* none is */
 };
 
 /* Division by an invariant: n / d == (n + high word of n * multiplier) >> shift, for n < 2^31.
@@ -87,10 +89,10 @@ typedef struct gk_tiles {
 typedef struct gk_weaving {
     uint64_t columns;
     uint32_t columns_a_block, lines;
-    uint32_t spread;    /* log2 of the words in shared memory after which one is left free, for what
-                           lies so many lines apart to be in other banks; 31 where they are as it is */
-    gk_divisor blocks;  /* of a matrix */
-    bool weaves;        /* else it takes apart */
+    uint32_t spread;   /* GK_WOVEN_SPREAD, for what lies so many lines apart to be in other banks,
+                          or GK_WOVEN_DENSE where it is as it is */
+    gk_divisor blocks; /* of a matrix */
+    bool weaves;       /* else it takes apart */
     int64_t pitch;
 } gk_weaving;
 

@@ -30,6 +30,30 @@ static void take_axis_out(gk_nest *nest, int axis) {
     }
 }
 
+/* Matrices that are copied alike, and how: what the row's kernel takes beside the layout of the
+   stack. */
+typedef struct stacking {
+    const gk_row *row;
+    void *how;
+    size_t blocks; /* of a matrix */
+} stacking;
+
+static gk_status launch_stack(gk_call *call, const gk_nest *stack, const gk_layout *layout,
+                              void *context) {
+    const stacking *matrix = context;
+    uintptr_t to = stack->data[TO], from = stack->data[FROM];
+    gk_layout matrices = *layout;
+    void *arguments[] = {&to, &from, matrix->how, &matrices};
+    return gk_call_launch(call, matrix->row, gk_nest_count(stack) * matrix->blocks, arguments);
+}
+
+/* The matrix of the last axis and this one, for each index of the others. */
+static gk_status copy_stack(gk_call *call, gk_nest *nest, int axis, stacking *matrix) {
+    take_axis_out(nest, nest->ndim - 1);
+    take_axis_out(nest, axis);
+    return gk_nest_run(call, nest, launch_stack, matrix);
+}
+
 /* tiles ---------------------------------------------------------------------------------------- */
 
 /* The axis along which elements of the source lie closest. */
@@ -41,21 +65,6 @@ static int source_axis(const gk_nest *nest) {
              llabs(nest->stride[FROM][i]) < llabs(nest->stride[FROM][closest])))
             closest = i;
     return closest;
-}
-
-typedef struct tiling {
-    const gk_row *row;
-    gk_tiles tiles;
-} tiling;
-
-static gk_status launch_tiles(gk_call *call, const gk_nest *stack, const gk_layout *layout,
-                              void *context) {
-    tiling *cut = context;
-    uintptr_t to = stack->data[TO], from = stack->data[FROM];
-    gk_layout matrices = *layout;
-    void *arguments[] = {&to, &from, &cut->tiles, &matrices};
-    size_t blocks = gk_nest_count(stack) * cut->tiles.in_matrix.value;
-    return gk_call_launch(call, cut->row, blocks, arguments);
 }
 
 /* Whether elements lie side by side along both sides. */
@@ -110,26 +119,23 @@ static bool are_worth_tiles(const gk_nest *nest, int axis, int64_t size, const g
            do_fill(nest, axis, row, FULL);
 }
 
-/* The other axes stack such matrices. */
 static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, const gk_row *row) {
     int last = nest->ndim - 1;
-    tiling cut = {.row = row};
-    cut.tiles = (gk_tiles){.rows = (uint64_t)nest->shape[last],
-                           .columns = (uint64_t)nest->shape[axis],
-                           .from_row = nest->stride[FROM][last],
-                           .from_column = nest->stride[FROM][axis],
-                           .to_row = nest->stride[TO][last],
-                           .to_column = nest->stride[TO][axis]};
+    gk_tiles tiles = {.rows = (uint64_t)nest->shape[last],
+                      .columns = (uint64_t)nest->shape[axis],
+                      .from_row = nest->stride[FROM][last],
+                      .from_column = nest->stride[FROM][axis],
+                      .to_row = nest->stride[TO][last],
+                      .to_column = nest->stride[TO][axis]};
     int64_t down = gk_parts_of(nest->shape[last], row->tile_rows);
     int64_t across = gk_parts_of(nest->shape[axis], row->tile_columns);
     if (down * across > INT32_MAX)
         return gk_fail(&call->error, GK_VALUE_ERROR, "%s: %lld tiles are more than a grid takes",
                        call->operation, (long long)(down * across));
-    cut.tiles.in_matrix = gk_divisor_of((uint32_t)(down * across));
-    cut.tiles.down = gk_divisor_of((uint32_t)down);
-    take_axis_out(nest, last);
-    take_axis_out(nest, axis);
-    return gk_nest_run(call, nest, launch_tiles, &cut);
+    tiles.in_matrix = gk_divisor_of((uint32_t)(down * across));
+    tiles.down = gk_divisor_of((uint32_t)down);
+    stacking matrix = {.row = row, .how = &tiles, .blocks = (size_t)(down * across)};
+    return copy_stack(call, nest, axis, &matrix);
 }
 
 /* elements ------------------------------------------------------------------------------------- */
@@ -209,71 +215,78 @@ static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, co
 
 /* few lines ------------------------------------------------------------------------------------ */
 
-typedef struct weaving {
-    const gk_row *row;
-    gk_weaving how;
-} weaving;
-
-static gk_status launch_weaving(gk_call *call, const gk_nest *stack, const gk_layout *layout,
-                                void *context) {
-    weaving *of = context;
-    uintptr_t to = stack->data[TO], from = stack->data[FROM];
-    gk_layout matrices = *layout;
-    void *arguments[] = {&to, &from, &of->how, &matrices};
-    return gk_call_launch(call, of->row, gk_nest_count(stack) * of->how.blocks.value, arguments);
-}
-
-/* Whether the axis that lies closest on one side is short, and the one on the other side is what
-   its elements repeat along: which of the two is `lines` then. */
-static bool are_lines(const gk_nest *nest, int axis, int64_t size, int *lines, int *columns) {
+/* Which of `axis` and the last one is short and lies closest on one side, if the other is what its
+   elements repeat along there, and lies closest on the other side; -1: none. */
+static int axis_of_lines(const gk_nest *nest, int axis, int64_t size) {
     const int last = nest->ndim - 1;
     const bool weaves =
         nest->shape[last] <= MOST_LINES; /* the lines lie apart where they are read */
+    const int lines = weaves ? last : axis, columns = weaves ? axis : last;
     const int woven = weaves ? TO : FROM, apart = weaves ? FROM : TO;
-    *lines = weaves ? last : axis;
-    *columns = weaves ? axis : last;
-    const int64_t width = nest->shape[*lines] * size;
-    return nest->stride[woven][*lines] == size && nest->stride[woven][*columns] == width &&
-           nest->stride[apart][*columns] == size && nest->shape[*lines] <= MOST_LINES &&
-           width <= WIDEST_LINES && nest->shape[*columns] >= LEAST_COLUMNS &&
-           nest->shape[*columns] * width >= LEAST_MATRIX;
+    const int64_t width = nest->shape[lines] * size;
+    bool are = nest->stride[woven][lines] == size && nest->stride[woven][columns] == width &&
+               nest->stride[apart][columns] == size && nest->shape[lines] <= MOST_LINES &&
+               width <= WIDEST_LINES && nest->shape[columns] >= LEAST_COLUMNS &&
+               nest->shape[columns] * width >= LEAST_MATRIX;
+    return are ? lines : -1;
 }
 
-static gk_status choose_woven(gk_call *call, const gk_nest *nest, int axis, int64_t size,
-                              int *lines, int *columns, bool *chosen) {
+/* The lines that are better woven than copied by tiles, or -1. */
+static gk_status choose_lines(gk_call *call, const gk_nest *nest, int axis, int64_t size,
+                              int *lines) {
     const gk_row *tiles;
-    *chosen = size <= WIDEST_WOVEN && gk_nest_count(nest) > LITTLE &&
-              are_lines(nest, axis, size, lines, columns);
-    if (!*chosen || nest->shape[*lines] <= FEW_LINES)
+    bool may = size <= WIDEST_WOVEN && gk_nest_count(nest) > LITTLE;
+    *lines = may ? axis_of_lines(nest, axis, size) : -1;
+    if (*lines < 0 || nest->shape[*lines] <= FEW_LINES)
         return GK_OK;
     gk_status status = choose_tiles(call, nest, axis, size, false, NULL, &tiles);
-    *chosen = status == GK_OK && (int64_t)tiles->alignment <= size;
+    if (status == GK_OK && (int64_t)tiles->alignment > size)
+        *lines = -1;
     return status;
 }
 
-static gk_status copy_woven(gk_call *call, gk_nest *nest, int lines, int columns, int64_t size,
+static gk_status copy_woven(gk_call *call, gk_nest *nest, int axis, int lines, int64_t size,
                             const gk_row **ran) {
     const bool weaves = lines == nest->ndim - 1;
-    const int64_t count = nest->shape[lines], width = nest->shape[columns], align = 4 / size;
-    /* What a block has may begin within a word; all blocks begin alike in one. */
-    int64_t each = (GK_WOVEN_BYTES - 4) / (count * size) / align * align;
-    int64_t blocks = gk_parts_of(width, each);
-    each = gk_parts_of(gk_parts_of(width, blocks), align) * align; /* as much in each */
-    weaving of = {.how = {.columns = (uint64_t)width,
-                          .columns_a_block = (uint32_t)each,
-                          .lines = (uint32_t)count,
-                          .spread = count % 2 == 0 ? 5 : 31,
-                          .blocks = gk_divisor_of((uint32_t)gk_parts_of(width, each)),
-                          .weaves = weaves,
-                          .pitch = nest->stride[weaves ? FROM : TO][lines]}};
-    gk_status status = choose_copy(call, GK_OP_copy_woven, size, &of.row);
-    if (status != GK_OK)
-        return status;
-    if (ran)
-        *ran = of.row;
-    take_axis_out(nest, lines > columns ? lines : columns);
-    take_axis_out(nest, lines > columns ? columns : lines);
-    return gk_nest_run(call, nest, launch_weaving, &of);
+    const int64_t count = nest->shape[lines], align = 4 / size;
+    const int64_t width = nest->shape[weaves ? axis : nest->ndim - 1];
+    /* What a block has may begin within a word; all blocks begin alike in one, and have as much. */
+    const int64_t most = (GK_WOVEN_BYTES - 4) / (count * size) / align * align;
+    const int64_t even = gk_parts_of(width, gk_parts_of(width, most));
+    const int64_t each = gk_parts_of(even, align) * align, blocks = gk_parts_of(width, each);
+    gk_weaving how = {.columns = (uint64_t)width,
+                      .columns_a_block = (uint32_t)each,
+                      .lines = (uint32_t)count,
+                      .spread = count % 2 == 0 ? GK_WOVEN_SPREAD : GK_WOVEN_DENSE,
+                      .blocks = gk_divisor_of((uint32_t)blocks),
+                      .weaves = weaves,
+                      .pitch = nest->stride[weaves ? FROM : TO][lines]};
+    stacking matrix = {.how = &how, .blocks = (size_t)blocks};
+    gk_status status = choose_copy(call, GK_OP_copy_woven, size, &matrix.row);
+    if (status == GK_OK && ran)
+        *ran = matrix.row;
+    return status == GK_OK ? copy_stack(call, nest, axis, &matrix) : status;
+}
+
+/* all ------------------------------------------------------------------------------------------ */
+
+/* Where rows of the source do not run along the last axis but along this one: as matrices, if that
+   is better than by boxes or elements; then it is `done`. */
+static gk_status copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size,
+                               const gk_row **ran, bool *done) {
+    const gk_row *wanted = ran ? call->wanted : NULL, *row;
+    int lines = -1;
+    gk_status status = wanted ? GK_OK : choose_lines(call, nest, axis, size, &lines);
+    *done = status == GK_OK && lines >= 0;
+    if (status != GK_OK || *done)
+        return *done ? copy_woven(call, nest, axis, lines, size, ran) : status;
+    status = choose_tiles(call, nest, axis, size, true, wanted, &row);
+    if (status == GK_OK && !wanted && row->plain && !are_worth_ragged(nest, axis, row))
+        status = choose_tiles(call, nest, axis, size, false, NULL, &row);
+    *done = status == GK_OK && (wanted || are_worth_tiles(nest, axis, size, row));
+    if (*done && ran)
+        *ran = row;
+    return *done ? copy_tiles(call, nest, axis, row) : status;
 }
 
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */
@@ -290,26 +303,12 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
         return copy_elements(call, &nest, split_into_bytes(&nest, size), ran);
     if (!asked_for) /* the variant that was asked for is for elements of this size */
         size = join_elements(&nest, size);
-    int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1, lines, columns;
-    if (axis != nest.ndim - 1 && !asked_for) {
-        bool woven;
-        gk_status status = choose_woven(call, &nest, axis, size, &lines, &columns, &woven);
-        if (status != GK_OK || woven)
-            return status == GK_OK ? copy_woven(call, &nest, lines, columns, size, ran) : status;
-    }
+    int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1;
     if (axis != nest.ndim - 1) {
-        const gk_row *row;
-        gk_status status =
-            choose_tiles(call, &nest, axis, size, true, asked_for ? call->wanted : NULL, &row);
-        if (status == GK_OK && !asked_for && row->plain && !are_worth_ragged(&nest, axis, row))
-            status = choose_tiles(call, &nest, axis, size, false, NULL, &row);
-        if (status != GK_OK)
+        bool done;
+        gk_status status = copy_matrices(call, &nest, axis, size, ran, &done);
+        if (status != GK_OK || done)
             return status;
-        if (asked_for || are_worth_tiles(&nest, axis, size, row)) {
-            if (ran)
-                *ran = row;
-            return copy_tiles(call, &nest, axis, row);
-        }
     }
     if (gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit)))
         return copy_boxes(call, &nest, size, ran);

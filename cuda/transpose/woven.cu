@@ -91,7 +91,7 @@ template <typename T> struct gk_woven {
             load(line, from, first, [&](uint32_t i, uint32_t value) { *(uint32_t *)at((begin + i) * WORD) = value; });
         });
         if (line.beside(threadIdx.x, &number))
-            *at(place(0, 0) + number * (uint32_t)sizeof(T)) = ((const T *)from)[number];
+            *at(behind + number * (uint32_t)sizeof(T)) = ((const T *)from)[number];
     }
     __device__ inline void store_all(char *to, uint32_t elements) const {
         const gk_on_words<T> line(to, elements);
@@ -101,7 +101,7 @@ template <typename T> struct gk_woven {
             store(line, to, first, [&](uint32_t i) { return *(const uint32_t *)at((begin + i) * WORD); });
         });
         if (line.beside(threadIdx.x, &number))
-            ((T *)to)[number] = *at(place(0, 0) + number * (uint32_t)sizeof(T));
+            ((T *)to)[number] = *at(behind + number * (uint32_t)sizeof(T));
     }
 
     // The lines, each element to or from its place.
@@ -144,7 +144,7 @@ template <typename T> struct gk_woven {
 
 template <typename T> __device__ static inline void copy_woven(char *to, const char *from, const gk_weaving &how, const gk_layout &stack) {
     enum { WORDS = gk_woven<T>::WORDS };
-    __shared__ uint32_t cells[WORDS + WORDS / 32 + 1];
+    __shared__ uint32_t cells[WORDS + (WORDS >> GK_WOVEN_SPREAD) + 1];
     const uint32_t lines = how.lines, matrix = gk_divide(blockIdx.x, how.blocks);
     const uint64_t first = (uint64_t)(blockIdx.x - matrix * how.blocks.value) * how.columns_a_block;
     const uint32_t columns = how.columns - first < how.columns_a_block ? (uint32_t)(how.columns - first) : how.columns_a_block;

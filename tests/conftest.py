@@ -88,6 +88,21 @@ def pytest_report_header() -> str:
     return f"gpukern on {_core.backend()}: {_core.devices()[0]['name']}"
 
 
+@pytest.fixture
+def by_vectors() -> Iterator[None]:
+    """Reductions of few elements by the kernels that large arrays have."""
+    before = _core.limit("vectors", 0)
+    yield
+    _core.limit("vectors", before)
+
+
+@pytest.fixture(params=["as is best", "by vectors"])
+def walks(request: pytest.FixtureRequest) -> None:
+    """Once by the kernels that the array has, once by those of large ones."""
+    if request.param == "by vectors":
+        request.getfixturevalue("by_vectors")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def frozen() -> Iterator[None]:
     """What lives when a file begins is not searched for garbage in each of its tests: with PyTorch

@@ -153,6 +153,7 @@ def values_for(op: str, shape: tuple[int, ...], dtype: str, seed: int = 3) -> Ar
     return values
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("op", REDUCTIONS)
 @pytest.mark.parametrize("dtype", WALKED)  # test_other_dtypes.py has the others
 def test_axes(op, dtype, balanced):
@@ -185,6 +186,7 @@ def test_keepdims(op):
         oracle.assert_same(out, got, "out")
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("op", REDUCTIONS)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 def test_layouts(op, dtype):
@@ -294,6 +296,7 @@ def test_integers_wrap_around(dtype):
 # --- special values ---------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("op", [op for op in REDUCTIONS if op != "prod"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_special_values(op, dtype):
@@ -337,6 +340,7 @@ def test_one_special_value_anywhere(dtype):
             assert gk.argmin(a) == np.argmin(a.astype(np.float32)), (special, at)
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", WALKED)  # test_other_dtypes.py has the others
 def test_the_first_of_several(op, dtype):
@@ -375,6 +379,7 @@ ANY_ORDER = [
 ANY_ORDER += [(3001, 100, 1), (5300, 100, 1), (1, 140, 16_385), (1, 4097, 17), (1, 2100, 2100)]
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
 @pytest.mark.parametrize("shape", ANY_ORDER)
 def test_what_needs_no_order(shape, dtype):
@@ -419,6 +424,7 @@ def test_the_sign_of_zero():
             assert not np.signbit(gk.sum(gk.to_device(a[:, None]), 1).to_host()).any()
 
 
+@pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_two_zeros_are_equal_to_an_index(dtype):
     for first in (-0.0, 0.0):
@@ -523,6 +529,25 @@ def test_a_sum_is_rounded_once(dtype, count):
         rows = np.tile(a, (3, 1))
         for got in (*gk.sum(rows, 1), *gk.sum(np.ascontiguousarray(rows.T), 0)):
             assert abs(float(got) - exact) <= 2 * bound
+
+
+@pytest.mark.usefixtures("walks")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_means_are_quotients_rounded_once(dtype):
+    """Of numbers of all magnitudes, and of none: the other elements are zeros."""
+    rng = np.random.default_rng(11)
+    limit = 1022 if dtype == "float64" else 126
+    numbers = rng.uniform(1, 2, 3000) * np.exp2(rng.integers(-limit, limit, 3000))
+    numbers[:9] = [0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -3e-310, 1.7e308, 1e-45]
+    with np.errstate(over="ignore"):
+        numbers = numbers.astype(dtype)
+    for length in (1, 3, 7, 11, 49, 97, 1000):
+        a = np.zeros((length, numbers.size), dtype)
+        a[length // 2] = numbers
+        with np.errstate(under="ignore"):
+            want = ((numbers.astype(np.float64) + 0.0) / length).astype(dtype)
+        for x, axis in ((gk.to_device(a), 0), (gk.to_device(np.ascontiguousarray(a.T)), 1)):
+            oracle.assert_same(gk.mean(x, axis).to_host(), want, f"{dtype} {length}")
 
 
 def test_a_mean_is_divided_before_it_is_rounded():

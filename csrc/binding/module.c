@@ -177,7 +177,7 @@ static int take_limit(PyObject *name, gk_limit *limit) {
     static const char *const names[] = {
         [GK_LIMIT_PINNED] = "pinned_memory", [GK_LIMIT_DEVICE] = "device_memory",
         [GK_LIMIT_MAPPED] = "mapped_call",   [GK_LIMIT_CHUNK] = "chunk",
-        [GK_LIMIT_BOXED] = "boxed_copy",
+        [GK_LIMIT_BOXED] = "boxed_copy",     [GK_LIMIT_VECTORS] = "vectors",
     };
     if (!PyUnicode_Check(name)) {
         PyErr_SetString(PyExc_TypeError, "limit: name has to be a text");
@@ -190,7 +190,7 @@ static int take_limit(PyObject *name, gk_limit *limit) {
         }
     PyErr_Format(PyExc_ValueError,
                  "limit: unknown name %R; there are pinned_memory, device_memory, mapped_call, "
-                 "chunk and boxed_copy",
+                 "chunk, boxed_copy and vectors",
                  name);
     return -1;
 }

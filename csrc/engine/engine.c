@@ -61,6 +61,7 @@ gk_engine *gk_engine_new(gk_places places) {
     engine->base.mapped_limit = GK_MAPPED_BYTES;
     engine->base.chunk_limit = GK_FLOW_CHUNK;
     engine->base.boxed_limit = BOXED_BYTES;
+    engine->base.vectors_limit = SIZE_MAX;
     if (!gk_lock_init(&engine->lock))
         goto no_lock;
     if (pthread_key_create(&engine->current, NULL) != 0)
@@ -316,9 +317,11 @@ static atomic_size_t *limit_of(gk_engine *engine, gk_limit which) {
     case GK_LIMIT_CHUNK:
         return &engine->chunk_limit;
     case GK_LIMIT_BOXED:
+        return &engine->boxed_limit;
+    case GK_LIMIT_VECTORS:
         break;
     }
-    return &engine->boxed_limit;
+    return &engine->vectors_limit;
 }
 
 size_t gk_engine_limit(gk_engine *engine, gk_limit which) {

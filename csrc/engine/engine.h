@@ -41,6 +41,8 @@ typedef struct gk_engine {
                                    GK_MAPPED_BYTES: or what was found to be faster */
     atomic_size_t chunk_limit;  /* bytes of a chunk of a host array */
     atomic_size_t boxed_limit;  /* copies of no less bytes than this may go by boxes */
+    atomic_size_t
+        vectors_limit; /* arrays of no less are reduced by vectors; SIZE_MAX: as is best */
 } gk_engine;
 
 /* The Python side knows where things are: cuBLAS, and the tables of what was measured on a device
@@ -87,6 +89,7 @@ typedef enum gk_limit {
     GK_LIMIT_MAPPED,
     GK_LIMIT_CHUNK,
     GK_LIMIT_BOXED,
+    GK_LIMIT_VECTORS,
 } gk_limit;
 size_t gk_engine_limit(gk_engine *engine, gk_limit which);
 /* What is more than the engine can do stands for the most that it can. */

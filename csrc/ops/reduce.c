@@ -240,7 +240,8 @@ static gk_status flow_ladder(const gk_operation *operation, gk_call *call, const
 
 static gk_reduce_plan plan_of(const gk_operation *operation, const gk_call *call,
                               const gk_array *operands) {
-    return gk_plan_reduction(&operands[0], axes_of(call), operation->operand_count, GK_ONE_ORDER);
+    return gk_plan_reduction(&operands[0], axes_of(call), operation->operand_count, false,
+                             atomic_load(&call->engine->vectors_limit));
 }
 
 static gk_status flow_planned(const gk_reduction_operation *kind, gk_call *call,

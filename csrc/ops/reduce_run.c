@@ -120,6 +120,7 @@ static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *
     bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
     if (!is_run && whole->kind->base.operand_count == 1)
         is_run = gk_plan_pitched(&whole->plan, &operands[0], axes);
+    is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run) || is_run;
     if (!is_run)
         is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);
     gk_status status = gk_reducing_choose(whole, &operands[0], result->dtype);
@@ -158,13 +159,13 @@ static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint
     return !gk_is_float(a->dtype) && kind->result != GK_OF_REAL && !is_wide(kind, a->dtype, result);
 }
 
-static gk_reduce_order order_of(const gk_reduction_operation *kind, const gk_array *a,
-                                uint64_t axes, gk_dtype result) {
+/* Of some results, of which large states are carried along for elements that are small. */
+static bool is_heavy(const gk_reduction_operation *kind, const gk_array *a, uint64_t axes,
+                     gk_dtype result) {
     if (!is_exact(kind, a, axes, result))
-        return GK_ONE_ORDER;
-    const bool extreme = kind->result == GK_OF_OPERAND;
-    const bool heavy = kind->result == GK_OF_INDEX || (!extreme && gk_dtype_size(a->dtype) == 1);
-    return heavy ? GK_ANY_OF_HEAVY : GK_ANY_ORDER;
+        return false;
+    return kind->result == GK_OF_INDEX ||
+           (kind->result != GK_OF_OPERAND && gk_dtype_size(a->dtype) == 1);
 }
 
 /* stages -------------------------------------------------------------------------------------- */
@@ -211,7 +212,8 @@ gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_cal
         uint64_t first = more ? gk_reduced_first(a, left) : 0;
         made.axes[last] = first ? first : left;
         made.plan[last] = gk_plan_reduction(a, made.axes[last], kind->base.operand_count,
-                                            order_of(kind, a, made.axes[last], result));
+                                            is_heavy(kind, a, made.axes[last], result),
+                                            atomic_load(&call->engine->vectors_limit));
         if (!first)
             break;
         between = array_between(a, first, dtype_between(kind, a->dtype));
@@ -232,7 +234,8 @@ gk_status gk_run_stages(const gk_reduction_operation *kind, gk_call *call,
         gk_reducing whole = {.call = call, .kind = goes_on ? &part : kind, .goes_on = goes_on};
         whole.plan = of->plan[i];
         gk_plan_part(&whole.plan, operands, of->axes[i]);
-        whole.plan.how.divisor = divisor *= whole.plan.how.length;
+        divisor *= whole.plan.how.length;
+        gk_divide_by(&whole.plan.how, divisor);
         if (!goes_on)
             return run_planned(&whole, of->axes[i], operands, result);
         between[i] = array_between(operands, of->axes[i], dtype_between(kind, operands->dtype));

@@ -13,22 +13,31 @@ enum {
     PLACES = 528,           /* of blocks of rows at a time, on a device of 132 multiprocessors */
     ENOUGH_BLOCKS = 512,    /* of columns */
     SMALL = 4 << 20,        /* bytes in which blocks of columns are made narrow to be many */
-    SHORT_COLUMN = 4,       /* tiles: joining segments takes longer than one after another */
+    FEW_TILES = 4,          /* of a column: joining segments takes longer than one after another */
     LEAST_LANES = 8,        /* of such a block: 128 bytes of a row */
     TINY_ROW = 32,          /* vectors: a block would be idle */
-    SHORT_ROW = 512,        /* vectors: a warp does it where there are enough rows for all */
-    MANY_ROWS = 8192,       /* enough rows for all warps */
-    LITTLE = 65536,         /* elements that instructions cost more than the memory does */
-    LITTLE_LENGTH = 4096,   /* of them for a result: as many as one block is soon through with */
-    BRIEF = 16,             /* elements that few threads are soon through with */
-    LITTLE_FREE = 1 << 19,  /* the same as LITTLE, where their order is free */
-    LITTLE_HEAVY = 6 << 20, /* and what is done with each of them much */
+    SHORT_ROW = 1024,       /* vectors: a warp does it where there are enough rows */
+    MANY_ROWS = 1000,       /* rows that are enough */
+    BUSY_ROWS = 1 << 13,    /* for a device to be busy with several a warp */
+    BUSY_LANES = 1 << 18,   /* all that a device has to be busy with */
+    SHORT_COLUMN = 64,      /* rows: a thread goes down a column, and nothing has to be joined */
+    ALONE_BYTES = 48 << 20, /* up to which a thread an element is as soon through as vectors, */
+    ALONE_HALF_BYTES = 8 << 20, /* of which more is in one */
+    RESULT_COST = 4,            /* vectors, where a result costs as much as so many elements */
+    MANY_RESULTS = 1 << 20,
+    LITTLE = 1 << 20,           /* elements that instructions cost more than the memory does */
+    LITTLE_PACKED = 1 << 19,    /* the same, where each has to be found, or joined with many */
+    LITTLE_WIDE_ROWS = 1 << 17, /* the same, of rows that are vectors of two elements */
+    LITTLE_LENGTH = 8192,   /* of them for a result: as many as one block is soon through with */
+    LITTLE_COLUMN = 1024,   /* the same, of neighbouring results */
+    LITTLE_ROW = 512,       /* the same, where vectors hold more of them */
+    LITTLE_HEAVY = 6 << 20, /* elements, where what is done with each of them is much */
     LITTLE_RESULTS = 16384,
     LONG_COLUMN = 128, /* of such */
-    EACH_OF_MANY = 16, /* elements for a lane of more than LITTLE_FREE, */
+    EACH = 8,          /* elements for a lane, */
+    EACH_OF_MANY = 16, /* of more than LITTLE_PACKED, */
     EACH_OF_MOST = 64, /* and of the most that are little: neighbours are read as well */
     MANY = 4 << 20,
-    NARROW_ELEMENT = 2,        /* bytes: of rows the kernel for short ones is as fast otherwise */
     FEW = 2048,                /* elements that are too few for a block of columns */
     NARROW = 2,                /* times less columns than a vector has: of these by vectors, too */
     STAGED = 1 << 20,          /* bytes for which a launch more is little */
@@ -131,7 +140,7 @@ static void plan_columns(gk_reduction *how, gk_dtype dtype) {
     how->lanes = column_lanes(how, divided(how->inner, vector_width(dtype)), bytes);
     size_t groups = column_groups(how, dtype), most = 2 * COLUMN_PLACES;
     size_t tile = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
-    bool fills = groups >= ENOUGH_BLOCKS / 2 && how->length <= SHORT_COLUMN * tile;
+    bool fills = groups >= ENOUGH_BLOCKS / 2 && how->length <= FEW_TILES * tile;
     cut(how, groups > 0 && groups < most && !fills ? most / groups : 1, tile, tile);
 }
 
@@ -159,48 +168,62 @@ static void plan_stacked(gk_reduction *how, gk_dtype dtype) {
     cut(how, 1, how->length, 1);
 }
 
-/* A few elements of each column. */
-static bool are_brief(const gk_reduction *how) {
-    return are_matrices_little(how) && how->length <= BRIEF &&
-           how->outer * how->inner < GK_COMPACT_LENGTHS;
-}
-
-/* What makes a single result is no longer than what a block loads at once. */
-static bool is_little(const gk_reduce_plan *plan, gk_dtype dtype) {
-    const gk_reduction *how = &plan->how;
-    size_t results = how->outer * how->inner;
-    size_t most = results > 1 ? LITTLE_LENGTH : GK_REDUCE_THREADS * GK_REDUCE_LOADS;
-    if (results == 0 || how->length == 0)
-        return false;
-    return (how->length <= most && results <= LITTLE / how->length) ||
-           (are_brief(how) && !are_stacked(plan, dtype));
-}
-
 /* Whether all is sooner done an element at a time, with as many threads as that takes, than by
-   vectors, of which there are too few, and whose states have to be joined: several results, in any
-   order. */
-static bool is_little_free(const gk_reduce_plan *plan, gk_dtype dtype, gk_reduce_order order) {
+   vectors, of which there are too few, and whose states have to be joined. */
+static bool is_little(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
     const gk_reduction *how = &plan->how;
-    size_t results = how->outer * how->inner, count = results * how->length;
-    if (order == GK_ONE_ORDER || plan->packed || results < 2 || how->length == 0 ||
-        how->length > LITTLE_LENGTH)
+    const size_t results = how->outer * how->inner, count = results * how->length;
+    if (count == 0)
         return false;
+    if (results == 1)
+        return how->length <= GK_REDUCE_THREADS * GK_REDUCE_LOADS;
+    if (plan->packed)
+        return how->length <= LITTLE_LENGTH && count <= LITTLE_PACKED;
     if (how->inner == 1)
-        return count <= LITTLE_FREE && gk_dtype_size(dtype) <= NARROW_ELEMENT;
-    return count <= LITTLE_FREE || (order == GK_ANY_OF_HEAVY && count <= LITTLE_HEAVY &&
-                                    results <= LITTLE_RESULTS && how->length >= LONG_COLUMN);
+        return how->length <= LITTLE_ROW &&
+               count <= (vector_width(dtype) > 2 ? LITTLE : LITTLE_WIDE_ROWS);
+    if (heavy && results <= LITTLE_RESULTS && how->length >= LONG_COLUMN)
+        return how->length <= LITTLE_LENGTH && count <= LITTLE_HEAVY;
+    return how->length <= LITTLE_LENGTH &&
+           count <= (how->length <= LITTLE_COLUMN ? LITTLE : LITTLE_PACKED);
 }
 
 /* Lanes that load all of their elements at once, where a block has so many. */
 static void plan_little(gk_reduce_plan *plan) {
     gk_reduction *how = &plan->how;
-    size_t count = how->outer * how->inner * how->length, each = GK_REDUCE_LOADS;
-    bool few = how->length <= BRIEF || count <= LITTLE_FREE;
+    const size_t results = how->outer * how->inner, count = results * how->length;
+    size_t each = count <= LITTLE_PACKED ? EACH : count <= MANY ? EACH_OF_MANY : EACH_OF_MOST;
+    if (results == 1)
+        each = GK_REDUCE_LOADS;
     plan->walk = GK_WALK_LITTLE;
     plan->packed = true;
-    if (!few)
-        each = count <= MANY ? EACH_OF_MANY : EACH_OF_MOST;
     how->lanes = lanes_for(divided(how->length, each), GK_REDUCE_THREADS);
+}
+
+static bool has_short_columns(const gk_reduce_plan *plan) {
+    const gk_reduction *how = &plan->how;
+    return !plan->packed && how->outer > 0 && how->inner > 1 && how->length > 0 &&
+           how->length <= SHORT_COLUMN;
+}
+
+/* A thread a column, from its first row to its last, or a vector of columns: which one leaves the
+   bits as they are, so that it may depend on how the array lies (gk_plan_alone). */
+static void plan_short_columns(gk_reduce_plan *plan, gk_dtype dtype) {
+    gk_reduction *how = &plan->how;
+    plan->walk = GK_WALK_COLUMNS;
+    plan->short_columns = true;
+    how->lanes = lanes_for(divided(how->inner, vector_width(dtype)), GK_REDUCE_COLUMN_THREADS);
+    how->group = (uint8_t)__builtin_ctz(how->lanes);
+    cut(how, 1, how->length, 1);
+}
+
+/* Lanes that have several vectors of a row each, so that there is less to join and few of them are
+   idle; but enough of them for the whole device. */
+static uint32_t short_lanes(size_t vectors, size_t rows) {
+    size_t each = vectors <= 6 ? 2 : vectors <= 24 ? 4 : 8;
+    uint32_t lanes = lanes_for(divided(vectors, each), WARP);
+    uint32_t busy = lanes_for(divided(BUSY_LANES, rows), WARP);
+    return lanes_for(vectors, lanes > busy ? lanes : busy);
 }
 
 static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
@@ -216,7 +239,8 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     bool is_short = vectors <= TINY_ROW || (vectors <= SHORT_ROW && how->outer >= MANY_ROWS);
     if (plan->walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
         plan->walk = GK_WALK_SHORT;
-        how->lanes = lanes_for(vectors, WARP);
+        how->lanes = short_lanes(vectors, how->outer);
+        how->lone_rows = how->lanes == WARP && vectors > TINY_ROW && how->outer < BUSY_ROWS;
     } else if (plan->walk == GK_WALK_ROWS) {
         plan_rows(how, array->dtype);
     } else if (stacked) {
@@ -226,18 +250,20 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     }
 }
 
-gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands,
-                                 gk_reduce_order order) {
+gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands, bool heavy,
+                                 size_t vectors) {
     gk_reduce_plan plan = {0};
     plan.packed = !merge_axes(array, reduced, &plan.how);
-    if (operands == 1 &&
-        (is_little(&plan, array->dtype) || is_little_free(&plan, array->dtype, order)))
+    const bool may = operands == 1 && gk_bytes(array) < vectors;
+    if (may && is_little(&plan, array->dtype, heavy))
         plan_little(&plan);
+    else if (may && has_short_columns(&plan))
+        plan_short_columns(&plan, array->dtype);
     else
         plan_run(&plan, array, reduced);
     if (plan.how.segments == 0) /* little arrays, short rows, and axes of no elements */
         plan.how.segments = 1;
-    plan.how.divisor = plan.how.length;
+    gk_divide_by(&plan.how, plan.how.length);
     return plan;
 }
 
@@ -283,7 +309,8 @@ size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
     case GK_WALK_ROWS:
         return how->outer * how->segments;
     case GK_WALK_SHORT:
-        return divided(how->outer, GK_REDUCE_THREADS / how->lanes * GK_REDUCE_SHORT_ROWS);
+        return divided(how->outer, GK_REDUCE_THREADS / how->lanes *
+                                       (how->lone_rows ? 1 : GK_REDUCE_SHORT_ROWS));
     case GK_WALK_LITTLE:
         return divided(how->outer * how->inner, GK_REDUCE_THREADS / how->lanes);
     default:
@@ -404,12 +431,15 @@ static bool has_whole_elements(const gk_array *array, const gk_axes *layout) {
     return bits % gk_dtype_size(array->dtype) == 0;
 }
 
-/* Whether the kernel of a little array takes these axes. */
-static bool are_little(const gk_axes *layout) {
-    for (int i = 0; i < layout->ndim; i++)
+/* Whether the kernel of a little array takes these axes. It divides by all lengths but those of the
+   outermost axes, of both kinds. */
+static bool are_little(const gk_axes *layout, int kept) {
+    for (int i = 0; i < layout->ndim; i++) {
+        bool divides = i != 0 && i != kept;
         if (llabs(layout->axis[i].stride) > INT32_MAX ||
-            layout->axis[i].length.value >= GK_COMPACT_LENGTHS)
+            (divides && layout->axis[i].length.value >= GK_COMPACT_LENGTHS))
             return false;
+    }
     return layout->ndim <= GK_LITTLE_AXES;
 }
 
@@ -417,14 +447,14 @@ static bool are_little(const gk_axes *layout) {
 static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_array lies = gk_reduced_last(array, reduced);
     gk_axes *layout = &plan->layout;
-    int kept = 0;
+    int axes = 0; /* that are kept, of which some may be one in the layout */
     for (int i = 0; i < array->ndim; i++)
-        kept += !gk_is_reduced(reduced, i);
-    if (!append_axes(&lies, 0, kept, layout))
+        axes += !gk_is_reduced(reduced, i);
+    if (!append_axes(&lies, 0, axes, layout))
         return false;
-    kept = plan->kept = layout->ndim;
-    if (!append_axes(&lies, kept, lies.ndim, layout) || !has_whole_elements(array, layout) ||
-        !are_little(layout))
+    const int kept = plan->kept = layout->ndim;
+    if (!append_axes(&lies, axes, lies.ndim, layout) || !has_whole_elements(array, layout) ||
+        !are_little(layout, kept))
         return false;
     int last = layout->ndim - 1;
     plan->across = kept > 0 && last >= kept &&
@@ -434,22 +464,24 @@ static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, ui
 
 gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, const void *a) {
     const gk_axes *layout = &plan->layout;
-    gk_little little = {.a = a,
-                        .result = how->result,
-                        .divisor = how->divisor,
-                        .results = (uint32_t)(how->outer * how->inner),
-                        .length = (uint32_t)how->length,
-                        .lanes = (uint8_t)__builtin_ctz(how->lanes),
-                        .across = plan->across,
-                        .reduced = (uint8_t)(layout->ndim - plan->kept),
-                        .kept = (uint8_t)plan->kept,
-                        .stored = (uint8_t)how->stored,
-                        .last = (uint8_t)how->last,
-                        .flip = how->flip};
+    gk_little little = {.a = a, .result = how->result};
+    little.divisor = how->divisor;
+    little.reciprocal = how->reciprocal;
+    little.results = (uint32_t)(how->outer * how->inner);
+    little.length = (uint32_t)how->length;
+    little.lanes = (uint32_t)__builtin_ctz(how->lanes) & 15;
+    little.across = plan->across;
+    little.reduced = (uint32_t)(layout->ndim - plan->kept) & 7;
+    little.kept = (uint32_t)plan->kept & 7;
+    little.stored = how->stored & 31U;
+    little.last = how->last & 3U;
+    little.flip = how->flip;
     for (int i = 0; i < layout->ndim; i++) {
         bool is_kept = i < plan->kept;
         int place = is_kept ? GK_LITTLE_AXES - plan->kept + i : layout->ndim - 1 - i;
         little.axis[place].stride = (int32_t)layout->axis[i].stride;
+        if (i == 0 || i == plan->kept)
+            continue;
         little.axis[place].length = gk_packed_length(layout->axis[i].length);
         little.axis[place].multiplier = layout->axis[i].length.multiplier;
     }
@@ -471,6 +503,7 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
     if (gk_bytes(array) > SCATTERED && !(near && layout->axis[last].length.value >= LINE))
         return false;
     plan->how.short_rows = plan->walk == GK_WALK_SHORT;
+    plan->how.lone_rows = false; /* nor do its bits need it */
     const int64_t apart = stride_along(array, reduced, 0);
     plan->how.apart = apart == NO_STRIDE ? 0 : apart;
     if (plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&
@@ -488,6 +521,35 @@ bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
     plan->gathered = plan->walk == GK_WALK_LITTLE ? plan_gathered_little(plan, array, reduced)
                                                   : plan_gathered_run(plan, array, reduced);
     return plan->gathered;
+}
+
+/* What short columns an element a thread is better for. */
+static bool are_better_alone(const gk_reduce_plan *plan, const gk_array *array, bool is_run) {
+    const gk_reduction *how = &plan->how;
+    const size_t size = gk_dtype_size(array->dtype), results = how->outer * how->inner;
+    const uintptr_t row = how->inner * size;
+    uintptr_t bits = (uintptr_t)array->data | row;
+    if (plan->pitched)
+        bits |= (uintptr_t)how->apart | (uintptr_t)how->over;
+    if (size == 1 || !is_run)
+        return true;
+    if (size == 2 && results > MANY_RESULTS)
+        return false;
+    return bits % GK_REDUCE_VECTOR_BYTES != 0 || (how->length + RESULT_COST) * results * size <=
+                                                     (size == 2 ? ALONE_HALF_BYTES : ALONE_BYTES);
+}
+
+bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run) {
+    gk_reduce_plan alone = *plan;
+    if (!plan->short_columns || plan->how.outer * plan->how.inner > INT32_MAX ||
+        !are_better_alone(plan, array, is_run))
+        return false;
+    alone.walk = GK_WALK_LITTLE;
+    alone.how.lanes = 1;
+    if (!gk_plan_gathered(&alone, array, reduced))
+        return false;
+    *plan = alone;
+    return true;
 }
 
 void gk_plan_packed(gk_reduce_plan *plan, const gk_array *packed) {

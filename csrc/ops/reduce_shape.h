@@ -9,11 +9,12 @@
 
 /* It depends on the shape, the axes and the dtype alone, and so does the order of the additions. */
 typedef struct gk_reduce_plan {
-    gk_walk walk;     /* of the array as one run in memory */
-    bool packed;      /* a run has the kept axes in front of the reduced ones */
-    gk_reduction how; /* all of it that comes of the shape */
-    bool pitched;     /* the elements lie as `how` says, each row a run */
-    bool gathered;    /* the elements lie as `layout` says, in the order of that run */
+    gk_walk walk;       /* of the array as one run in memory */
+    bool short_columns; /* see gk_plan_alone */
+    bool packed;        /* a run has the kept axes in front of the reduced ones */
+    gk_reduction how;   /* all of it that comes of the shape */
+    bool pitched;       /* the elements lie as `how` says, each row a run */
+    bool gathered;      /* the elements lie as `layout` says, in the order of that run */
     gk_axes layout;
     int kept;    /* of a little array: that many axes of it, and behind them those reduced */
     bool across; /* the same: neighbouring threads have neighbouring results */
@@ -24,16 +25,12 @@ static inline bool gk_is_reduced(uint64_t reduced, int axis) {
     return (reduced >> axis & 1) != 0;
 }
 
-/* What an operation needs of the order in which elements are taken. */
-typedef enum gk_reduce_order {
-    GK_ONE_ORDER,    /* the same one everywhere: another one would give other bits */
-    GK_ANY_ORDER,    /* none: then the plan may be whatever is soonest done */
-    GK_ANY_OF_HEAVY, /* likewise, with states that are large beside the elements */
-} gk_reduce_order;
-
-/* Of several operands the elements are taken together, and all of them make one result. */
-gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands,
-                                 gk_reduce_order order);
+/* Of several operands the elements are taken together, and all of them make one result. `heavy`:
+   what is carried along is large beside the elements, and their order changes nothing. Arrays of no
+   less bytes than `vectors` are taken by vectors, however few their elements: the engine's limit.
+ */
+gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands, bool heavy,
+                                 size_t vectors);
 
 /* Where kept and reduced axes alternate in a large array: those reduced axes, next to one another,
    that are better reduced by a launch of their own, after which there is little left; 0: none. */
@@ -52,6 +49,10 @@ void gk_plan_of_run(gk_reduction *how, gk_dtype dtype);
 
 /* Have a kernel of runs take a view of one, if its rows are runs that lie evenly: true. */
 bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
+
+/* Have a thread take each of short columns by itself, where that is better than by vectors, for
+   which the array is ready if it `is_run`: true. */
+bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run);
 
 /* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the
    array has to be made one run in memory, and its reduced axes the last ones where the plan says

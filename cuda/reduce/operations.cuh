@@ -4,7 +4,9 @@
 //   padding(x)                    an element that changes nothing where x has been or will be taken
 //   take(state, x, y, i)          one more element: number i, x of the first array, y of the second
 //   join(state, other)            the elements of `other`, which come after those of `state` or among them
-//   store(how, i, state)          the result; how: a gk_reduction or a gk_little
+//   Result, gives(how), result(how, state)   the result, where it is of the usual dtype; how: a gk_reduction
+//                                 or a gk_little
+//   store(how, i, state)          result i where it is of another one
 #ifndef GK_REDUCE_OPERATIONS_CUH
 #define GK_REDUCE_OPERATIONS_CUH
 
@@ -142,74 +144,100 @@ __device__ static __noinline__ void gk_store_whole(void *result, int32_t stored,
 }
 
 // What a sum has come to, or, divided before it is rounded, a mean, or a root.
-__device__ static __noinline__ void gk_store_last(void *result, int32_t stored, int32_t last, size_t i, double value, size_t divisor) {
-    gk_store_real(result, stored, i, last == GK_DIVIDED ? value / (double)divisor : sqrt(value));
+__device__ static __noinline__ void gk_store_last(void *result, int32_t stored, int32_t last, size_t i, double value, double divisor) {
+    gk_store_real(result, stored, i, last == GK_DIVIDED ? value / divisor : sqrt(value));
 }
 
-// But for the usual one, the way to which costs more than it does: whether the result was of the dtype T
-// and is stored already.
+// value / divisor, rounded once, by a reciprocal that is: what the first quotient is off by is taken from it
+// twice, the second time by an exact remainder (P. Markstein, "Computation of elementary functions on the IBM
+// RISC System/6000 processor", 1990). A third of the instructions of a division, which remains where a
+// remainder is too small to be exact, and where there is none.
+__device__ static __noinline__ double gk_divide_any(double value, double divisor) { return value / divisor; }
+__device__ static inline double gk_quotient(double value, double divisor, double reciprocal) {
+    const double least = 1e-270, first = value * reciprocal, near = gk_times_plus(gk_times_plus(-first, divisor, value), reciprocal, first);
+    if (!(fabs(near) > least && fabs(near) < (double)INFINITY))
+        return gk_divide_any(value, divisor);
+    return gk_times_plus(gk_times_plus(-near, divisor, value), reciprocal, near);
+}
+
+// Most results are of the dtype that an operation usually gives, and ready at once: Result, where it `gives`
+// that; the way to the others, `store`, costs more than it does.
 template <typename T> struct gk_dtype_of;
 #define GK_DTYPE_OF(dtype, name, T, ...)                                                           \
     template <> struct gk_dtype_of<T> {                                                            \
         enum { number = GK_##dtype };                                                              \
     };
 GK_DTYPES(GK_DTYPE_OF, )
-template <typename T, class HOW, typename V> __device__ static inline bool gk_store_at_once(const HOW &how, size_t i, V value) {
-    if (how.stored == gk_dtype_of<T>::number)
-        gk_store_as<T>(how.result, i, value);
-    return how.stored == gk_dtype_of<T>::number;
+template <class Op, class HOW> __device__ static inline void gk_store(const Op &op, const HOW &how, size_t i, typename Op::State state) {
+    if (op.gives(how))
+        ((typename Op::Result *)how.result)[i] = op.result(how, state);
+    else
+        op.store(how, i, state);
 }
 
-// T: the dtype that the sum of the elements has where no other was asked for.
-template <typename T, class HOW, typename R> __device__ static inline void gk_store_divided(const HOW &how, size_t i, R value) {
-    if (how.last != GK_DIVIDED || !gk_store_at_once<T>(how, i, (double)value / (double)how.divisor))
-        gk_store_last(how.result, how.stored, how.last, i, (double)value, how.divisor);
-}
-template <typename T, class HOW, typename R> __device__ static inline void gk_store_sum(const HOW &how, size_t i, R value) {
-    if (how.last != GK_AS_IT_IS)
-        gk_store_divided<T>(how, i, value);
-    else if (!gk_store_at_once<T>(how, i, value))
-        gk_store_real(how.result, how.stored, i, value);
-}
-template <typename T, class HOW> __device__ static inline void gk_store_sum(const HOW &how, size_t i, int64_t value) {
-    if (how.last != GK_AS_IT_IS)
-        gk_store_last(how.result, how.stored, how.last, i, (double)value, how.divisor);
-    else if (!gk_store_at_once<int64_t>(how, i, value))
-        gk_store_whole(how.result, how.stored, i, value);
-}
-template <typename T, class HOW, typename A> __device__ static inline void gk_store_sum(const HOW &how, size_t i, gk_pair<A> sum) {
-    if (how.last != GK_AS_IT_IS)
-        gk_store_divided<T>(how, i, gk_settle<double>(sum));
-    else if (gk_store_at_once<T>(how, i, gk_settle<A>(sum)))
-        return;
-    else if (how.stored == GK_float64)
-        gk_store_real(how.result, how.stored, i, gk_settle<double>(sum)); // all of it: others are added yet
-    else
-        gk_store_real(how.result, how.stored, i, gk_settle<A>(sum));
-}
+// The sums of elements T, carried in A, of which means and roots are made: of T where they are real, and else
+// whole numbers, which are not divided at once.
+template <typename T, typename A> struct gk_total {
+    typedef T Result;
+    bool flip;
+    template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == gk_dtype_of<T>::number && how.last != GK_SQUARE_ROOT; }
+    template <class HOW> __device__ static T result(const HOW &how, A sum) {
+        return how.last == GK_DIVIDED ? gk_as<T>(gk_quotient((double)sum, how.divisor, how.reciprocal)) : gk_as<T>(sum);
+    }
+    template <class HOW> __device__ static void store(const HOW &how, size_t i, A sum) {
+        if (how.last != GK_AS_IT_IS)
+            gk_store_last(how.result, how.stored, how.last, i, (double)sum, how.divisor);
+        else
+            gk_store_real(how.result, how.stored, i, sum);
+    }
+};
+template <typename T> struct gk_total<T, int64_t> {
+    typedef int64_t Result;
+    bool flip;
+    template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == GK_int64 && how.last == GK_AS_IT_IS; }
+    template <class HOW> __device__ static int64_t result(const HOW &, int64_t sum) { return sum; }
+    template <class HOW> __device__ static void store(const HOW &how, size_t i, int64_t sum) {
+        if (how.last != GK_AS_IT_IS)
+            gk_store_last(how.result, how.stored, how.last, i, (double)sum, how.divisor);
+        else
+            gk_store_whole(how.result, how.stored, i, sum);
+    }
+};
+template <typename T, typename A> struct gk_total<T, gk_pair<A>> {
+    typedef T Result;
+    bool flip;
+    template <class HOW> __device__ static bool gives(const HOW &how) { return gk_total<T, A>::gives(how); }
+    template <class HOW> __device__ static T result(const HOW &how, gk_pair<A> sum) {
+        return how.last == GK_DIVIDED ? gk_total<T, double>::result(how, gk_settle<double>(sum)) : gk_as<T>(gk_settle<A>(sum));
+    }
+    // In float64 all of it: others are added yet.
+    template <class HOW> __device__ static void store(const HOW &how, size_t i, gk_pair<A> sum) {
+        if (how.last != GK_AS_IT_IS || how.stored == GK_float64)
+            gk_total<T, double>::store(how, i, gk_settle<double>(sum));
+        else
+            gk_store_real(how.result, how.stored, i, gk_settle<A>(sum));
+    }
+};
 
 // sums -------------------------------------------------------------------------------------------
 
 // One addition an element, in A; integers wrap around.
-template <typename T, typename A> struct gk_plain_sum {
+template <typename T, typename A> struct gk_plain_sum : gk_total<T, A> {
     typedef T Element;
     typedef A State;
     static constexpr int OPERANDS = 1;
-    bool flip;
     __device__ static State start() { return State(0); }
     __device__ static T padding(T) { return T(0.0f); }
     __device__ static void take(State &state, T x, T, size_t) { state = gk_plus(state, gk_as<A>(x)); }
     __device__ static void join(State &state, State other) { state = gk_plus(state, other); }
-    template <class HOW> __device__ static void store(const HOW &how, size_t i, State state) { gk_store_sum<T>(how, i, state); }
 };
 
 // Twice the precision of A: what each addition rounds off is kept, and added at the end (T. Ogita,
 // S. Rump, S. Oishi, "Accurate sum and dot product", 2005).
-template <typename T, typename A> struct gk_compensated_sum {
+template <typename T, typename A> struct gk_compensated_sum : gk_total<T, gk_pair<A>> {
     typedef T Element;
     typedef gk_pair<A> State;
     static constexpr int OPERANDS = 1;
-    bool flip;
     __device__ static State start() { return {A(0), A(0)}; }
     __device__ static T padding(T) { return T(0.0f); }
     __device__ static void take(State &state, T x, T, size_t) {
@@ -222,21 +250,18 @@ template <typename T, typename A> struct gk_compensated_sum {
         state.high = gk_two_sum(state.high, other.high, &error);
         state.low = (state.low + other.low) + error;
     }
-    template <class HOW> __device__ static void store(const HOW &how, size_t i, State state) { gk_store_sum<T>(how, i, state); }
 };
 
 // products ---------------------------------------------------------------------------------------
 
-template <typename T, typename A> struct gk_product {
+template <typename T, typename A> struct gk_product : gk_total<T, A> {
     typedef T Element;
     typedef A State;
     static constexpr int OPERANDS = 1;
-    bool flip;
     __device__ static State start() { return State(1); }
     __device__ static T padding(T) { return T(1.0f); }
     __device__ static void take(State &state, T x, T, size_t) { state = gk_times(state, gk_as<A>(x)); }
     __device__ static void join(State &state, State other) { state = gk_times(state, other); }
-    template <class HOW> __device__ static void store(const HOW &how, size_t i, State state) { gk_store_sum<T>(how, i, state); }
 };
 
 // Sums of products x y, or of squares where there is one array. The product of two halves has no more
@@ -274,11 +299,11 @@ template <typename T, typename A> struct gk_extreme {
     __device__ static T padding(T x) { return x; }
     __device__ void take(State &state, T x, T, size_t) const { join(state, gk_rank<A>::of(gk_flipped(gk_as<A>(x), flip))); }
     __device__ static void join(State &state, State other) { state = other > state ? other : state; }
-    template <class HOW> __device__ void store(const HOW &how, size_t i, State state) const {
-        A value = gk_flipped(gk_rank<A>::value(state), flip);
-        if (!gk_store_at_once<T>(how, i, value))
-            store_value(how.result, how.stored, i, value);
-    }
+    typedef T Result;
+    template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == gk_dtype_of<T>::number; }
+    __device__ A value(State state) const { return gk_flipped(gk_rank<A>::value(state), flip); }
+    template <class HOW> __device__ T result(const HOW &, State state) const { return gk_as<T>(value(state)); }
+    template <class HOW> __device__ void store(const HOW &how, size_t i, State state) const { store_value(how.result, how.stored, i, value(state)); }
     __device__ static void store_value(void *result, int32_t stored, size_t i, float value) { gk_store_real(result, stored, i, value); }
     __device__ static void store_value(void *result, int32_t stored, size_t i, double value) { gk_store_real(result, stored, i, value); }
     __device__ static void store_value(void *result, int32_t stored, size_t i, int64_t value) { gk_store_whole(result, stored, i, value); }
@@ -286,14 +311,21 @@ template <typename T, typename A> struct gk_extreme {
     __device__ static void store_value(void *result, int32_t stored, size_t i, uint64_t value) { gk_store_whole(result, stored, i, (int64_t)value); }
 };
 
+// Of an index there is one dtype.
+struct gk_place {
+    typedef int64_t Result;
+    bool flip;
+    template <class HOW> __device__ static bool gives(const HOW &) { return true; }
+    template <class HOW, class STATE> __device__ static void store(const HOW &, size_t, STATE) {}
+};
+
 // Where the greatest value of a dtype of one or two bytes stands, or the first NaN; the first of several. The
 // value and the reverse of its place are one number, of which the greatest is wanted: half the registers and
 // a third of the instructions of what follows.
-template <typename T, typename A> struct gk_narrow_index {
+template <typename T, typename A> struct gk_narrow_index : gk_place {
     typedef T Element;
     typedef uint64_t State;
     static constexpr int OPERANDS = 1, PLACES = 40, MIDDLE = 1 << (63 - PLACES);
-    bool flip;
     __device__ static State start() { return 0; }
     __device__ static T padding(T x) { return x; }
     __device__ static int32_t rank_of(int32_t x) { return x; }
@@ -304,17 +336,16 @@ template <typename T, typename A> struct gk_narrow_index {
         join(state, (rank << PLACES) + (((uint64_t)1 << PLACES) - 1 - i));
     }
     __device__ static void join(State &state, State other) { state = other > state ? other : state; }
-    template <class HOW> __device__ static void store(const HOW &how, size_t i, State state) {
-        ((int64_t *)how.result)[i] = (int64_t)(((uint64_t)1 << PLACES) - 1 - (state & (((uint64_t)1 << PLACES) - 1)));
+    template <class HOW> __device__ static int64_t result(const HOW &, State state) {
+        return (int64_t)(((uint64_t)1 << PLACES) - 1 - (state & (((uint64_t)1 << PLACES) - 1)));
     }
 };
 
 // Where the greatest value stands, or the first NaN; the first of several.
-template <typename T, typename A> struct gk_extreme_index {
+template <typename T, typename A> struct gk_extreme_index : gk_place {
     typedef T Element;
     typedef gk_found<A> State;
     static constexpr int OPERANDS = 1;
-    bool flip;
     __device__ static State start() {
         A lowest;
         gk_set_lowest(&lowest);
@@ -334,9 +365,7 @@ template <typename T, typename A> struct gk_extreme_index {
             state = other;
     }
     // Nothing was greater than the lowest value there is: all are that, the first one too.
-    template <class HOW> __device__ static void store(const HOW &how, size_t i, State state) {
-        ((int64_t *)how.result)[i] = state.index == GK_NOWHERE ? 0 : state.index;
-    }
+    template <class HOW> __device__ static int64_t result(const HOW &, State state) { return state.index == GK_NOWHERE ? 0 : state.index; }
 };
 
 #endif

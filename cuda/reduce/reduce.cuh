@@ -95,9 +95,9 @@ __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &
 
 // The vectors of a thread's part of a run of n elements that are whole, from element i on, several loads
 // at a time; where the next one is.
-template <gk_lies LIES, class Op, class A>
+template <gk_lies LIES, int THREADS, class Op, class A>
 __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &state, const A &a, const A &b, size_t i, size_t n, size_t index) {
-    enum { STEP = GK_REDUCE_THREADS * A::WIDTH, LOADS = (LIES == GK_ALIGNED ? (int)GK_REDUCE_LOADS : (int)A::AT_ONCE) / Op::OPERANDS };
+    enum { STEP = THREADS * A::WIDTH, LOADS = (LIES == GK_ALIGNED ? (int)GK_REDUCE_LOADS : (int)A::AT_ONCE) / Op::OPERANDS };
     size_t left = i + A::WIDTH <= n ? (n - i - A::WIDTH) / STEP + 1 : 0;
     for (; left >= LOADS; left -= LOADS, i += STEP * LOADS)
         gk_take_vectors<LIES, true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
@@ -112,13 +112,13 @@ __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &
     return i;
 }
 
-// A thread's part of a run of n elements, the first of which has the number `index`: every 256th
-// vector. What follows the last of those that may be read as a whole is loaded with care.
-template <class Op, class A>
+// A thread's part of a run of n elements, the first of which has the number `index`: every vector that is a
+// multiple of THREADS, a block's or a warp's, from its own. What follows the last of those that may be read as a whole is loaded with care.
+template <int THREADS, class Op, class A>
 __device__ static inline void gk_take_run(const Op &op, typename Op::State &state, const A &a, const A &b, size_t n, size_t index) {
-    enum { WIDTH = A::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH };
-    size_t i = threadIdx.x * WIDTH, sure = a.reaches(n) && b.reaches(n) ? n : n > 2 * WIDTH ? n - 2 * WIDTH : 0;
-    i = a.is_aligned() && b.is_aligned() ? gk_take_whole<GK_ALIGNED>(op, state, a, b, i, n, index) : gk_take_whole<GK_BETWEEN>(op, state, a, b, i, sure, index);
+    enum { WIDTH = A::WIDTH, STEP = THREADS * WIDTH };
+    size_t i = threadIdx.x % THREADS * WIDTH, sure = a.reaches(n) && b.reaches(n) ? n : n > 2 * WIDTH ? n - 2 * WIDTH : 0;
+    i = a.is_aligned() && b.is_aligned() ? gk_take_whole<GK_ALIGNED, THREADS>(op, state, a, b, i, n, index) : gk_take_whole<GK_BETWEEN, THREADS>(op, state, a, b, i, sure, index);
 #pragma unroll 1
     for (; i < n; i += STEP) {
         size_t wanted = n - i < WIDTH ? n - i : WIDTH;
@@ -154,11 +154,11 @@ __device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a
     State state = op.start(), *partials = (State *)how.partials + row * how.segments;
     if (how.stage != GK_REDUCE_FINISH) {
         size_t begin = segment * how.segment, left = how.length - begin;
-        gk_take_run(op, state, a.row(how, row) + begin, b.row(how, row) + begin, left < how.segment ? left : how.segment, how.first + begin);
+        gk_take_run<GK_REDUCE_THREADS>(op, state, a.row(how, row) + begin, b.row(how, row) + begin, left < how.segment ? left : how.segment, how.first + begin);
         gk_join_block(op, state);
         bool whole = how.stage == GK_REDUCE_WHOLE;
         if (threadIdx.x == 0 && whole && how.segments == 1)
-            op.store(how, row, state);
+            gk_store(op, how, row, state);
         else if (threadIdx.x == 0)
             partials[how.first / how.segment + segment] = state;
         if (!whole || how.segments == 1 || !gk_is_last(how.arrivals + row, how.segments))
@@ -169,7 +169,7 @@ __device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a
         gk_join_partials(op, state, partials + threadIdx.x, how.segments - threadIdx.x, GK_REDUCE_THREADS);
     gk_join_block(op, state);
     if (threadIdx.x == 0)
-        op.store(how, row, state);
+        gk_store(op, how, row, state);
 }
 
 // Short rows: a group of lanes takes several rows, side by side so that enough loads are under way.
@@ -254,8 +254,23 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
     for (unsigned r = 0; r < ROWS; r++) {
         size_t number = first + (mine.row + r) * apart;
         if (mine.whole && r < mine.held && number < how.outer)
-            op.store(how, number, state[r]);
+            gk_store(op, how, number, state[r]);
     }
+}
+
+// Rows that are longer, and fewer: a warp takes one, with several loads along it under way instead of one of
+// each of several rows. Its additions are those of 32 lanes of short rows.
+template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(const gk_reduction &how, const A &a) {
+    const size_t row = (size_t)blockIdx.x * (GK_REDUCE_THREADS / GK_WARP) + threadIdx.x / GK_WARP;
+    Op op = {how.flip};
+    typename Op::State state = op.start();
+    if (row >= how.outer)
+        return;
+    const A elements = a.row(how, row);
+    gk_take_run<GK_WARP>(op, state, elements, elements, how.length, 0);
+    gk_join_lanes(op, state, GK_WARP);
+    if (threadIdx.x % GK_WARP == 0)
+        gk_store(op, how, row, state);
 }
 
 // Where a thread of a group of columns stands: `lanes` vectors side by side, the other threads below. The
@@ -264,19 +279,23 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
 struct gk_columns {
     size_t outer, segment, block, column;
     unsigned height, y;
+
+    // Those of [row, end) that a thread has, which has every `height`-th one, a power of two.
+    __device__ unsigned rows_before(size_t row, size_t end) const { return row < end ? (unsigned)((end - row - 1) >> __popc(height - 1)) + 1 : 0; }
 };
 template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const gk_reduction &how) {
     gk_columns at;
     const unsigned wide = how.lanes * WIDTH, width = __popc(wide - 1), side = __popc(how.lanes - 1); // powers of two
     const uint32_t segments = (uint32_t)how.segments, across = (uint32_t)((how.inner + wide - 1) >> width); // no more than blocks
     const unsigned thread = threadIdx.x & ((1u << how.group) - 1), stacked = GK_REDUCE_COLUMN_THREADS >> how.group;
-    uint32_t block = blockIdx.x / segments, beside = block % across;
+    // A division takes longer than to see that there is nothing to divide.
+    const uint32_t block = segments > 1 ? blockIdx.x / segments : blockIdx.x, over = across > 1 ? block / across : block;
     at.segment = blockIdx.x - block * segments;
     at.block = block;
-    at.outer = (size_t)(block / across) * stacked + (threadIdx.x >> how.group);
+    at.outer = (size_t)over * stacked + (threadIdx.x >> how.group);
     at.y = thread >> side;
     at.height = (1u << how.group) >> side;
-    at.column = at.outer < how.outer ? (size_t)beside * wide + (thread & (how.lanes - 1)) * WIDTH : how.inner;
+    at.column = at.outer < how.outer ? (size_t)(block - over * across) * wide + (thread & (how.lanes - 1)) * WIDTH : how.inner;
     return at;
 }
 
@@ -289,7 +308,7 @@ __device__ static inline void gk_join_columns(const Op &op, const gk_reduction &
     __shared__ typename Op::State of_warp[AT_ONCE][WARPS][GK_WARP];
     const unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP, lanes = how.lanes, below = lanes > GK_WARP ? lanes / GK_WARP : 1;
     const unsigned threads = 1u << how.group;
-    if (below == WARPS)
+    if (lanes == threads) // no rows below the top one
         return;
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
@@ -319,31 +338,39 @@ __device__ static inline void gk_take_columns(const Op &op, typename Op::State (
         op.take(state[e], x[e], x[e], index);
 }
 
-// A thread's part of the rows [row, end): every `height`-th one, LOADS at a time; what is left of them is
-// for the next call. REST: less than LOADS are left, and these at a time, too: where there is none the last
-// one is loaded again, and not taken. The last vector of a row may be one of more columns than there are,
-// whose results nobody stores; GK_ALIGNED: none is.
-template <gk_lies LIES, int LOADS, bool REST, class Op, class A, int WIDTH>
-__device__ static inline size_t gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, const A &a, size_t row, size_t end,
-                                             typename Op::State (&state)[WIDTH]) {
-    int wanted = how.inner - at.column < WIDTH ? (int)(how.inner - at.column) : WIDTH;
-    while (row + (REST ? 0 : LOADS - 1) * at.height < end) {
-        gk_vector<typename A::Element> x[LOADS];
-        A line[LOADS];
+// The next `count` of a thread's rows, LOADS at most: all are loaded before the first is taken. ALL: they are
+// LOADS; otherwise the last one is there again in place of what is missing, and not taken. `column` is where the
+// first one is, number `row`, and then where the next one would be. The last vector of a row may be one of
+// more columns than there are, whose results nobody stores; GK_ALIGNED: none is.
+template <gk_lies LIES, int LOADS, bool ALL, class Op, class A, int WIDTH>
+__device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, size_t &row, unsigned count,
+                                           typename Op::State (&state)[WIDTH]) {
+    gk_vector<typename A::Element> x[LOADS];
+    A line[LOADS];
+    line[0] = column;
 #pragma unroll
-        for (int j = 0; j < LOADS; j++) {
-            size_t number = row + j * at.height;
-            line[j] = a.below(how, !REST || number < end ? number : end - 1);
-        }
-        A::template load<LIES>(x, line, wanted);
-#pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            if (!REST || row < end) {
-                gk_take_columns(op, state, x[j], row);
-                row += at.height;
-            }
+    for (int j = 1; j < LOADS; j++) {
+        line[j] = line[j - 1];
+        if (ALL || j < count)
+            line[j] = line[j].below(how, at.height);
     }
-    return row;
+    A::template load<LIES>(x, line, how.inner - at.column < WIDTH ? (int)(how.inner - at.column) : WIDTH, ALL ? LOADS : (int)count);
+#pragma unroll
+    for (int j = 0; j < LOADS; j++)
+        if (ALL || j < count)
+            gk_take_columns(op, state, x[j], row + j * at.height);
+    column = line[LOADS - 1].below(how, at.height);
+    row += count * at.height;
+}
+
+// The next `count` of a thread's rows, LOADS at a time.
+template <gk_lies LIES, int LOADS, class Op, class A, int WIDTH>
+__device__ static inline void gk_take_down(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, size_t &row, unsigned count,
+                                           typename Op::State (&state)[WIDTH]) {
+    for (; count >= LOADS; count -= LOADS)
+        gk_take_rows<LIES, LOADS, true>(op, how, at, column, row, LOADS, state);
+    if (LOADS > 1 && count > 0)
+        gk_take_rows<LIES, LOADS, false>(op, how, at, column, row, count, state);
 }
 
 // The partial results of a block of columns' segments, joined as they come in: up to GK_REDUCE_BRANCHES
@@ -380,6 +407,37 @@ __device__ static inline bool gk_join_segments(const Op &op, const gk_reduction 
     return true;
 }
 
+// The results from number i on of a thread's columns, of which so many are there: as vectors, or one by one.
+template <class Op, int WIDTH>
+__device__ static inline void gk_store_columns(const Op &op, const gk_reduction &how, size_t i, size_t there, typename Op::State (&state)[WIDTH]) {
+    typedef typename Op::Result R;
+    enum { EACH = gk_vector<R>::WIDTH };
+    R *to = (R *)how.result + i, result[WIDTH];
+    if (!op.gives(how)) {
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++)
+            if (e < there)
+                op.store(how, i + e, state[e]);
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        result[e] = op.result(how, state[e]);
+    if (there >= WIDTH && (uintptr_t)to % GK_REDUCE_VECTOR_BYTES == 0) {
+#pragma unroll
+        for (int e = 0; e < WIDTH; e += EACH) {
+            gk_vector<R> some;
+            some.pack(*(const R(*)[EACH])(result + e));
+            *(gk_vector<R> *)(to + e) = some;
+        }
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        if (e < there)
+            to[e] = result[e];
+}
+
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
 template <class Op, class A> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const A &a) {
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
@@ -393,23 +451,22 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
         state[e] = op.start();
     A top = a.matrix(how, at.outer < how.outer ? at.outer : 0), column = top.column(how, at.column < how.inner ? at.column : 0);
     size_t row = begin + at.y;
+    column = column.below(how, row);
+    const unsigned count = at.rows_before(row, end);
     if (at.column < how.inner && top.is_aligned() && how.apart % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0) {
-        row = gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS, false>(op, how, at, column, row, end, state);
-        gk_take_rows<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS, true>(op, how, at, column, row, end, state);
+        gk_take_down<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS>(op, how, at, column, row, count, state);
     } else if (at.column < how.inner) {
         // The last rows of an array end too near to its own end.
-        size_t last = 2 * WIDTH / how.inner + 1, sure = top.below(how, end).reaches(0) ? end : end > last ? end - last : 0;
-        row = gk_take_rows<GK_BETWEEN, A::AT_ONCE, false>(op, how, at, column, row, sure, state);
-        row = gk_take_rows<GK_BETWEEN, A::AT_ONCE, true>(op, how, at, column, row, sure, state);
-        gk_take_rows<GK_ANYWHERE, 1, false>(op, how, at, column, row, end, state);
+        size_t last = how.inner < 2 * WIDTH ? 2 * WIDTH / (unsigned)how.inner + 1 : 1;
+        const unsigned sure = at.rows_before(row, top.below(how, end).reaches(0) ? end : end > last ? end - last : 0);
+        gk_take_down<GK_BETWEEN, A::AT_ONCE>(op, how, at, column, row, sure, state);
+        gk_take_down<GK_ANYWHERE, 1>(op, how, at, column, row, count - sure, state);
     }
     gk_join_columns(op, how, state);
     if (!gk_join_segments(op, how, at, state))
         return;
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        if (at.y == 0 && at.column + e < how.inner)
-            op.store(how, at.outer * how.inner + at.column + e, state[e]);
+    if (at.y == 0 && at.column < how.inner)
+        gk_store_columns(op, how, at.outer * how.inner + at.column, how.inner - at.column, state);
 }
 
 // What elements i along `count` axes of a little array, the first of which is AXIS and the next one STEP on,
@@ -420,33 +477,39 @@ __device__ static inline void gk_find_little(const gk_little &how, int count, ui
     if constexpr (AXIS >= 0 && AXIS < GK_LITTLE_AXES) {
         if (count <= 0)
             return;
+        const bool more = count > 1; // of the outermost axis the index is what is left
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            uint32_t index = gk_take_axis(i[j], how.axis[AXIS].length, how.axis[AXIS].multiplier);
+            uint32_t index = more ? gk_take_axis(i[j], how.axis[AXIS].length, how.axis[AXIS].multiplier) : i[j];
             offset[j] = gk_add_product(offset[j], (int32_t)index, how.axis[AXIS].stride);
         }
         gk_find_little<AXIS + STEP, STEP>(how, count - 1, i, offset);
     }
 }
 
-// Little work, of the whole array or of each of many results: what counts is how few instructions stand between
-// the launch and the result, so each element is loaded alone, and few of them by a thread. A group of lanes has a result: next to
-// one another, or `across`, where those of a warp have neighbouring results. Which one only moves
-// elements to other threads: lane k takes every `lanes`-th element from the k-th on.
-template <class Op> __device__ static inline void gk_reduce_little(const gk_little &how) {
+// A lane's elements of a single axis, which lie `step` bytes apart: there is nothing to find.
+template <class Op>
+__device__ static inline void gk_take_line(const Op &op, typename Op::State &state, const char *a, int64_t step, unsigned count, unsigned index, unsigned lanes) {
+    enum { LOADS = GK_REDUCE_LINE_LOADS };
     typedef typename Op::Element T;
+    for (; count > 0; count = count > LOADS ? count - LOADS : 0, index += LOADS * lanes) {
+        T x[LOADS];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++, a += step)
+            if (j < count)
+                x[j] = gk_read<T>(a);
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (j < count)
+                op.take(state, x[j], x[j], index + j * lanes);
+    }
+}
+
+// The same of several axes.
+template <class Op>
+__device__ static inline void gk_take_little(const Op &op, const gk_little &how, typename Op::State &state, const char *a, unsigned lane, unsigned lanes, unsigned length) {
     enum { LOADS = GK_REDUCE_LOADS };
-    __shared__ typename Op::State cell[GK_REDUCE_THREADS];
-    Op op = {how.flip != 0};
-    unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
-    unsigned side = how.across ? __popc(results - 1) : how.lanes, above = thread >> side, within = thread - (above << side);
-    unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);
-    unsigned length = number < how.results ? how.length : 0;
-    uint32_t result[1] = {number};
-    int64_t begin[1] = {0};
-    gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, result, begin);
-    const char *a = (const char *)how.a + begin[0];
-    typename Op::State state = op.start();
+    typedef typename Op::Element T;
     for (unsigned i = lane; i < length; i += LOADS * lanes) {
         T x[LOADS];
         uint32_t at[LOADS];
@@ -464,6 +527,29 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
             if (i + j * lanes < length)
                 op.take(state, x[j], x[j], i + j * lanes);
     }
+}
+
+// Little work, of the whole array or of each of many results: what counts is how few instructions stand between
+// the launch and the result, so each element is loaded alone, and few of them by a thread. A group of lanes has a result: next to
+// one another, or `across`, where those of a warp have neighbouring results. Which one only moves
+// elements to other threads: lane k takes every `lanes`-th element from the k-th on.
+template <class Op> __device__ static inline void gk_reduce_little(const gk_little &how) {
+    __shared__ typename Op::State cell[GK_REDUCE_THREADS];
+    Op op = {how.flip != 0};
+    unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
+    unsigned side = how.across ? __popc(results - 1) : how.lanes, above = thread >> side, within = thread - (above << side);
+    unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);
+    unsigned length = number < how.results ? how.length : 0;
+    uint32_t result[1] = {number};
+    int64_t begin[1] = {0};
+    gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, result, begin);
+    const char *a = (const char *)how.a + begin[0];
+    typename Op::State state = op.start();
+    if (how.reduced == 1)
+        gk_take_line(op, state, gk_add_product(0, (int32_t)lane, how.axis[0].stride) + a, gk_add_product(0, (int32_t)lanes, how.axis[0].stride),
+                     lane < length ? ((length - lane - 1) >> how.lanes) + 1 : 0, lane, lanes);
+    else
+        gk_take_little(op, how, state, a, lane, lanes, length);
     for (unsigned step = lanes / 2; step > 0; step /= 2) {
         unsigned apart = how.across ? step * results : step;
         if (apart < GK_WARP) {
@@ -477,7 +563,7 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
         }
     }
     if (lane == 0 && length > 0)
-        op.store(how, number, state);
+        gk_store(op, how, number, state);
 }
 
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \
@@ -489,7 +575,10 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_short, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
         gk_follow();                                                                               \
-        gk_reduce_short<Op>(how, gk_run_of(how, a));                                               \
+        if (how.lone_rows)                                                                         \
+            gk_reduce_lone_rows<Op>(how, gk_run_of(how, a));                                       \
+        else                                                                                       \
+            gk_reduce_short<Op>(how, gk_run_of(how, a));                                           \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a) { \
         gk_follow();                                                                               \
@@ -507,7 +596,7 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
         gk_follow();                                                                               \
         gk_reduce_columns<Op>(how, gk_gather(how, layout, a));                                     \
     }                                                                                              \
-    GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_little how) {      \
+    GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_LITTLE_RESIDENT)(gk_little how) {      \
         gk_follow();                                                                               \
         gk_reduce_little<Op>(how);                                                                 \
     }

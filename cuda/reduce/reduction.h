@@ -15,8 +15,10 @@ enum {
     GK_REDUCE_RESIDENT = 4,       /* blocks a multiprocessor: said, or the compiler saves registers
                                      and lets loads wait for one another */
     GK_REDUCE_COLUMN_RESIDENT = 6, /* the same, of these */
+    GK_REDUCE_LITTLE_RESIDENT = 6, /* of little arrays */
     GK_REDUCE_VECTOR_BYTES = 16,  /* a load */
     GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row or two */
+    GK_REDUCE_LINE_LOADS = 8,     /* of a thread at a time, of a little array along a single axis */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
@@ -48,10 +50,11 @@ typedef struct gk_reduction {
     uint8_t stage;    /* gk_reduce_stage */
     bool flip;        /* the order of the values turned round: min and argmin */
     bool short_rows;  /* of a gathered array: `lanes` threads a row */
+    bool lone_rows;   /* of short rows: a warp has one, and not several */
     int64_t reach;    /* bytes from the first element to the end of the farthest */
     int64_t over;     /* from one of `outer` to the next; not of a gathered array */
     int64_t apart;    /* from one reduced element to the next, where all lie so; else 0 */
-    size_t divisor;   /* of a mean */
+    double divisor, reciprocal; /* of a mean, and of that */
     void *partials;
     unsigned *arrivals; /* a counter for each result, or gk_reduce_joints for each block of columns: 0
                            before and after */
@@ -65,18 +68,23 @@ typedef struct gk_reduction {
 typedef struct gk_little {
     const void *a;
     void *result;
-    uint64_t divisor;
+    double divisor, reciprocal;
     uint32_t results, length;
-    uint8_t lanes;  /* log2 */
-    uint8_t across; /* neighbouring threads have neighbouring results */
-    uint8_t reduced, kept; /* axes */
-    uint8_t stored, last, flip; /* as above */
+    uint32_t lanes : 4;          /* log2 */
+    uint32_t across : 1;         /* neighbouring threads have neighbouring results */
+    uint32_t reduced : 3, kept : 3; /* axes */
+    uint32_t stored : 5, last : 2, flip : 1; /* as above */
     struct {
         int32_t stride; /* bytes */
         uint32_t length, multiplier; /* the length with its shift */
     } axis[GK_LITTLE_AXES];
 } gk_little;
 static_assert(sizeof(gk_little) <= 128, "more parameters cost time");
+
+static inline void gk_divide_by(gk_reduction *how, size_t count) {
+    how->divisor = (double)count;
+    how->reciprocal = 1.0 / how->divisor;
+}
 
 /* The places where a tree joins so many partial results, GK_REDUCE_BRANCHES at a time. */
 #ifdef __CUDACC__

@@ -1,5 +1,5 @@
 /* A C library that runs out. Preloaded, it has one request of gpukern._core fail: of memory, of a
-   lock, of a thread. Which requests are the extension's is told by where they return to; those of
+   lock, of a thread, of a file. Which requests are the extension's is told by where they return to; those of
    Python, NumPy and the loader are never refused. It also counts what the extension holds. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
@@ -152,6 +153,34 @@ void *mmap(void *where, size_t bytes, int protection, int flags, int file, off_t
 
 void *tsearch(const void *key, void **root, int (*compare)(const void *, const void *)) {
     return is_refused(CALLER) ? none() : NEXT(tsearch)(key, root, compare);
+}
+
+int madvise(void *where, size_t bytes, int advice) {
+    if (is_refused(CALLER)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return NEXT(madvise)(where, bytes, advice);
+}
+
+int memfd_create(const char *name, unsigned flags) {
+    if (is_refused(CALLER)) {
+        errno = EMFILE;
+        return -1;
+    }
+    return NEXT(memfd_create)(name, flags);
+}
+
+ssize_t write(int file, const void *from, size_t bytes) {
+    if (is_refused(CALLER)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return NEXT(write)(file, from, bytes);
+}
+
+int pthread_mutexattr_init(pthread_mutexattr_t *attributes) {
+    return is_refused(CALLER) ? ENOMEM : NEXT(pthread_mutexattr_init)(attributes);
 }
 
 int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes) {

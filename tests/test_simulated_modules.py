@@ -3,10 +3,12 @@ where their output goes."""
 
 from __future__ import annotations
 
+import gc
 import io
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,6 +58,27 @@ def test_a_library_of_something_else(module, tmp_path):
         with pytest.raises(gk.CudaError, match=r"^symbol: the module is none of the simulator's$"):
             image.symbol("number")
     the_next_call_works(module)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_the_files_of_modules_are_closed(module):
+    source = "__global__ void f(int *a) { a[0] = VALUE; }"
+    kept = [gk.compile(source, [f"-DVALUE={value}"]).f for value in range(3)]
+    del kept
+    gc.collect()
+    before = open_files()
+    for value in range(3):
+        a = np.zeros(1, np.int32)
+        gk.compile(source, [f"-DVALUE={value}"]).f(1, 1, a)
+        assert a[0] == value
+        with pytest.raises(gk.CudaError):
+            _core.Image(b"none").symbol("x")
+    gc.collect()
+    gk.synchronize()
+    assert open_files() == before
 
 
 def test_what_a_module_tells_of_its_kernels(module):

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int status;
 enum { SUCCESS = 0, BROKEN = 1, CANCELLED = 16 };
@@ -85,11 +86,12 @@ status nvrtcSetFlowCallback(program *of, watching *watch, void *context) {
     return SUCCESS;
 }
 
-/* Control-C comes on the way. Whoever has said that it is to end says so again. */
+/* Control-C comes on the way. Whoever has said that it is to end says so again; after some seconds
+   nobody has. */
 static status compile_slowly(program *of) {
     raise(SIGINT);
-    while (!of->watch(of->context, NULL))
-        ;
+    for (int i = 0; i < 20000 && !of->watch(of->context, NULL); i++)
+        usleep(100);
     return of->watch(of->context, NULL) ? CANCELLED : BROKEN;
 }
 

@@ -1,4 +1,4 @@
-"""The fake CUDA driver and the fake cuBLAS of tests/fake, compiled, and scripts run on them."""
+"""The fake CUDA driver and the fakes beside it of tests/fake, compiled, and scripts run on them."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ def with_cublas(folder: Path, *flags: str) -> Path:
     """The folder, with a libcublas.so.13 in it."""
     _library(folder / "libcublas.so.13", [ROOT / "tests/fake/cublas.c"], *flags)
     return folder
+
+
+def with_nvrtc(folder: Path, *flags: str) -> Path:
+    """A library in the folder that stands for NVRTC."""
+    path = folder / "libnvrtc.so"
+    _library(path, [ROOT / "tests/fake/nvrtc.c"], *flags)
+    return path
 
 
 PREAMBLE = """

@@ -603,3 +603,86 @@ def test_arming_and_disarming():
     gk.add(a, a)  # disarmed in time
     with pytest.raises(TypeError):
         _core.fail_call("1")
+
+
+# --- kernels of users -------------------------------------------------------------------------
+
+KERNELS = """
+__constant__ float table[4] = {1, 2, 3, 4};
+__global__ void twice(const float *x, float *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+}
+"""
+
+
+def users_kernels() -> Any:
+    """The module, as it is compiled here; it was kept before."""
+    return gk.compile(KERNELS)
+
+
+@pytest.fixture
+def module(kept) -> Any:
+    try:
+        return users_kernels()
+    except gk.CudaError as error:
+        if "pip install" in str(error) or "apt install" in str(error):
+            pytest.skip("no compiler is here")
+        raise
+
+
+@pytest.mark.parametrize("kind", ["host", "device", "large"])
+def test_every_step_of_a_users_kernel_may_fail(kind, module):
+    """Its arrays in one copy, where they are, or one by one in chunks: these may have come back in
+    part, the others are as they were before."""
+    count = 300_000 if kind == "large" else 81
+
+    def make() -> Planted:
+        x = random(count, DTYPES["float32"], 1)
+        where = "device" if kind == "device" else "host"
+        (given, _), (y, reader) = placed(where, x), placed(where, x.copy())
+        want = np.concatenate([2 * x[:50], x[50:]])
+
+        def memory() -> Any:
+            return [((y == x) | (y == want)).all() if kind == "large" else reader()]
+
+        def call() -> Any:
+            module.twice(1, 64, given, y, 50)
+            return y
+
+        return Planted(call, memory, lambda got: same_bytes(got, want))
+
+    assert_survives(make, 1 if kind == "device" else 4, fallback=kind != "device")
+
+
+def same_bytes(got: Any, want: np.ndarray) -> None:
+    assert host_values(got).tobytes() == want.tobytes()
+
+
+def test_every_step_of_the_first_call_of_a_users_kernel_may_fail(module):
+    def make() -> Planted:
+        def call() -> Any:
+            out = np.zeros(4, np.float32)
+            users_kernels().twice(1, 64, gk.In(np.ones(4, np.float32)), out, 4)
+            return out
+
+        return Planted(call, list, lambda got: same_bytes(got, np.full(4, 2, np.float32)))
+
+    assert_survives(make, 6, fallback=True)
+
+
+def test_what_is_asked_of_a_module_may_fail(module):
+    image, twice = module.image, module.twice
+    for call in (
+        lambda: twice.active_blocks(64),
+        twice.suggest_block,
+        lambda: image.parameters(twice.symbol),
+        lambda: module.symbol("table").to_host().tolist(),
+    ):
+        want = call()
+
+        def check(got: Any, want: Any = want) -> None:
+            assert got == want
+
+        assert_survives(lambda call=call, check=check: Planted(call, list, check), 1)
+    assert want == [1, 2, 3, 4]

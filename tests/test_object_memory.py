@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from fakes import NEEDS_FAKE, with_nvrtc
+
 pytest.importorskip("_testcapi", reason="this Python has not the module that refuses memory")
 
 EACH_OBJECT = """
@@ -109,3 +111,19 @@ def test_every_object_may_be_refused(call, script):
     run = script(f"call = lambda: {CALLS[call]}\n{EACH_OBJECT}", GPUKERN_SIM_DEVICES="2")
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) >= (call not in SURVIVES)
+
+
+@NEEDS_FAKE
+def test_every_object_of_a_compilation_may_be_refused(script, tmp_path):
+    given = (
+        str(with_nvrtc(tmp_path)),
+        "k.cu",
+        "text",
+        ("-O",),
+        ("a.h", "its text"),
+        ("one", "two"),
+    )
+    calls = f"lambda: (_core.compile_source(*{given!r}), _core.nvrtc_version({given[0]!r}))"
+    run = script(f"call = {calls}\n{EACH_OBJECT}")
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) >= 8

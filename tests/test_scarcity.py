@@ -1,15 +1,17 @@
-"""A system that has no more memory, locks or threads to give (tests/fake/scarce.c): each request of
-the extension is refused once, from its import on. The call raises or does without, what comes after
-it works, and nothing is lost."""
+"""A system that has no more memory, locks, threads or files to give (tests/fake/scarce.c): each
+request of the extension is refused once, from its import on. The call raises or does without, what
+comes after it works, and nothing is lost."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from fakes import NEEDS_FAKE, scarce, search_path
+from fakes import NEEDS_FAKE, scarce, search_path, with_nvrtc
+from gpukern.kernels.signature import FLOAT, POINTER, SIGNED, Parameter
 
 pytestmark = [
     NEEDS_FAKE,
@@ -153,8 +155,7 @@ def numbers(run) -> tuple[int, int]:
     return raised, survived
 
 
-def code_of(use: str) -> str:
-    body = USES[use]
+def code_of(body: str) -> str:
     return f"def use(gk):\n    {body.strip()}\n{EACH_REQUEST}"
 
 
@@ -167,7 +168,7 @@ IN_ANY_ORDER = ["a small call", "a call in chunks", "streams", "a graph"]
 )
 def test_every_request_may_be_refused(use, lazy, library, script):
     settings = {"GPUKERN_DEVICE": "sim", "GPUKERN_SIM_LAZY": lazy, "GPUKERN_SIM_DEVICES": "2"}
-    raised, survived = numbers(script(code_of(use), LD_PRELOAD=str(library), **settings))
+    raised, survived = numbers(script(code_of(USES[use]), LD_PRELOAD=str(library), **settings))
     assert raised >= 20, "to open the simulator takes so many"
     assert survived >= 5, "what can be done without"
 
@@ -179,6 +180,56 @@ WITH_A_DRIVER += ["a graph that is not looked at"]  # the fake does not launch t
 @pytest.mark.parametrize("use", WITH_A_DRIVER)
 def test_every_request_may_be_refused_with_a_driver(use, library, fake, script):
     settings = {"GPUKERN_DEVICE": "cuda", "FAKE_DEVICES": "2", "LD_LIBRARY_PATH": search_path(fake)}
-    raised, survived = numbers(script(code_of(use), LD_PRELOAD=str(library), **settings))
+    raised, survived = numbers(script(code_of(USES[use]), LD_PRELOAD=str(library), **settings))
     assert raised >= 10
     assert survived >= 5
+
+
+# Of the fake NVRTC at {library!r}.
+A_COMPILATION = """
+    _, image, log, symbols = gk._core.compile_source(
+        {library!r}, "k.cu", "a source", ("-O",), ("a.h", "its text"), ("one", "two"))
+    return image == b"cubin k.cu" and "option -O" in log and symbols == ("_one", "_two")"""
+
+
+def test_every_request_of_a_compilation_may_be_refused(library, script, tmp_path):
+    code = code_of(A_COMPILATION.format(library=str(with_nvrtc(tmp_path))))
+    raised, _ = numbers(script(code, LD_PRELOAD=str(library), GPUKERN_DEVICE="sim"))
+    assert raised >= 6, "a log, a list of symbols, two symbols and an image, beside the import's"
+
+
+# Into a file, as the simulator has it: attempts need no compiler.
+COMPILED = """
+import sys
+import gpukern as gk
+source = "__global__ void twice(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= 2; }"
+open(sys.argv[1], "wb").write(gk.compile(source).twice.target.recipe().code)
+"""
+A_USERS_KERNEL = """
+    image = gk._core.Image(open({file!r}, "rb").read())
+    twice = gk._core.Kernel(image, "twice", "twice", {parameters})
+    there, here = gk.to_device(a), a.copy()
+    twice(1, 64, there, 50)
+    twice(1, 64, here, 50)
+    return same(there.to_host(), 2 * a) and same(here, 2 * a)"""
+PARAMETERS = tuple(
+    each.numbers()
+    for each in (
+        Parameter("float *x", POINTER, 8, 0, FLOAT, 4, 4, 4),
+        Parameter("int n", SIGNED, 4, 0, 0, 0, 0, 4),
+    )
+)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ is here")
+@pytest.mark.parametrize("lazy", ["0", "7"])
+def test_every_request_of_a_users_kernel_may_be_refused(lazy, library, script, tmp_path):
+    tmp_path.chmod(0o700)
+    file = str(tmp_path / "kernel")
+    settings = {"GPUKERN_DEVICE": "sim", "XDG_CACHE_HOME": str(tmp_path)}
+    assert script(COMPILED, file, **settings).returncode == 0
+    code = code_of(A_USERS_KERNEL.format(file=file, parameters=PARAMETERS))
+    settings["GPUKERN_SIM_LAZY"] = lazy
+    raised, survived = numbers(script(code, LD_PRELOAD=str(library), **settings))
+    assert raised >= 30, "with the module, its file, its kernel and two launches"
+    assert survived >= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_void_p
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import gpukern as gk
 from arrays import on_gpu
+from fakes import NEEDS_FAKE
 from gpukern import _core
 
 METADATA, EXECUTE, BUFFER, SCALAR, S64 = 1, 3, 1, 3, 5
@@ -274,3 +276,141 @@ def test_memory_of_a_gpu_is_an_array_there(monkeypatch):
     buffer[0].data = there.__cuda_array_interface__["data"][0]
     assert call(frame, on_gpu=True) is None, xla.said
     np.testing.assert_array_equal(shown[0], there.to_host())
+
+
+def test_a_target_is_for_a_gpu_or_not():
+    with pytest.raises(ValueError, match="ambiguous"):
+        _core.xla_target(np.ones(2))
+
+
+IN_A_SCRIPT = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_xla_handler import *
+shown = []
+module = ModuleType("gpukern.frameworks.jax_")
+module.run = lambda *given: shown.append(given)
+sys.modules["gpukern.frameworks.jax_"] = module
+"""
+
+
+# Frames with arrays of a GPU, on the fake driver.
+ON_A_GPU = f"""{IN_A_SCRIPT}
+def frame_of(xla, arguments, results=()):
+    frame = xla.frame([np.empty(one.shape, one.dtype) for one in arguments],
+                      [np.empty(one.shape, one.dtype) for one in results])
+    for buffers, arrays in (frame.arguments, arguments), (frame.results, results):
+        for place, array in enumerate(arrays):
+            buffer = ctypes.cast(buffers.all[place], POINTER(Buffer))
+            buffer[0].data = array.__cuda_array_interface__["data"][0]
+    return frame
+def refused(arguments, stream=0):
+    xla, before = Xla(stream=stream), len(shown)
+    assert call(frame_of(xla, arguments), on_gpu=True) == 77 and len(shown) == before
+    [(code, sentence)] = xla.said
+    assert code == 13
+    return sentence
+"""
+
+
+@NEEDS_FAKE
+def test_arrays_of_each_gpu_are_on_it(right):
+    right(
+        f"""{ON_A_GPU}
+for ordinal in 1, 0:
+    with gk.device(ordinal):
+        there, empty = gk.to_device(a), gk.empty((0, 3))
+        out, stream = gk.empty(4), gk.Stream()
+    xla = Xla(stream=stream.cuda_stream)
+    assert call(frame_of(xla, (empty, there), (out,)), on_gpu=True) is None, xla.said
+    key, on, (nothing, given), (result,) = shown.pop()
+    assert (key, on) == (7, stream.cuda_stream)
+    assert given.device == nothing.device == result.device == ordinal
+    assert (given.to_host() == a).all() and nothing.shape == (0, 3) and result.shape == (4,)
+    with gk.device(ordinal):
+        assert call(frame_of(xla, (empty,)), on_gpu=True) is None
+    assert shown.pop()[2][0].device == ordinal, "the thread's own, where nothing has memory"
+""",
+        FAKE_DEVICES=2,
+    )
+
+
+@NEEDS_FAKE
+def test_arrays_of_a_gpu_that_are_not_taken(right):
+    right(
+        f"""{ON_A_GPU}
+class Elsewhere:
+    shape, dtype = a.shape, a.dtype
+    __cuda_array_interface__ = {{"data": (a.ctypes.data, False)}}
+class Complex:
+    shape, dtype = (2,), np.dtype("complex64")
+there = gk.to_device(a)
+Complex.__cuda_array_interface__ = there.__cuda_array_interface__
+one = gk.Stream()
+stream = one.cuda_stream
+sentence = refused((Elsewhere,))
+assert sentence.startswith("ValueError: as_jax: 0x"), sentence
+assert sentence.endswith(" of JAX's is on none of the 2 GPUs that there are"), sentence
+assert "XLA's array 1 is of its dtype 15 with 1 axes" in refused((there, Complex))
+driver.fake_capture(ctypes.c_void_p(stream), 0)
+with gk.strict():
+    assert "ValueError: as_jax: profile() and strict() wait" in refused((there,), stream)
+driver.fake_capture(None, 0)
+assert call(frame_of(Xla(stream=stream), (there,)), on_gpu=True) is None and len(shown) == 1
+""",
+        FAKE_DEVICES=2,
+    )
+
+
+@NEEDS_FAKE
+def test_without_a_gpu_xla_is_told(right):
+    right(
+        f"""{ON_A_GPU}
+xla = Xla()
+assert call(xla.frame((a,)), on_gpu=True) == 77 and not shown
+assert "CudaError: " in xla.said[0][1] and "no GPU" in xla.said[0][1], xla.said
+""",
+        FAKE_INIT=100,
+    )
+
+
+def test_every_object_of_a_call_may_be_refused(script):
+    """XLA is told that there is no memory, and the next call works. Where ctypes has none, or what
+    stands for XLA's functions, nothing is asked."""
+    pytest.importorskip("_testcapi", reason="this Python has not the module that refuses memory")
+    run = script(f"""{IN_A_SCRIPT}
+import _testcapi
+beside = []
+sys.unraisablehook = beside.append
+xla, function = Xla(), target()
+given, empty = np.ones((300, 3), np.float32), np.ones((0, 400), np.int8)
+frame = xla.frame((given, empty), (given.copy(),))
+address, refused, in_a_row = ctypes.addressof(frame), 0, 0
+for number in range(1000):
+    shown.clear(), xla.said.clear(), beside.clear()
+    _testcapi.set_nomemory(number, number + 1)
+    try:
+        answered = function(address)
+    except (MemoryError, ctypes.ArgumentError) as error:
+        beside.append(error)
+    finally:
+        _testcapi.remove_mem_hooks()
+    if beside:
+        continue
+    if answered is None:
+        [(_, _, ((memory, *_), (nothing, *_)), (result,))] = shown
+        assert bytes(memory) == given.tobytes() and nothing is None and result[2] == (300, 3)
+        in_a_row += 1
+    else:
+        [(code, sentence)] = xla.said
+        assert (answered, code) == (77, 13) and not shown and "MemoryError: " in sentence, sentence
+        refused, in_a_row = refused + 1, 0
+    if in_a_row == 20:
+        break
+else:
+    raise AssertionError("no end of objects")
+assert function(address) is None and bytes(shown[-1][2][0][0]) == given.tobytes()
+print(refused)
+""")
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) >= 5

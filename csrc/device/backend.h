@@ -75,11 +75,11 @@ typedef struct gk_tensor_map {
     unsigned char bytes[128];
 } __attribute__((aligned(64))) gk_tensor_map;
 typedef struct gk_tensor_box {
-    int dtype; /* gk_dtype */
+    int dtype; /* gk_dtype: float32, float16 or bfloat16 */
     const void *data;
     uint64_t rows, columns, pitch;
     uint32_t box_rows, box_columns;
-    uint32_t swizzle; /* bytes of the pattern in shared memory: 0, 32, 64 or 128 */
+    uint32_t swizzle; /* bytes of the pattern in shared memory: 0, 64 or 128 */
     uint64_t planes, plane_pitch;
 } gk_tensor_box;
 
@@ -162,14 +162,13 @@ struct gk_backend {
     gk_status (*copy_within)(gk_backend *, void *to, const void *from, size_t bytes, gk_stream,
                              gk_error *);
     gk_status (*launch)(gk_backend *, const gk_launch *, gk_error *);
-    gk_status (*gemm)(gk_backend *, const gk_gemm *, gk_error *); /* cuBLAS */
+    gk_status (*gemm)(gk_backend *, const gk_gemm *, gk_error *); /* cuBLAS; NULL: there is none */
 
     /* What users compiled: a cubin, a fatbin or PTX, on the simulator a shared object, loaded. A
-       module whose kernels a graph has may
-       not be freed before the graph. */
+       module whose kernels a graph has may not be freed before the graph. */
     gk_status (*module_load)(gk_backend *, const void *image, size_t bytes, gk_module **,
                              gk_error *);
-    void (*module_free)(gk_backend *, gk_module *); /* NULL is fine */
+    void (*module_free)(gk_backend *, gk_module *);
     gk_status (*module_kernel)(gk_backend *, gk_module *, const char *symbol, gk_kernel *,
                                gk_error *);
     /* A variable of the module, in memory that lives as long as the module. */
@@ -187,6 +186,7 @@ struct gk_backend {
     /* What kernels have printed so far, to be freed; NULL: nothing, or the driver prints it. NULL
        in its own place: the driver does. */
     char *(*printed)(gk_backend *, size_t *bytes);
+    /* NULL: no row that runs here needs it. */
     gk_status (*describe_box)(gk_backend *, const gk_tensor_box *, gk_tensor_map *, gk_error *);
 
     /* Streams of our own, which do not wait for the legacy stream, and copies that return at once:

@@ -4,11 +4,7 @@
 #include "engine/transfer.h"
 #include "ops/bundle.h"
 
-enum { MOST_PARAMETERS = 4096 }; /* of one byte: what a launch takes */
-
 bool gk_points_to(const gk_kernel_parameter *parameter, gk_dtype dtype) {
-    if (parameter->points_to == GK_OF_ANYTHING || parameter->points_to == GK_OF_UNKNOWN)
-        return true;
     gk_kind kind = gk_dtype_kind(dtype);
     bool same_size = gk_dtype_size(dtype) == parameter->scalar_bytes;
     switch (parameter->points_to) {
@@ -33,7 +29,7 @@ bool gk_points_to(const gk_kernel_parameter *parameter, gk_dtype dtype) {
     case GK_MADE_OF_COUNT:
         break;
     }
-    return false;
+    return true;
 }
 
 /* The array on the device: itself, or memory of the run's own. */
@@ -63,7 +59,7 @@ static bool is_interrupted(void *context) {
 
 static gk_status launch_with(gk_call *call, gk_launch *launch, gk_kernel_argument *arguments,
                              int count) {
-    void *values[MOST_PARAMETERS];
+    void *values[GK_MOST_PARAMETERS];
     for (int i = 0; i < count; i++) {
         gk_kernel_argument *argument = &arguments[i];
         values[i] = argument->is_array ? &argument->number : (void *)argument->value;
@@ -120,9 +116,6 @@ static gk_status rejoin(gk_call *call, const gk_kernel_argument *arguments, int 
 
 gk_status gk_user_kernel_run(gk_call *call, gk_launch *launch, gk_kernel_argument *arguments,
                              int count) {
-    if (count > MOST_PARAMETERS)
-        return gk_call_blame(call, gk_fail(&call->error, GK_VALUE_ERROR,
-                                           "%d parameters are more than a launch takes", count));
     gk_status status = bring_and_launch(call, launch, arguments, count);
     gk_error first = call->error;
     gk_status joined = rejoin(call, arguments, count);

@@ -30,11 +30,13 @@ typedef struct gk_kernel_parameter {
     size_t scalar_bytes, pointee_bytes, alignment; /* pointee_bytes 0: not known */
 } gk_kernel_parameter;
 
+enum { GK_MOST_PARAMETERS = 4096 }; /* of one byte: what a launch takes */
+
 /* Whether an array of that dtype is what the parameter points to. */
 bool gk_points_to(const gk_kernel_parameter *parameter, gk_dtype dtype);
 
 /* Copies in what has to be on the device, launches, copies out. The launch needs neither stream nor
-   arguments. */
+   arguments, of which there are no more than GK_MOST_PARAMETERS. */
 gk_status gk_user_kernel_run(gk_call *call, gk_launch *launch, gk_kernel_argument *arguments,
                              int count);
 

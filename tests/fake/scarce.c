@@ -1,16 +1,19 @@
 /* A C library that runs out. Preloaded, it has one request of gpukern._core fail: of memory, of a
-   lock, of a thread. Which requests are the extension's is told by where they return to; those of
-   Python, NumPy and the loader are never refused. It also counts what the extension holds. */
+   lock, of a thread, of a file. Which requests are the extension's is told by where they return to;
+   those of Python, NumPy and the loader are never refused. It also counts what the extension holds,
+   and has threads meet at a lock. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <search.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
@@ -123,6 +126,14 @@ void *realloc(void *memory, size_t bytes) {
     return note(moved, CALLER);
 }
 
+char *strdup(const char *text) {
+    size_t bytes = strlen(text) + 1;
+    if (is_refused(CALLER))
+        return none();
+    char *copy = note(__libc_malloc(bytes), CALLER);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
 int posix_memalign(void **memory, size_t alignment, size_t bytes) {
     if (is_refused(CALLER))
         return ENOMEM;
@@ -154,6 +165,34 @@ void *tsearch(const void *key, void **root, int (*compare)(const void *, const v
     return is_refused(CALLER) ? none() : NEXT(tsearch)(key, root, compare);
 }
 
+int madvise(void *where, size_t bytes, int advice) {
+    if (is_refused(CALLER)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return NEXT(madvise)(where, bytes, advice);
+}
+
+int memfd_create(const char *name, unsigned flags) {
+    if (is_refused(CALLER)) {
+        errno = EMFILE;
+        return -1;
+    }
+    return NEXT(memfd_create)(name, flags);
+}
+
+ssize_t write(int file, const void *from, size_t bytes) {
+    if (is_refused(CALLER)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return NEXT(write)(file, from, bytes);
+}
+
+int pthread_mutexattr_init(pthread_mutexattr_t *attributes) {
+    return is_refused(CALLER) ? ENOMEM : NEXT(pthread_mutexattr_init)(attributes);
+}
+
 int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes) {
     return is_refused(CALLER) ? ENOMEM : NEXT(pthread_mutex_init)(mutex, attributes);
 }
@@ -169,4 +208,29 @@ int pthread_key_create(pthread_key_t *key, void (*end)(void *)) {
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                    void *argument) {
     return is_refused(CALLER) ? EAGAIN : NEXT(pthread_create)(thread, attributes, run, argument);
+}
+
+/* --- meeting at a lock ------------------------------------------------------------------- */
+
+static atomic_int patience, met;
+
+/* Whoever takes over a lock of the extension's in the child of a fork waits from now on until
+   another thread comes to the lock and waits for him; for so many milliseconds at most. Returns how
+   often one has. */
+int scarce_meet(int milliseconds) {
+    atomic_store(&patience, milliseconds);
+    return atomic_load(&met);
+}
+
+int pthread_mutex_trylock(pthread_mutex_t *mutex) {
+    if (is_ours(CALLER))
+        while (atomic_load(&met) == 0 && atomic_fetch_sub(&patience, 1) > 0)
+            usleep(1000);
+    return NEXT(pthread_mutex_trylock)(mutex);
+}
+
+int sched_yield(void) {
+    if (is_ours(CALLER))
+        atomic_fetch_add(&met, 1);
+    return NEXT(sched_yield)();
 }

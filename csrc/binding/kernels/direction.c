@@ -43,14 +43,10 @@ static void direction_deallocate(PyObject *object) {
     Py_DECREF(type);
 }
 
+/* Nothing is cleared, as in a tuple: the array is there first, and others close a cycle. */
 static int direction_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(((direction_object *)object)->array);
-    return 0;
-}
-
-static int direction_clear(PyObject *object) {
-    Py_CLEAR(((direction_object *)object)->array);
     return 0;
 }
 
@@ -68,7 +64,6 @@ static PyMemberDef members[] = {
         {Py_tp_new, lower##_new},                                                                  \
         {Py_tp_dealloc, direction_deallocate},                                                     \
         {Py_tp_traverse, direction_traverse},                                                      \
-        {Py_tp_clear, direction_clear},                                                            \
         {Py_tp_members, members},                                                                  \
         {0, NULL},                                                                                 \
     };                                                                                             \

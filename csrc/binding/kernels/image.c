@@ -5,8 +5,7 @@
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/operands.h"
 #include "binding/values.h"
-
-enum { MOST_PARAMETERS = 4096 };
+#include "ops/user_kernel.h"
 
 typedef struct image_object {
     PyObject ob_base;
@@ -79,7 +78,8 @@ static int load(image_object *self, gk_call *call) {
         return -1;
     }
     if (self->modules[place]) {
-        backend->module_free(backend, loaded);
+        gk_backend *own = call->device->backend; /* what gives back does not fail */
+        own->module_free(own, loaded);
         return 0;
     }
     self->devices[place] = call->device;
@@ -121,7 +121,7 @@ static PyObject *image_parameters(PyObject *object, PyObject *symbol) {
         gk_image_kernel(self->state, &call, object, text, &kernel) < 0)
         return NULL;
     PyObject *sizes = PyList_New(0);
-    for (int i = 0; i < MOST_PARAMETERS && sizes; i++) {
+    for (int i = 0; i < GK_MOST_PARAMETERS && sizes; i++) {
         gk_backend *backend = call.backend;
         if (gk_call_blame(&call, backend->kernel_parameter(backend, &kernel, i, &bytes,
                                                            &call.error)) != GK_OK) {

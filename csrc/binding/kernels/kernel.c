@@ -9,7 +9,7 @@
 #include "binding/kernels/launching.h"
 #include "binding/values.h"
 
-enum { MOST_PARAMETERS = 4096, NUMBERS = 7 };
+enum { NUMBERS = 7 };
 
 /* making one ----------------------------------------------------------------------------------- */
 
@@ -85,7 +85,7 @@ static int fill(gk_kernel_object *self, PyObject *positional) {
     PyObject *image = PyTuple_GetItem(positional, 0), *symbol = PyTuple_GetItem(positional, 1),
              *name = PyTuple_GetItem(positional, 2), *texts = PyTuple_GetItem(positional, 3);
     if (Py_TYPE(image) != self->state->image_type || !PyUnicode_Check(symbol) ||
-        !PyUnicode_Check(name) || !PyTuple_Check(texts) || PyTuple_Size(texts) > MOST_PARAMETERS)
+        !PyUnicode_Check(name) || !PyTuple_Check(texts) || PyTuple_Size(texts) > GK_MOST_PARAMETERS)
         return bad_parameters();
     self->image = Py_NewRef(image);
     self->symbol = Py_NewRef(symbol);
@@ -101,11 +101,11 @@ static int fill(gk_kernel_object *self, PyObject *positional) {
 
 static gk_state *state_of(PyTypeObject *type) {
     /* A subclass in Python has no module state of its own: its first base in C does. */
-    while (type && !(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE && PyType_GetModule(type))) {
+    while (!PyType_GetModule(type)) {
         PyErr_Clear();
         type = PyType_GetSlot(type, Py_tp_base);
     }
-    return type ? PyType_GetModuleState(type) : NULL;
+    return PyType_GetModuleState(type);
 }
 
 static PyObject *kernel_new(PyTypeObject *type, PyObject *positional, PyObject *named) {
@@ -119,10 +119,6 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *positional, PyObject *
     if (!self)
         return NULL;
     self->state = state_of(type);
-    if (!self->state) {
-        Py_DECREF((PyObject *)self);
-        return NULL;
-    }
     self->module = Py_NewRef(self->state->module);
     if (fill(self, positional) == 0)
         return (PyObject *)self;

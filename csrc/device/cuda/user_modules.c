@@ -47,8 +47,6 @@ gk_status gk_cuda_module_load(gk_backend *base, const void *image, size_t bytes,
 void gk_cuda_module_free(gk_backend *base, gk_module *module) {
     gk_cuda *cuda = (gk_cuda *)base;
     CUresult result;
-    if (!module)
-        return;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver);
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuModuleUnload(module->handle));
     gk_restrict(&cuda->driver, mode);

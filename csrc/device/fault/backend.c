@@ -118,11 +118,6 @@ static void fault_release(gk_backend *base, void *device, gk_stream stream) {
     faulty->inner->release(faulty->inner, device, stream);
 }
 
-static void fault_module_free(gk_backend *base, gk_module *module) {
-    gk_faulty *faulty = (gk_faulty *)base;
-    faulty->inner->module_free(faulty->inner, module);
-}
-
 static void fault_stream_free(gk_backend *base, gk_stream stream) {
     gk_faulty *faulty = (gk_faulty *)base;
     faulty->inner->stream_free(faulty->inner, stream);
@@ -189,7 +184,6 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .launch = fault_launch,
                  .gemm = fault_gemm,
                  .module_load = fault_module_load,
-                 .module_free = fault_module_free,
                  .module_kernel = fault_module_kernel,
                  .module_symbol = fault_module_symbol,
                  .kernel_parameter = fault_kernel_parameter,

@@ -324,10 +324,10 @@ static gk_step *kernel_step(const gk_launch *launch, const char *symbol, const g
 /* Whoever launches can be asked whether it is to end only as long as he waits for it. */
 static gk_status launch_users(gk_simulated *sim, const gk_launch *launch, gk_error *error) {
     const gk_simulated_kernel *known = launch->kernel->function;
-    gk_step *step = kernel_step(launch, launch->kernel->name, &known->body);
     gk_graph *graph;
     if (gk_queues_captured(sim->queues, launch->stream, &graph, error) != GK_OK)
         return error->status;
+    gk_step *step = kernel_step(launch, launch->kernel->name, &known->body);
     if (step) {
         kernel *what = gk_step_payload(step);
         what->module = known->module;
@@ -347,17 +347,6 @@ static gk_status sim_launch(gk_backend *backend, const gk_launch *launch, gk_err
     const char *symbol = launch->row->symbol;
     gk_step *step = kernel_step(launch, symbol, *place_of(sim, symbol));
     return gk_queues_add(sim->queues, launch->stream, step, error);
-}
-
-static gk_status sim_gemm(gk_backend *backend, const gk_gemm *gemm, gk_error *error) {
-    (void)backend, (void)gemm;
-    return gk_fail(error, GK_CUDA_ERROR, "cuBLAS needs a GPU");
-}
-
-static gk_status sim_describe_box(gk_backend *backend, const gk_tensor_box *box, gk_tensor_map *map,
-                                  gk_error *error) {
-    (void)backend, (void)box, (void)map;
-    return gk_fail(error, GK_CUDA_ERROR, "tensor maps need a GPU of compute capability 9.0");
 }
 
 /* streams and events --------------------------------------------------------------------------- */
@@ -547,8 +536,6 @@ static size_t sim_live_bytes(gk_backend *backend) {
 
 static void sim_close(gk_backend *backend) {
     gk_simulated *sim = (gk_simulated *)backend;
-    if (!sim)
-        return;
     gk_queues_free(sim->queues);
     gk_simulated_close_memory(sim);
     gk_sim_close(sim->sim);
@@ -606,7 +593,6 @@ static const gk_backend functions = {
     .copy_out = sim_copy_out,
     .copy_within = sim_copy_within,
     .launch = sim_launch,
-    .gemm = sim_gemm,
     .module_load = gk_simulated_module_load,
     .module_free = gk_simulated_module_free,
     .module_kernel = gk_simulated_module_kernel,
@@ -615,7 +601,6 @@ static const gk_backend functions = {
     .kernel_occupancy = gk_simulated_kernel_occupancy,
     .kernel_suggest = gk_simulated_kernel_suggest,
     .printed = sim_printed,
-    .describe_box = sim_describe_box,
     .stream_new = sim_stream_new,
     .stream_free = sim_stream_free,
     .start_copy_in = sim_start_copy_in,

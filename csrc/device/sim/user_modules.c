@@ -140,8 +140,6 @@ gk_status gk_simulated_module_load(gk_backend *backend, const void *image, size_
 
 /* What is queued may still be of its kernels. */
 void gk_simulated_module_free(gk_backend *backend, gk_module *module) {
-    if (!module)
-        return;
     gk_simulated_settle((gk_simulated *)backend);
     gk_simulated_remove_data((gk_simulated *)backend, &module->data);
     unload(module);
@@ -223,7 +221,8 @@ gk_status gk_simulated_kernel_occupancy(gk_backend *backend, const gk_kernel *ke
     return GK_OK;
 }
 
-/* As many threads as fill it where shared memory leaves room for as many blocks. */
+/* As many threads as fill it where shared memory leaves room for as many blocks: for one there
+   always is. */
 gk_status gk_simulated_kernel_suggest(gk_backend *backend, const gk_kernel *kernel,
                                       size_t shared_bytes, int *threads, gk_error *error) {
     int blocks, most = 0;
@@ -234,7 +233,5 @@ gk_status gk_simulated_kernel_suggest(gk_backend *backend, const gk_kernel *kern
             *threads = size;
         }
     }
-    if (!most)
-        *threads = SUGGESTED;
     return GK_OK;
 }

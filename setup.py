@@ -6,7 +6,8 @@ build_tools. Environment variables:
 GPUKERN_ARCHS      architectures to compile for, as "90a" or "80,90a", or "all", as wheels are
                    (default: those of the GPUs in this machine; where there is none, PTX of 7.5)
 GPUKERN_SANITIZE   for the tests: 1 or address, with AddressSanitizer and
-                   UndefinedBehaviorSanitizer; thread, with ThreadSanitizer
+                   UndefinedBehaviorSanitizer; kernels, in the simulated kernels as well; thread,
+                   with ThreadSanitizer
 CUDA_HOME          the CUDA toolkit (13.0 or newer); else nvcc on PATH; else the wheels of it
 CC, CXX, CFLAGS, CXXFLAGS, LDFLAGS    as for any C extension
 

@@ -582,10 +582,14 @@ def test_each_sanitizer_has_objects_of_its_own(project):
     )
     done, log = project(GPUKERN_ARCHS="80", GPUKERN_SANITIZE="address")
     assert all("-fsanitize=address,undefined" in line for line in log if "module.c" in line)
+    assert not any("bodies.cpp" in line for line in log)
+    _, log = project(GPUKERN_ARCHS="80", GPUKERN_SANITIZE="kernels")
+    bodies = [line for line in log if "bodies.cpp" in line]
+    assert bodies and all("-fsanitize=address,signed-integer" in line for line in bodies)
 
 
 def test_a_sanitizer_that_there_is_none_of_is_named(project):
     done, log = project(GPUKERN_ARCHS="80", GPUKERN_SANITIZE="memory")
     assert done.returncode != 0 and log == []
     last = done.stderr.splitlines()[-1]
-    assert last == "gpukern: GPUKERN_SANITIZE is 'memory', not one of 0, 1, address, thread"
+    assert last == "gpukern: GPUKERN_SANITIZE is 'memory', not one of 0, 1, address, kernels, thread"

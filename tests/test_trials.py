@@ -29,7 +29,9 @@ def size_of(op: str) -> object:
 
 @pytest.mark.parametrize("op", [op for op in cases.OPERATIONS if op != "matmul"])
 def test_numpy_is_right_on_every_dtype(op):
-    for dtype in cases.DTYPES_OF[op]:
+    """A third of them an operation, each time others."""
+    first = list(cases.OPERATIONS).index(op) % 3
+    for dtype in cases.DTYPES_OF[op][first::3]:
         result = gpukern.compare(op, [size_of(op)], dtype, ["numpy"], seed=SEED, rounds=1)
         assert {row.status for row in result.rows} == {"right"}, (dtype, result.rows)
 

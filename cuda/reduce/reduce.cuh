@@ -1,6 +1,6 @@
-// What every reduction is made of. An operation is a small struct (operations.cuh); here are the four ways
-// of walking over an array with it: along rows, along short rows, down columns, and over a little one an
-// element at a time, wherever its elements lie (elements.cuh).
+// What every reduction is made of. An operation is a small struct (operations.cuh); here are the ways of
+// walking over an array with it by vectors, wherever they lie (elements.cuh): along rows, along short rows
+// and down columns. A little one is walked over an element at a time (little.cuh).
 //
 // Which thread takes which elements, and in which order all is joined, depends on the shape alone:
 // the same array gives the same bits on every device, wherever its elements lie.
@@ -24,6 +24,7 @@
 #ifndef GK_ROWS_ONLY
 
 #include "reduce/elements.cuh"
+#include "reduce/little.cuh"
 #include "reduce/operations.cuh"
 
 // The elements behind the first `wanted` become padding.
@@ -467,103 +468,6 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
         return;
     if (at.y == 0 && at.column < how.inner)
         gk_store_columns(op, how, at.outer * how.inner + at.column, how.inner - at.column, state);
-}
-
-// What elements i along `count` axes of a little array, the first of which is AXIS and the next one STEP on,
-// add to its address, in bytes. Its parameters are operands of instructions, as they would not be in a loop,
-// and there is one branch an axis that is there; one element fills the time that another's takes.
-template <int AXIS, int STEP, int EACH>
-__device__ static inline void gk_find_little(const gk_little &how, int count, uint32_t (&i)[EACH], int64_t (&offset)[EACH]) {
-    if constexpr (AXIS >= 0 && AXIS < GK_LITTLE_AXES) {
-        if (count <= 0)
-            return;
-        const bool more = count > 1; // of the outermost axis the index is what is left
-#pragma unroll
-        for (int j = 0; j < EACH; j++) {
-            uint32_t index = more ? gk_take_axis(i[j], how.axis[AXIS].length, how.axis[AXIS].multiplier) : i[j];
-            offset[j] = gk_add_product(offset[j], (int32_t)index, how.axis[AXIS].stride);
-        }
-        gk_find_little<AXIS + STEP, STEP>(how, count - 1, i, offset);
-    }
-}
-
-// A lane's elements of a single axis, which lie `step` bytes apart: there is nothing to find.
-template <class Op>
-__device__ static inline void gk_take_line(const Op &op, typename Op::State &state, const char *a, int64_t step, unsigned count, unsigned index, unsigned lanes) {
-    enum { LOADS = GK_REDUCE_LINE_LOADS };
-    typedef typename Op::Element T;
-    for (; count > 0; count = count > LOADS ? count - LOADS : 0, index += LOADS * lanes) {
-        T x[LOADS];
-#pragma unroll
-        for (int j = 0; j < LOADS; j++, a += step)
-            if (j < count)
-                x[j] = gk_read<T>(a);
-#pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            if (j < count)
-                op.take(state, x[j], x[j], index + j * lanes);
-    }
-}
-
-// The same of several axes.
-template <class Op>
-__device__ static inline void gk_take_little(const Op &op, const gk_little &how, typename Op::State &state, const char *a, unsigned lane, unsigned lanes, unsigned length) {
-    enum { LOADS = GK_REDUCE_LOADS };
-    typedef typename Op::Element T;
-    for (unsigned i = lane; i < length; i += LOADS * lanes) {
-        T x[LOADS];
-        uint32_t at[LOADS];
-        int64_t offset[LOADS];
-#pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            at[j] = i + j * lanes, offset[j] = 0;
-        gk_find_little<0, 1>(how, how.reduced, at, offset);
-#pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            if (i + j * lanes < length)
-                x[j] = gk_read<T>(a + offset[j]);
-#pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            if (i + j * lanes < length)
-                op.take(state, x[j], x[j], i + j * lanes);
-    }
-}
-
-// Little work, of the whole array or of each of many results: what counts is how few instructions stand between
-// the launch and the result, so each element is loaded alone, and few of them by a thread. A group of lanes has a result: next to
-// one another, or `across`, where those of a warp have neighbouring results. Which one only moves
-// elements to other threads: lane k takes every `lanes`-th element from the k-th on.
-template <class Op> __device__ static inline void gk_reduce_little(const gk_little &how) {
-    __shared__ typename Op::State cell[GK_REDUCE_THREADS];
-    Op op = {how.flip != 0};
-    unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
-    unsigned side = how.across ? __popc(results - 1) : how.lanes, above = thread >> side, within = thread - (above << side);
-    unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);
-    unsigned length = number < how.results ? how.length : 0;
-    uint32_t result[1] = {number};
-    int64_t begin[1] = {0};
-    gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, result, begin);
-    const char *a = (const char *)how.a + begin[0];
-    typename Op::State state = op.start();
-    if (how.reduced == 1)
-        gk_take_line(op, state, gk_add_product(0, (int32_t)lane, how.axis[0].stride) + a, gk_add_product(0, (int32_t)lanes, how.axis[0].stride),
-                     lane < length ? ((length - lane - 1) >> how.lanes) + 1 : 0, lane, lanes);
-    else
-        gk_take_little(op, how, state, a, lane, lanes, length);
-    for (unsigned step = lanes / 2; step > 0; step /= 2) {
-        unsigned apart = how.across ? step * results : step;
-        if (apart < GK_WARP) {
-            op.join(state, gk_from_lane_above(state, apart, GK_WARP));
-        } else { // no cell that is read is written at the step after
-            if (lane < 2 * step)
-                cell[thread] = state;
-            __syncthreads();
-            if (lane < step)
-                op.join(state, cell[thread + apart]);
-        }
-    }
-    if (lane == 0 && length > 0)
-        gk_store(op, how, number, state);
 }
 
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \

@@ -181,12 +181,12 @@ static void sum_f32(const launch *run) {
 /* Bytes to index i along `count` axes, the first of which is `axis` and the next one `step` on. */
 static int64_t little_offset(const gk_little *how, int axis, int step, int count, uint32_t i) {
     int64_t offset = 0;
-    for (; count > 0; count--, axis += step) {
+    for (; count > 1; count--, axis += step) {
         uint32_t length = how->axis[axis].length % GK_COMPACT_LENGTHS;
         offset += (int64_t)(i % length) * how->axis[axis].stride;
         i /= length;
     }
-    return offset;
+    return count > 0 ? offset + (int64_t)i * how->axis[axis].stride : offset;
 }
 
 static void sum_little(const launch *run) {

@@ -34,7 +34,7 @@ Script = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 # A test with more cases than this has them for the sake of completeness.
-MANY_CASES = 20
+MANY_CASES = 6
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

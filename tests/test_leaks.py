@@ -19,7 +19,7 @@ from arrays import DTYPES, REDUCTIONS, DeviceView, on_device, places, random, sa
 from gpukern import _core
 from wrong_calls import GIVEN, WRONG
 
-CALLS = 300 if sanitized() else 2000
+CALLS = 300 if sanitized() else 1000
 resident = pytest.mark.skipif(sanitized(), reason="AddressSanitizer keeps what is freed")
 
 

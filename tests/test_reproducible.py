@@ -257,6 +257,13 @@ def test_short_columns_are_added_from_their_top(dtype, variant, shape):
         assert hexadecimal(np.asarray(got)) == want, case
 
 
+def test_short_columns_by_vectors_are_added_from_their_top():
+    """Of halves that are aligned, and many."""
+    a = troublesome(9 * 400_000, "float16").reshape(9, 400_000)
+    want = model_of(np.ascontiguousarray(a.T), by_lanes, None, 1)
+    assert hexadecimal(gk.sum(gk.to_device(a), 0).to_host()) == want
+
+
 def of_vectors(a: Array, lanes: int, compensated: bool) -> Any:
     """The sums of rows: lane k takes every `lanes`-th vector from the k-th on."""
     taken, joined = (take, join) if compensated else (plain, plain_join)

@@ -77,6 +77,27 @@ def steps(call):
     before = len(text.value)
     kept = call()
     return text.value[before:].decode().split()
+def refused(call):  # each object that a call makes, one a call: how many there were
+    import _testcapi
+    for _ in range(3):
+        call()
+    gc.collect()
+    held, modules, raised, in_a_row = _core.live_bytes(), live()["modules"], 0, 0
+    for number in range(2000):
+        _testcapi.set_nomemory(number, number + 1)
+        try:
+            call()
+            in_a_row += 1
+        except MemoryError:
+            raised, in_a_row = raised + 1, 0
+        finally:
+            _testcapi.remove_mem_hooks()
+        assert _core.live_bytes() == held, number
+        if in_a_row == 20:
+            break
+    assert in_a_row == 20 and live()["modules"] == modules
+    call()
+    return raised
 N = 1_500_000
 long = np.arange(N, dtype=np.float32) % 1000
 ones = np.ones(N, np.float32)

@@ -173,19 +173,18 @@ static void plan_stacked(gk_reduction *how, gk_dtype dtype) {
 static bool is_little(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
     const gk_reduction *how = &plan->how;
     const size_t results = how->outer * how->inner, count = results * how->length;
-    if (count == 0)
+    if (count == 0 || how->length > LITTLE_LENGTH)
         return false;
     if (results == 1)
         return how->length <= GK_REDUCE_THREADS * GK_REDUCE_LOADS;
     if (plan->packed)
-        return how->length <= LITTLE_LENGTH && count <= LITTLE_PACKED;
+        return count <= LITTLE_PACKED;
     if (how->inner == 1)
         return how->length <= LITTLE_ROW &&
                count <= (vector_width(dtype) > 2 ? LITTLE : LITTLE_WIDE_ROWS);
     if (heavy && results <= LITTLE_RESULTS && how->length >= LONG_COLUMN)
-        return how->length <= LITTLE_LENGTH && count <= LITTLE_HEAVY;
-    return how->length <= LITTLE_LENGTH &&
-           count <= (how->length <= LITTLE_COLUMN ? LITTLE : LITTLE_PACKED);
+        return count <= LITTLE_HEAVY;
+    return count <= (how->length <= LITTLE_COLUMN ? LITTLE : LITTLE_PACKED);
 }
 
 /* Lanes that load all of their elements at once, where a block has so many. */

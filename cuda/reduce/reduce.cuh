@@ -113,8 +113,8 @@ __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &
     return i;
 }
 
-// A thread's part of a run of n elements, the first of which has the number `index`: every vector that is a
-// multiple of THREADS, a block's or a warp's, from its own. What follows the last of those that may be read as a whole is loaded with care.
+// A thread's part of a run of n elements, the first of which has the number `index`: one of every THREADS vectors,
+// a block's or a warp's. What follows the last of those that may be read as a whole is loaded with care.
 template <int THREADS, class Op, class A>
 __device__ static inline void gk_take_run(const Op &op, typename Op::State &state, const A &a, const A &b, size_t n, size_t index) {
     enum { WIDTH = A::WIDTH, STEP = THREADS * WIDTH };

@@ -63,8 +63,8 @@ typedef struct gk_reduction {
 
 /* The reduction of a little array, whole in the 128 bytes beyond which a launch begins later (see
    gk_compact): few elements, which lie anywhere. The reduced axes stand in front, from the last one
-   on, and the kept ones at the end, the last one behind the others; lengths as there. Or of many
-   results, each of a few elements, which lie apart. */
+   on, and the kept ones at the end, the last one behind the others; lengths as there, of the outermost
+   axes of both kinds none. Or of many results, each of a few elements, which lie apart. */
 typedef struct gk_little {
     const void *a;
     void *result;

@@ -130,28 +130,36 @@ static int is_ptx(const program *of) {
     return strstr(of->source, "ptx") != NULL;
 }
 
+/* What a program becomes: a word that says what it is, and its name. */
+static size_t length_of(const program *of, const char *kind) {
+    return strlen(kind) + strlen(of->name);
+}
+
+static void give(const program *of, const char *kind, char *code) {
+    memcpy(code, kind, strlen(kind));
+    memcpy(code + strlen(kind), of->name, strlen(of->name));
+}
+
 status nvrtcGetCUBINSize(program *of, size_t *bytes) {
     ENTER();
-    *bytes = is_ptx(of) ? 0 : strlen(of->name) + 6;
+    *bytes = is_ptx(of) ? 0 : length_of(of, "cubin ");
     return SUCCESS;
 }
 
 status nvrtcGetCUBIN(program *of, char *code) {
     ENTER();
-    memcpy(code, "cubin ", 6);
-    memcpy(code + 6, of->name, strlen(of->name));
+    give(of, "cubin ", code);
     return SUCCESS;
 }
 
 status nvrtcGetPTXSize(program *of, size_t *bytes) {
     ENTER();
-    *bytes = strlen(of->name) + 4;
+    *bytes = length_of(of, "ptx ");
     return SUCCESS;
 }
 
 status nvrtcGetPTX(program *of, char *code) {
     ENTER();
-    memcpy(code, "ptx ", 4);
-    memcpy(code + 4, of->name, strlen(of->name));
+    give(of, "ptx ", code);
     return SUCCESS;
 }

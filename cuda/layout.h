@@ -14,11 +14,6 @@ enum {
     GK_LONE_ELEMENTS = 4,         /* of a thread that finds each by itself */
     GK_COMPACT_WORDS = 30,        /* see gk_compact */
     GK_COMPACT_LENGTHS = 1 << 27, /* an axis in it is shorter, but for the outermost */
-    GK_BOX_BYTES = 16384,         /* of a box, at most, and */
-    GK_BOX_ELEMENTS = 2048,
-    GK_WOVEN_BYTES = 8192, /* of what a block weaves */
-    GK_WOVEN_SPREAD = 5,   /* log2 of the words of it after which one may be left free, or */
-    GK_WOVEN_DENSE = 31,   /* none is */
 };
 
 /* Division by an invariant: n / d == (n + high word of n * multiplier) >> shift, for n < 2^31.
@@ -75,46 +70,6 @@ static_assert(sizeof(gk_compact) == 128, "more parameters cost time");
 
 /* So many axes of so many arrays have room in it. */
 #define GK_COMPACT_AXES(arrays) ((GK_COMPACT_WORDS - 2 * (arrays) + 2) / ((arrays) + 2))
-
-/* How a stack of matrices is cut into tiles, and the steps in bytes from one element to the next. A
-   row of the matrix that is read is a column of the one that is written. */
-typedef struct gk_tiles {
-    uint64_t rows, columns;
-    gk_divisor in_matrix, down; /* tiles of one matrix, and tiles below one another in it */
-    int64_t from_row, from_column, to_row, to_column;
-} gk_tiles;
-
-/* How matrices of few lines, which lie a pitch of bytes apart, are woven into one with an element
-   of each line in turn, or taken apart into them. */
-typedef struct gk_weaving {
-    uint64_t columns;
-    uint32_t columns_a_block, lines;
-    uint32_t spread;   /* GK_WOVEN_SPREAD, for what lies so many lines apart to be in other banks,
-                          or GK_WOVEN_DENSE where it is as it is */
-    gk_divisor blocks; /* of a matrix */
-    bool weaves;       /* else it takes apart */
-    int64_t pitch;
-} gk_weaving;
-
-/* How two arrays of one shape, whose axes lie in another order each, are cut into boxes: of some
-   elements along what is near in the one, and of some along what is near in the other. Array 0 is
-   the one that is written. The last box along an axis may have less of it than the others. */
-typedef struct gk_boxes {
-    int32_t ndim;
-    uint32_t count, elements; /* boxes, and what a whole one has */
-    struct {
-        gk_divisor grid; /* boxes along the axis */
-        uint32_t cut;    /* a bit of its own where the last one has less, else 0 */
-        int64_t step[2]; /* bytes from a box to the next */
-    } axis[GK_LAYOUT_DIMENSIONS];
-    struct {
-        gk_divisor side; /* elements of a box along the axis */
-        uint32_t rest;   /* what the last one has */
-        uint32_t cut;
-        uint32_t pitch;              /* between elements of a box, in the order of array 0 */
-        int64_t stride;              /* bytes */
-    } part[2][GK_LAYOUT_DIMENSIONS]; /* the axes by array, the nearest elements' first */
-} gk_boxes;
 
 /* The operands of an elementwise kernel. Bit k of `repeated`: one element of operand k serves all
    that a vector holds (and in a kernel without a layout all of the result); it is at data[k], or,

@@ -168,6 +168,54 @@ def test_ragged_tiles_begin_and_end_anywhere(dtype, balanced):
         oracle.assert_same(out.to_host(), want, f"{(rows, columns)} from {above} to {below}")
 
 
+# Shapes, and orders in which what is near on one side runs over several axes on the other.
+CHAINS = (
+    ((1031, 26, 131), (2, 0, 1)),  # rows of a tile
+    ((131, 1031, 26), (1, 2, 0)),  # columns of a tile
+    ((37, 5, 26, 151), (3, 1, 0, 2)),
+    ((3, 7, 5, 11, 13, 97), (3, 4, 5, 0, 1, 2)),
+    ((2, 3, 5, 7, 9, 11, 13), (6, 4, 5, 0, 3, 1, 2)),
+    ((40, 1, 5, 26, 99), (4, 2, 1, 0, 3)),
+    ((6, 90, 31, 127), (3, 0, 2, 1)),
+)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+@pytest.mark.parametrize(("shape", "axes"), CHAINS)
+def test_ragged_tiles_run_over_several_axes(shape, axes, dtype, balanced):
+    a = random(tuple(n + 1 for n in shape), DTYPES[dtype], 1)
+    whole = tuple(slice(n) for n in shape)
+    views = {"whole": whole, "within": tuple(slice(1, None) for _ in shape)}
+    for case, key in views.items():
+        source = np.ascontiguousarray(a[key]) if case == "whole" else a[key]
+        there = gk.to_device(source) if case == "whole" else gk.to_device(a)[key]
+        want = np.ascontiguousarray(source.transpose(axes))
+        for begin in (0, 1):
+            held = gk.to_device(np.zeros(want.size + 8, want.dtype))
+            out = held[begin : begin + want.size].reshape(want.shape)
+            gk.transpose(there, axes, out=out, variant="ragged")
+            got = held.to_host()
+            oracle.assert_same(got[begin : begin + want.size].reshape(want.shape), want, case)
+            assert not got[:begin].any() and not got[begin + want.size :].any(), case
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("step", [2, -1, 3])
+def test_tiles_of_elements_that_do_not_lie_side_by_side(dtype, step):
+    a = random((601, 661), DTYPES[dtype], 2)
+    there = gk.to_device(a)
+    for key in (np.s_[:, ::step], np.s_[::step], np.s_[::step, ::step]):
+        want = np.ascontiguousarray(a[key].T)
+        _core.profile_start()
+        got = gk.transpose(there[key])
+        assert _core.profile_stop()[-1]["variant"] in ("tiled_deep", "vectorized"), key
+        oracle.assert_same(got.to_host(), want, f"{key}")
+        held = gk.to_device(np.zeros((want.shape[0], 2 * want.shape[1] + 1), want.dtype))
+        gk.transpose(there[key], out=held[:, 1::2])
+        oracle.assert_same(held.to_host()[:, 1::2], want, f"{key} into every second")
+        assert not held.to_host()[:, ::2].any(), f"{key}: written between the elements"
+
+
 def test_matrix_transpose():
     a = random((2, 3, 5, 4), DTYPES["float32"])
     want = np.ascontiguousarray(np.matrix_transpose(a))
@@ -195,7 +243,7 @@ def test_the_default_turns_words():
     assert ran == [
         "vectorized",
         "ragged",
-        "tiled_padded",
+        "tiled_deep",
         "vectorized_wide",
         "vectorized",
         "strided",

@@ -8,9 +8,9 @@ enum {
     NEAR = 64,   /* bytes from an element to the next: farther ones share no sector */
     SHARED = 16, /* the same, that are nearer than half a sector: it is there when it is needed */
     SOON = 256,  /* elements, within which the first cache still has a sector */
-    MANY_BLOCKS = 2048, /* enough for a device that has to be filled evenly */
-    PACKED = 2048,      /* bytes that the host copies at full speed, or nearly so */
-    MOST_BOXES = 16,    /* of a block, for which a thread finds its elements once */
+    MANY_BLOCKS = 1024, /* enough for a device that has to be filled evenly */
+    PACKED = 8192,      /* bytes that the host copies at full speed, wherever the next ones are */
+    MOST_BOXES = 64,    /* of a block, for which a thread finds its elements once */
 };
 
 /* A stride of 0 repeats an element: such axes are the farthest. */
@@ -43,9 +43,23 @@ static int64_t until_next(const gk_nest *nest) {
     return 0; /* there is none */
 }
 
+/* Whether 32 bits tell the elements from the first to the last one of any box. */
+static bool are_near(const gk_nest *nest, int64_t size) {
+    for (int k = 0; k < 2; k++) {
+        int64_t span = 0;
+        for (int i = 0; i < nest->ndim; i++) {
+            int64_t side = nest->shape[i] < GK_BOX_ELEMENTS ? nest->shape[i] : GK_BOX_ELEMENTS;
+            span += (side - 1) * (llabs(nest->stride[k][i]) / size);
+        }
+        if (span > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
 bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
     int last = nest->ndim - 1;
-    if (last < 1 || gk_nest_count(nest) < least / (size_t)size)
+    if (last < 1 || gk_nest_count(nest) < least / (size_t)size || !are_near(nest, size))
         return false;
     return distance(nest->stride[TO][last]) <= NEAR && until_next(nest) >= SOON;
 }
@@ -144,7 +158,7 @@ gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size) {
             boxes.part[k][place].rest = (uint32_t)((nest->shape[i] - 1) % side[i] + 1);
             boxes.part[k][place].cut = boxes.axis[i].cut;
             boxes.part[k][place].pitch = (uint32_t)pitch[i];
-            boxes.part[k][place].stride = nest->stride[k][i];
+            boxes.part[k][place].stride = side[i] == 1 ? 0 : (int32_t)(nest->stride[k][i] / size);
         }
     return boxes;
 }

@@ -3,7 +3,7 @@
 #define GK_BOXES_H
 
 #include "engine/nest.h"
-#include "layout.h"
+#include "transpose/copies.h"
 
 /* Whether that is worth its while: the arrays are large, their elements lie near one another in
    both, but along other axes. Array 0 of the nest is written, array 1 read; elements have `size`

@@ -4,6 +4,7 @@
 
 #include "engine/boxes.h"
 #include "engine/nest.h"
+#include "transpose/copies.h"
 
 enum {
     TO,
@@ -11,11 +12,14 @@ enum {
     FULL = 35,         /* percent of its tiles that a matrix has to fill */
     FULL_RAGGED = 48,  /* the same of ragged ones, which are larger */
     RAGGED = 256,      /* of which there have to be so many, or a device is idle */
+    LONG_CHAIN = 512,  /* elements, of which tiles along a chain are filled well enough */
+    WORD = 4,          /* bytes, of which smaller elements are moved several at a time */
+    NEAR = 64,         /* bytes between elements: farther ones share nothing that is moved */
     LITTLE = 1 << 15,  /* elements that are as soon moved by themselves */
     FEW_LINES = 16,    /* that are woven, */
     MOST_LINES = 64,   /* as these are where tiles would move elements by themselves, */
     WIDEST_LINES = 80, /* bytes: of more there are tiles */
-    WIDEST_WOVEN = 2,  /* bytes of an element: wider ones are as fast by themselves */
+    WIDEST_WOVEN = 4,  /* bytes of an element: wider ones are as fast by themselves */
     LEAST_COLUMNS = 128,
     LEAST_MATRIX = 1024, /* bytes: a block would be idle */
 };
@@ -67,6 +71,12 @@ static int source_axis(const gk_nest *nest) {
     return closest;
 }
 
+/* Whether elements lie so close along both sides that neighbours share what memory moves. */
+static bool are_near(const gk_nest *nest, int axis) {
+    return llabs(nest->stride[TO][nest->ndim - 1]) <= NEAR &&
+           llabs(nest->stride[FROM][axis]) <= NEAR;
+}
+
 /* Whether elements lie side by side along both sides. */
 static bool are_side_by_side(const gk_nest *nest, int axis, int64_t size) {
     return nest->stride[TO][nest->ndim - 1] == size && nest->stride[FROM][axis] == size;
@@ -86,37 +96,41 @@ static uintptr_t tile_bits(const gk_nest *nest, int axis, int64_t size) {
     return bits | (uintptr_t)(nest->shape[last] * size) | (uintptr_t)(nest->shape[axis] * size);
 }
 
-/* The row for matrices whose rows in the source run along `axis`, and in the target along the last
-   one. `plain`: also one whose elements have to lie side by side. */
-static gk_status choose_tiles(gk_call *call, const gk_nest *nest, int axis, int64_t size,
-                              bool plain, const gk_row *wanted, const gk_row **row) {
+/* The row whose accesses such bits allow. `plain`: elements lie side by side on both sides. */
+static gk_status choose_tiles(gk_call *call, int64_t size, uintptr_t bits, bool plain,
+                              const gk_row *wanted, const gk_row **row) {
     const gk_wish wish = {.op = GK_OP_transpose,
                           .dtype = gk_bits_of((size_t)size),
                           .strided = true,
-                          .not_plain = !plain || !are_side_by_side(nest, axis, size),
-                          .address_bits = tile_bits(nest, axis, size),
+                          .not_plain = !plain,
+                          .address_bits = bits,
                           .limit = wanted};
     return gk_call_blame(call, gk_row_chosen(&wish, call->backend, row, &call->error));
 }
 
-/* Whether the matrices fill so much of their tiles, in percent. */
-static bool do_fill(const gk_nest *nest, int axis, const gk_row *row, double full) {
-    int64_t rows = nest->shape[nest->ndim - 1], columns = nest->shape[axis];
+/* Whether a matrix fills so much of its tiles, in percent. */
+static bool do_fill(int64_t rows, int64_t columns, const gk_row *row, double full) {
     int64_t down = gk_parts_of(rows, row->tile_rows) * row->tile_rows;
     int64_t across = gk_parts_of(columns, row->tile_columns) * row->tile_columns;
     return 100.0 * (double)rows * (double)columns >= full * (double)down * (double)across;
 }
 
-/* Whether ragged tiles are better than smaller ones. */
-static bool are_worth_ragged(const gk_nest *nest, int axis, const gk_row *row) {
-    int64_t tile = (int64_t)row->tile_rows * row->tile_columns;
-    return do_fill(nest, axis, row, FULL_RAGGED) && (int64_t)gk_nest_count(nest) >= RAGGED * tile;
+/* Whether tiles are better than an element at a time through the cache. */
+static bool are_worth_tiles(const gk_nest *nest, int axis, const gk_row *row) {
+    return gk_nest_count(nest) > LITTLE && are_near(nest, axis) &&
+           do_fill(nest->shape[nest->ndim - 1], nest->shape[axis], row, FULL);
 }
 
-/* Whether tiles are better than an element at a time through the cache. */
-static bool are_worth_tiles(const gk_nest *nest, int axis, int64_t size, const gk_row *row) {
-    return gk_nest_count(nest) > LITTLE && are_side_by_side(nest, axis, size) &&
-           do_fill(nest, axis, row, FULL);
+/* How a matrix whose rows run along these axes is cut into tiles of the row. */
+static gk_status cut_into_tiles(gk_call *call, const gk_row *row, gk_tiles *tiles) {
+    int64_t down = gk_parts_of((int64_t)tiles->rows, row->tile_rows);
+    int64_t across = gk_parts_of((int64_t)tiles->columns, row->tile_columns);
+    if (down * across > INT32_MAX)
+        return gk_fail(&call->error, GK_VALUE_ERROR, "%s: %lld tiles are more than a grid takes",
+                       call->operation, (long long)(down * across));
+    tiles->in_matrix = gk_divisor_of((uint32_t)(down * across));
+    tiles->down = gk_divisor_of((uint32_t)down);
+    return GK_OK;
 }
 
 static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, const gk_row *row) {
@@ -127,15 +141,92 @@ static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, const gk_row
                       .from_column = nest->stride[FROM][axis],
                       .to_row = nest->stride[TO][last],
                       .to_column = nest->stride[TO][axis]};
-    int64_t down = gk_parts_of(nest->shape[last], row->tile_rows);
-    int64_t across = gk_parts_of(nest->shape[axis], row->tile_columns);
-    if (down * across > INT32_MAX)
-        return gk_fail(&call->error, GK_VALUE_ERROR, "%s: %lld tiles are more than a grid takes",
-                       call->operation, (long long)(down * across));
-    tiles.in_matrix = gk_divisor_of((uint32_t)(down * across));
-    tiles.down = gk_divisor_of((uint32_t)down);
-    stacking matrix = {.row = row, .how = &tiles, .blocks = (size_t)(down * across)};
-    return copy_stack(call, nest, axis, &matrix);
+    gk_status status = cut_into_tiles(call, row, &tiles);
+    stacking matrix = {.row = row, .how = &tiles, .blocks = tiles.in_matrix.value};
+    return status == GK_OK ? copy_stack(call, nest, axis, &matrix) : status;
+}
+
+/* tiles of several axes ------------------------------------------------------------------------ */
+
+/* Axes that are one run in an array, the nearest first. */
+typedef struct chain {
+    int count, axis[GK_CHAIN_AXES];
+    int64_t length;
+} chain;
+
+static bool has_axis(const chain *of, int axis) {
+    for (int i = 0; i < of->count; i++)
+        if (of->axis[i] == axis)
+            return true;
+    return false;
+}
+
+/* Make a chain as long as some tiles, by axes that the other one does not have. */
+static void lengthen(const gk_nest *nest, int array, const chain *other, chain *of) {
+    for (int i = nest->ndim - 1; i >= 0; i--) {
+        const int end = of->axis[of->count - 1];
+        if (of->count == GK_CHAIN_AXES || of->length >= LONG_CHAIN)
+            return;
+        if (has_axis(of, i) || has_axis(other, i) ||
+            nest->stride[array][i] != nest->stride[array][end] * nest->shape[end])
+            continue;
+        of->axis[of->count++] = i;
+        of->length *= nest->shape[i];
+        i = nest->ndim; /* what was passed over may follow now */
+    }
+}
+
+/* The matrices that are written along the last axis, and those that follow it in the target, and
+   read along this one. */
+typedef struct chains {
+    chain rows, columns;
+} chains;
+
+static chains chains_along(const gk_nest *nest, int axis) {
+    const int last = nest->ndim - 1;
+    chains of = {.rows = {1, {last}, nest->shape[last]}, .columns = {1, {axis}, nest->shape[axis]}};
+    lengthen(nest, TO, &of.columns, &of.rows);
+    lengthen(nest, FROM, &of.rows, &of.columns);
+    return of;
+}
+
+/* Whether ragged tiles are better than smaller ones, or single elements. */
+static bool are_worth_ragged(const gk_nest *nest, const chains *of, const gk_row *row) {
+    int64_t tile = (int64_t)row->tile_rows * row->tile_columns;
+    return do_fill(of->rows.length, of->columns.length, row, FULL_RAGGED) &&
+           of->rows.length <= INT32_MAX && of->columns.length <= INT32_MAX &&
+           (int64_t)gk_nest_count(nest) >= RAGGED * tile;
+}
+
+/* Where its parts begin in the other array. */
+static gk_chain steps_of(const gk_nest *nest, int array, const chain *of) {
+    gk_chain steps;
+    for (int k = 0; k < GK_CHAIN_AXES; k++) {
+        const int i = k - (GK_CHAIN_AXES - of->count), axis = i < 0 ? 0 : of->axis[i];
+        steps.step[k] = i < 0 ? 0 : nest->stride[array][axis];
+        if (k < GK_CHAIN_AXES - 1)
+            steps.length[k] = gk_divisor_of(i < 0 ? 1 : (uint32_t)nest->shape[axis]);
+    }
+    return steps;
+}
+
+static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, const gk_row *row) {
+    gk_chain_tiles how = {
+        .tiles = {.rows = (uint64_t)of->rows.length, .columns = (uint64_t)of->columns.length},
+        .rows = steps_of(nest, FROM, &of->rows),
+        .columns = steps_of(nest, TO, &of->columns),
+        .is_even = of->rows.count == 1 && of->columns.count == 1};
+    if (of->rows.length > INT32_MAX || of->columns.length > INT32_MAX)
+        return gk_fail(&call->error, GK_VALUE_ERROR,
+                       "%s: a matrix of %lld x %lld elements is more than variant '%s' takes",
+                       call->operation, (long long)of->columns.length, (long long)of->rows.length,
+                       row->variant);
+    gk_status status = cut_into_tiles(call, row, &how.tiles);
+    stacking matrix = {.row = row, .how = &how, .blocks = how.tiles.in_matrix.value};
+    for (int i = nest->ndim - 1; i >= 0; i--)
+        if (has_axis(&of->rows, i) || has_axis(&of->columns, i))
+            take_axis_out(nest, i);
+    return status == GK_OK ? gk_nest_run(call, nest, launch_stack, &matrix) : status;
 }
 
 /* elements ------------------------------------------------------------------------------------- */
@@ -231,62 +322,113 @@ static int axis_of_lines(const gk_nest *nest, int axis, int64_t size) {
     return are ? lines : -1;
 }
 
-/* The lines that are better woven than copied by tiles, or -1. */
+/* What both sides are multiples of: of the line that is woven and of those that lie apart. */
+static uintptr_t bits_of_lines(const gk_nest *nest, int axis, int lines) {
+    const int last = nest->ndim - 1, woven = lines == last ? TO : FROM;
+    uintptr_t bits = nest->data[TO] | nest->data[FROM];
+    for (int k = 0; k < nest->arrays; k++)
+        for (int i = 0; i < nest->ndim; i++)
+            bits |= (i == lines && k != woven) || (i != axis && i != last)
+                        ? (uintptr_t)nest->stride[k][i]
+                        : 0;
+    return bits;
+}
+
+/* The lines that are better woven than copied by tiles, and how; NULL: there are none. */
 static gk_status choose_lines(gk_call *call, const gk_nest *nest, int axis, int64_t size,
-                              int *lines) {
+                              int *lines, const gk_row **row) {
     const gk_row *tiles;
     bool may = size <= WIDEST_WOVEN && gk_nest_count(nest) > LITTLE;
     *lines = may ? axis_of_lines(nest, axis, size) : -1;
-    if (*lines < 0 || nest->shape[*lines] <= FEW_LINES)
+    *row = NULL;
+    if (*lines < 0)
         return GK_OK;
-    gk_status status = choose_tiles(call, nest, axis, size, false, NULL, &tiles);
+    const bool few = nest->shape[*lines] <= GK_VECTOR_LINES;
+    const gk_wish wish = {.op = GK_OP_copy_woven,
+                          .dtype = gk_bits_of((size_t)size),
+                          .strided = true,
+                          .address_bits =
+                              few ? bits_of_lines(nest, axis, *lines) : (uintptr_t)size};
+    *row = gk_row_suiting(&wish, call->backend);
+    if (nest->shape[*lines] <= FEW_LINES)
+        return GK_OK;
+    gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, &tiles);
     if (status == GK_OK && (int64_t)tiles->alignment > size)
-        *lines = -1;
+        *row = NULL;
     return status;
 }
 
+/* Blocks of a woven matrix, and what each has. What it has may begin within a word; all begin alike
+   in one, and have as much. */
+static int64_t cut_woven(gk_weaving *how, int64_t size, const gk_row *row) {
+    const int64_t columns = (int64_t)how->columns, align = WORD / size;
+    if (row->alignment > WORD)
+        return columns / row->tile_columns + 1;
+    const int64_t most = (GK_WOVEN_BYTES - WORD) / (how->lines * size) / align * align;
+    const int64_t even = gk_parts_of(columns, gk_parts_of(columns, most));
+    how->columns_a_block = (uint32_t)(gk_parts_of(even, align) * align);
+    return gk_parts_of(columns, how->columns_a_block);
+}
+
 static gk_status copy_woven(gk_call *call, gk_nest *nest, int axis, int lines, int64_t size,
-                            const gk_row **ran) {
+                            const gk_row *row) {
     const bool weaves = lines == nest->ndim - 1;
-    const int64_t count = nest->shape[lines], align = 4 / size;
-    const int64_t width = nest->shape[weaves ? axis : nest->ndim - 1];
-    /* What a block has may begin within a word; all blocks begin alike in one, and have as much. */
-    const int64_t most = (GK_WOVEN_BYTES - 4) / (count * size) / align * align;
-    const int64_t even = gk_parts_of(width, gk_parts_of(width, most));
-    const int64_t each = gk_parts_of(even, align) * align, blocks = gk_parts_of(width, each);
-    gk_weaving how = {.columns = (uint64_t)width,
-                      .columns_a_block = (uint32_t)each,
+    const int64_t count = nest->shape[lines];
+    gk_weaving how = {.columns = (uint64_t)nest->shape[weaves ? axis : nest->ndim - 1],
                       .lines = (uint32_t)count,
                       .spread = count % 2 == 0 ? GK_WOVEN_SPREAD : GK_WOVEN_DENSE,
-                      .blocks = gk_divisor_of((uint32_t)blocks),
                       .weaves = weaves,
                       .pitch = nest->stride[weaves ? FROM : TO][lines]};
-    stacking matrix = {.how = &how, .blocks = (size_t)blocks};
-    gk_status status = choose_copy(call, GK_OP_copy_woven, size, &matrix.row);
-    if (status == GK_OK && ran)
-        *ran = matrix.row;
-    return status == GK_OK ? copy_stack(call, nest, axis, &matrix) : status;
+    const int64_t blocks = cut_woven(&how, size, row);
+    how.blocks = gk_divisor_of((uint32_t)blocks);
+    stacking matrix = {.row = row, .how = &how, .blocks = (size_t)blocks};
+    return copy_stack(call, nest, axis, &matrix);
 }
 
 /* all ------------------------------------------------------------------------------------------ */
+
+/* The tiles that are better than boxes and single elements; NULL: there are none. */
+static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, int64_t size,
+                                 const chains *of, const gk_row **row) {
+    gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, row);
+    const bool worth = status == GK_OK && are_worth_tiles(nest, axis, *row);
+    const bool by_words = worth && (*row)->alignment >= WORD;
+    if (status == GK_OK && size < WORD && !by_words && are_side_by_side(nest, axis, size)) {
+        const gk_row *ragged;
+        status = choose_tiles(call, size, (uintptr_t)size, true, NULL, &ragged);
+        if (status == GK_OK && are_worth_ragged(nest, of, ragged)) {
+            *row = ragged;
+            return GK_OK;
+        }
+    }
+    if (!worth)
+        *row = NULL;
+    return status;
+}
 
 /* Where rows of the source do not run along the last axis but along this one: as matrices, if that
    is better than by boxes or elements; then it is `done`. */
 static gk_status copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size,
                                const gk_row **ran, bool *done) {
-    const gk_row *wanted = ran ? call->wanted : NULL, *row;
+    const gk_row *wanted = ran ? call->wanted : NULL, *woven = NULL, *row = NULL;
+    const chains of = chains_along(nest, axis);
     int lines = -1;
-    gk_status status = wanted ? GK_OK : choose_lines(call, nest, axis, size, &lines);
-    *done = status == GK_OK && lines >= 0;
-    if (status != GK_OK || *done)
-        return *done ? copy_woven(call, nest, axis, lines, size, ran) : status;
-    status = choose_tiles(call, nest, axis, size, true, wanted, &row);
-    if (status == GK_OK && !wanted && row->plain && !are_worth_ragged(nest, axis, row))
-        status = choose_tiles(call, nest, axis, size, false, NULL, &row);
-    *done = status == GK_OK && (wanted || are_worth_tiles(nest, axis, size, row));
-    if (*done && ran)
-        *ran = row;
-    return *done ? copy_tiles(call, nest, axis, row) : status;
+    gk_status status = GK_OK;
+    if (wanted)
+        status = choose_tiles(call, size, tile_bits(nest, axis, size),
+                              are_side_by_side(nest, axis, size), wanted, &row);
+    else
+        status = choose_lines(call, nest, axis, size, &lines, &woven);
+    if (status == GK_OK && !wanted && !woven)
+        status = choose_matrices(call, nest, axis, size, &of, &row);
+    *done = status == GK_OK && (row || woven);
+    if (!*done)
+        return status;
+    if (ran)
+        *ran = woven ? woven : row;
+    if (woven)
+        return copy_woven(call, nest, axis, lines, size, woven);
+    return row->plain ? copy_ragged(call, nest, &of, row) : copy_tiles(call, nest, axis, row);
 }
 
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */

@@ -2,8 +2,8 @@
 // along what is near in the one, written along what is near in the other. The tiles of transpose.cu do
 // that for two long axes; a box has as many axes as it takes to have runs on both sides.
 #include "device.cuh"
-#include "layout.h"
 #include "strided.cuh"
+#include "transpose/copies.h"
 
 #define GK_BOX_THREADS 512 // a block
 #define GK_BOX_ROW(size, bytes)                                                                    \
@@ -40,17 +40,17 @@ __device__ static inline gk_box find_box(const gk_boxes &boxes, uint32_t number)
     return box;
 }
 
-// Elements i, i + THREADS, ... of a box in the order of one of the arrays: their offset there, their number
-// in the order of the array that is written, and the axes whose last box does not have them.
+// Elements i, i + THREADS, ... of a box in the order of one of the arrays: their offset there, in elements, their
+// number in the order of the array that is written, and the axes whose last box does not have them.
 template <int EACH> struct gk_parts {
-    int64_t offset[EACH];
+    int32_t offset[EACH];
     uint32_t number[EACH], missing[EACH];
 
     template <typename PART> __device__ inline void step_out(const PART &along, uint32_t (&i)[EACH]) {
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
             uint32_t rest = gk_divide(i[j], along.side), index = i[j] - rest * along.side.value;
-            offset[j] += (int64_t)index * along.stride;
+            offset[j] += (int32_t)index * along.stride;
             number[j] += index * along.pitch;
             missing[j] |= index < along.rest ? 0 : along.cut;
             i[j] = rest;
@@ -84,52 +84,81 @@ template <typename T> __device__ static inline uint32_t cell_of(uint32_t number)
 
 // A thread's elements have the same places in every box, so it finds them once. What is not an offset is in one
 // word: registers are what is short here.
-template <typename T> __device__ static inline void copy_boxed(char *to, const char *from, const gk_boxes &boxes) {
+template <typename T> struct gk_boxed {
     enum { MOST = GK_BOX_BYTES / (int)sizeof(T) < GK_BOX_ELEMENTS ? GK_BOX_BYTES / (int)sizeof(T) : GK_BOX_ELEMENTS };
-    enum { EACH = MOST / THREADS, CELLS = MOST + MOST / 8, CELL_BITS = 12, CUT_BITS = GK_LAYOUT_DIMENSIONS + 1 };
+    enum { EACH = MOST / THREADS, CELLS = MOST + MOST / 8, CELL_BITS = 13, CUT_BITS = GK_LAYOUT_DIMENSIONS + 1 };
     static_assert(CELLS <= 1 << CELL_BITS && CELL_BITS + 2 * CUT_BITS <= 32, "a word has them all");
-    __shared__ T cell[CELLS];
-    __shared__ gk_box box[2]; // while one is read, the next one is found
-    int64_t read[EACH], written[EACH];
+    int32_t from[EACH], to[EACH];
     uint32_t place[EACH];
-    {
+    T value[EACH];
+
+    __device__ inline void find(const gk_boxes &boxes) {
         gk_parts<EACH> parts;
         parts.find(boxes, FROM);
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            read[j] = parts.offset[j];
+            from[j] = parts.offset[j];
             place[j] = cell_of<T>(parts.number[j]) | parts.missing[j] << CELL_BITS;
         }
         parts.find(boxes, TO);
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            written[j] = parts.offset[j];
+            to[j] = parts.offset[j];
             place[j] |= parts.missing[j] << (CELL_BITS + CUT_BITS);
         }
     }
-    if (threadIdx.x == 0)
-        box[0] = find_box(boxes, blockIdx.x);
-    for (uint32_t number = blockIdx.x, turn = 0; number < boxes.count; number += gridDim.x, turn ^= 1) {
-        T value[EACH];
-        __syncthreads(); // it is found, and nobody reads the cells of the one before
-        const uint32_t unread = box[turn].cut << CELL_BITS, unwritten = unread << CUT_BITS;
-        const char *source = from + box[turn].offset[FROM];
-        char *target = to + box[turn].offset[TO];
+    // What the compiler may not know any more: it would keep what follows from it in registers that are not there.
+    __device__ inline void forget() {
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            if (!(place[j] & unread))
-                value[j] = *(const T *)(source + read[j]);
-        if (threadIdx.x == 0 && number + gridDim.x < boxes.count)
-            box[turn ^ 1] = find_box(boxes, number + gridDim.x); // while the loads are on their way
+            asm volatile("" : "+r"(place[j]), "+r"(from[j]), "+r"(to[j]));
+    }
+    __device__ inline void load(const char *source, const gk_box &box) {
+        const T *first = (const T *)(source + box.offset[FROM]);
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            if (!(place[j] & unread))
+            if (!(place[j] & box.cut << CELL_BITS))
+                value[j] = first[from[j]];
+    }
+    __device__ inline void turn(T *cell, const gk_box &box) const {
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            if (!(place[j] & box.cut << CELL_BITS))
                 cell[place[j] & ((1 << CELL_BITS) - 1)] = value[j];
-        __syncthreads();
+    }
+    __device__ inline void store(const T *cell, char *target, const gk_box &box) const {
+        T *first = (T *)(target + box.offset[TO]);
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            if (!(place[j] & unwritten))
-                *(T *)(target + written[j]) = cell[cell_of<T>(threadIdx.x + j * THREADS)];
+            if (!(place[j] & box.cut << (CELL_BITS + CUT_BITS)))
+                first[to[j]] = cell[cell_of<T>(threadIdx.x + j * THREADS)];
+    }
+};
+
+// While a box is written, the next one is read, and where the one after that begins is found.
+template <typename T> __device__ static inline void copy_boxed(char *to, const char *from, const gk_boxes &boxes) {
+    enum { AHEAD = 2, BOXES = AHEAD + 1 };
+    __shared__ T cell[gk_boxed<T>::CELLS];
+    __shared__ gk_box box[BOXES];
+    gk_boxed<T> part;
+    part.find(boxes);
+    const uint32_t each = gridDim.x;
+    if (threadIdx.x < AHEAD && blockIdx.x + threadIdx.x * each < boxes.count)
+        box[threadIdx.x] = find_box(boxes, blockIdx.x + threadIdx.x * each);
+    __syncthreads();
+    part.load(from, box[0]);
+    for (uint32_t number = blockIdx.x, now = 0; number < boxes.count; number += each) {
+        const uint32_t next = now + 1 < BOXES ? now + 1 : 0, last = next + 1 < BOXES ? next + 1 : 0;
+        part.forget();
+        __syncthreads(); // nobody reads the cells of the box before, nor where it began
+        part.turn(cell, box[now]);
+        if (threadIdx.x == 0 && number + AHEAD * each < boxes.count)
+            box[last] = find_box(boxes, number + AHEAD * each);
+        __syncthreads();
+        if (number + each < boxes.count)
+            part.load(from, box[next]);
+        part.store(cell, to, box[now]);
+        now = next;
     }
 }
 

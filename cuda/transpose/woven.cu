@@ -1,10 +1,11 @@
 // Few lines woven into one, an element of each in turn, and one taken apart into such lines: what a
 // transpose is where one of the two axes is short, as of images whose channels lie apart or side by side.
 // Both sides are read and written by words; in between, elements change places in shared memory. Elements
-// of a word and more are as fast by themselves.
+// of a word and more are as fast by themselves, but for very few lines of vectors, which change places in
+// registers.
 #include "device.cuh"
-#include "layout.h"
 #include "strided.cuh"
+#include "transpose/copies.h"
 
 #define GK_WOVEN_THREADS 256 // a block
 #define GK_WOVEN_ROW(size, bytes)                                                                  \
@@ -12,6 +13,12 @@
            .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_WOVEN_BYTES / bytes, .threads = GK_WOVEN_THREADS, .alignment = bytes, .follows = true)
 GK_WOVEN_ROW(8, 1)
 GK_WOVEN_ROW(16, 2)
+#define GK_WOVEN_VECTORS_ROW(size)                                                                 \
+    GK_ROW(copy_woven, woven_vectors, bits##size, gk_copy_woven_vectors_##size, "two to four lines: 128 bits an access on both sides, no element by itself", \
+           .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_WOVEN_THREADS * 128 / size, .threads = GK_WOVEN_THREADS, .alignment = 16, .follows = true)
+GK_WOVEN_VECTORS_ROW(8)
+GK_WOVEN_VECTORS_ROW(16)
+GK_WOVEN_VECTORS_ROW(32)
 
 #ifndef GK_ROWS_ONLY
 
@@ -173,5 +180,134 @@ template <typename T> __device__ static inline void copy_woven(char *to, const c
 
 GK_COPY_WOVEN(8, uint8_t)
 GK_COPY_WOVEN(16, uint16_t)
+
+// A vector of each line, and as many of the woven one, which a thread weaves in registers. Those of the woven
+// line go through shared memory, so that lanes access neighbours.
+template <typename T, int LINES> struct gk_vectors {
+    enum { EACH = sizeof(uint4) / sizeof(T) };
+    uint4 vector[LINES];
+
+    __device__ inline void weave() {
+        T line[LINES][EACH], woven[EACH][LINES];
+        memcpy(line, vector, sizeof line);
+#pragma unroll
+        for (int l = 0; l < LINES; l++)
+#pragma unroll
+            for (int e = 0; e < EACH; e++)
+                woven[e][l] = line[l][e];
+        memcpy(vector, woven, sizeof woven);
+    }
+    __device__ inline void take_apart() {
+        T line[LINES][EACH], woven[EACH][LINES];
+        memcpy(woven, vector, sizeof woven);
+#pragma unroll
+        for (int l = 0; l < LINES; l++)
+#pragma unroll
+            for (int e = 0; e < EACH; e++)
+                line[l][e] = woven[e][l];
+        memcpy(vector, line, sizeof line);
+    }
+
+    // `first`: of the thread's vectors in each line; `pitch` between these.
+    __device__ inline void load_lines(const char *first, int64_t pitch) {
+#pragma unroll
+        for (int l = 0; l < LINES; l++)
+            vector[l] = *(const uint4 *)(first + l * pitch);
+    }
+    __device__ inline void store_lines(char *first, int64_t pitch) const {
+#pragma unroll
+        for (int l = 0; l < LINES; l++)
+            *(uint4 *)(first + l * pitch) = vector[l];
+    }
+    // `first`: of the warp's vectors in the woven line, of which there are `count`.
+    __device__ inline void load_woven(const uint4 *first, uint32_t count, uint4 *cells) {
+        const uint32_t lane = threadIdx.x % GK_WARP;
+#pragma unroll
+        for (int l = 0; l < LINES; l++)
+            if (l * GK_WARP + lane < count)
+                cells[l * GK_WARP + lane] = first[l * GK_WARP + lane];
+        __syncwarp();
+#pragma unroll
+        for (int l = 0; l < LINES; l++)
+            if (lane * LINES + l < count)
+                vector[l] = cells[lane * LINES + l];
+    }
+    __device__ inline void store_woven(uint4 *first, uint32_t count, uint4 *cells) const {
+        const uint32_t lane = threadIdx.x % GK_WARP;
+#pragma unroll
+        for (int l = 0; l < LINES; l++)
+            if (lane * LINES + l < count)
+                cells[lane * LINES + l] = vector[l];
+        __syncwarp();
+#pragma unroll
+        for (int l = 0; l < LINES; l++)
+            if (l * GK_WARP + lane < count)
+                first[l * GK_WARP + lane] = cells[l * GK_WARP + lane];
+    }
+};
+
+// The columns from `first` on, which fill no vector, an element a lane.
+template <typename T, int LINES>
+__device__ static inline void copy_last_columns(char *to, const char *from, const gk_weaving &how, uint64_t first) {
+    const uint32_t lane = threadIdx.x % GK_WARP;
+    for (uint32_t i = lane; i < (how.columns - first) * LINES; i += GK_WARP) {
+        const uint64_t column = first + i / LINES;
+        const int64_t woven = (int64_t)((column * LINES + i % LINES) * sizeof(T));
+        const int64_t apart = i % LINES * how.pitch + (int64_t)(column * sizeof(T));
+        *(T *)(to + (how.weaves ? woven : apart)) = *(const T *)(from + (how.weaves ? apart : woven));
+    }
+}
+
+template <typename T, int LINES>
+__device__ static inline void copy_by_vectors(char *to, const char *from, const gk_weaving &how, uint64_t first, uint4 *cells) {
+    typedef gk_vectors<T, LINES> vectors;
+    const uint64_t whole = how.columns / vectors::EACH;
+    if (first > whole)
+        return;
+    if (whole - first < GK_WARP)
+        copy_last_columns<T, LINES>(to, from, how, whole * vectors::EACH);
+    const uint32_t lane = threadIdx.x % GK_WARP, lanes = whole - first < GK_WARP ? (uint32_t)(whole - first) : GK_WARP;
+    const int64_t apart = (int64_t)(first + lane) * 16, woven = (int64_t)first * LINES * 16;
+    vectors part;
+    if (how.weaves) {
+        if (lane < lanes)
+            part.load_lines(from + apart, how.pitch);
+        part.weave();
+        part.store_woven((uint4 *)(to + woven), lanes * LINES, cells);
+    } else {
+        part.load_woven((const uint4 *)(from + woven), lanes * LINES, cells);
+        part.take_apart();
+        if (lane < lanes)
+            part.store_lines(to + apart, how.pitch);
+    }
+}
+
+// A warp's vectors begin at the same place in each line.
+template <typename T> __device__ static inline void copy_woven_vectors(char *to, const char *from, const gk_weaving &how, const gk_layout &stack) {
+    __shared__ uint4 cells[GK_WOVEN_THREADS * GK_VECTOR_LINES];
+    const uint32_t matrix = gk_divide(blockIdx.x, how.blocks), warp = threadIdx.x / GK_WARP;
+    const uint64_t first = (uint64_t)(blockIdx.x - matrix * how.blocks.value) * GK_WOVEN_THREADS + warp * GK_WARP;
+    int64_t offset[2];
+    gk_offsets(stack, matrix, offset);
+    to += offset[TO];
+    from += offset[FROM];
+    if (how.lines == 2)
+        copy_by_vectors<T, 2>(to, from, how, first, cells + warp * GK_WARP * GK_VECTOR_LINES);
+    else if (how.lines == 3)
+        copy_by_vectors<T, 3>(to, from, how, first, cells + warp * GK_WARP * GK_VECTOR_LINES);
+    else
+        copy_by_vectors<T, 4>(to, from, how, first, cells + warp * GK_WARP * GK_VECTOR_LINES);
+}
+
+#define GK_COPY_WOVEN_VECTORS(bits, T)                                                             \
+    extern "C" __global__ void __launch_bounds__(GK_WOVEN_THREADS, 6)                              \
+        gk_copy_woven_vectors_##bits(char *to, const char *from, gk_weaving how, gk_layout stack) { \
+        gk_follow();                                                                               \
+        copy_woven_vectors<T>(to, from, how, stack);                                               \
+    }
+
+GK_COPY_WOVEN_VECTORS(8, uint8_t)
+GK_COPY_WOVEN_VECTORS(16, uint16_t)
+GK_COPY_WOVEN_VECTORS(32, uint32_t)
 
 #endif

@@ -1,0 +1,71 @@
+/* How a copy between two orders of axes is cut up, as the host hands it to a kernel (C and CUDA).
+ */
+#ifndef GK_COPIES_H
+#define GK_COPIES_H
+
+#include "layout.h"
+
+enum {
+    GK_CHAIN_AXES = 3,
+    GK_BOX_BYTES = 32768, /* of a box, at most, and */
+    GK_BOX_ELEMENTS = 4096,
+    GK_WOVEN_BYTES = 8192, /* of what a block weaves */
+    GK_WOVEN_SPREAD = 5,   /* log2 of the words of it after which one may be left free, or */
+    GK_WOVEN_DENSE = 31,   /* none is */
+    GK_VECTOR_LINES = 4,   /* or fewer, which are woven by vectors */
+};
+
+/* How a stack of matrices is cut into tiles, and the steps in bytes from one element to the next. A
+   row of the matrix that is read is a column of the one that is written. */
+typedef struct gk_tiles {
+    uint64_t rows, columns;
+    gk_divisor in_matrix, down; /* tiles of one matrix, and tiles below one another in it */
+    int64_t from_row, from_column, to_row, to_column;
+} gk_tiles;
+
+/* Where the rows of a matrix begin, or its columns: the numbers of those run over several axes. */
+typedef struct gk_chain {
+    gk_divisor length[GK_CHAIN_AXES - 1]; /* of the nearest axes; the outermost needs none */
+    int64_t step[GK_CHAIN_AXES];          /* in bytes, 0 of an axis that is not there */
+} gk_chain;
+
+/* Tiles whose rows are read from, and whose columns are written to, where these chains say. */
+typedef struct gk_chain_tiles {
+    gk_tiles tiles;
+    gk_chain rows, columns;
+    bool is_even; /* both are of a single axis */
+} gk_chain_tiles;
+
+/* How matrices of few lines, which lie a pitch of bytes apart, are woven into one with an element
+   of each line in turn, or taken apart into them. */
+typedef struct gk_weaving {
+    uint64_t columns;
+    uint32_t columns_a_block, lines;
+    uint32_t spread;   /* GK_WOVEN_SPREAD, for what lies so many lines apart to be in other banks,
+                          or GK_WOVEN_DENSE where it is as it is */
+    gk_divisor blocks; /* of a matrix */
+    bool weaves;       /* else it takes apart */
+    int64_t pitch;
+} gk_weaving;
+
+/* How two arrays of one shape, whose axes lie in another order each, are cut into boxes: of some
+   elements along what is near in the one, and of some along what is near in the other. Array 0 is
+   the one that is written. The last box along an axis may have less of it than the others. */
+typedef struct gk_boxes {
+    int32_t ndim;
+    uint32_t count, elements; /* boxes, and what a whole one has */
+    struct {
+        gk_divisor grid; /* boxes along the axis */
+        uint32_t cut;    /* a bit of its own where the last one has less, else 0 */
+        int64_t step[2]; /* bytes from a box to the next */
+    } axis[GK_LAYOUT_DIMENSIONS];
+    struct {
+        gk_divisor side; /* elements of a box along the axis */
+        uint32_t rest;   /* what the last one has */
+        uint32_t cut;
+        uint32_t pitch;              /* between elements of a box, in the order of array 0 */
+        int32_t stride;              /* elements */
+    } part[2][GK_LAYOUT_DIMENSIONS]; /* the axes by array, the nearest elements' first */
+} gk_boxes;
+
+#endif

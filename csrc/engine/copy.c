@@ -16,6 +16,7 @@ enum {
     WORD = 4,          /* bytes, of which smaller elements are moved several at a time */
     NEAR = 64,         /* bytes between elements: farther ones share nothing that is moved */
     LITTLE = 1 << 15,  /* elements that are as soon moved by themselves */
+    MANY = 1 << 17,    /* for which a device has no thread each */
     FEW_LINES = 16,    /* that are woven, */
     MOST_LINES = 64,   /* as these are where tiles would move elements by themselves, */
     WIDEST_LINES = 80, /* bytes: of more there are tiles */
@@ -255,13 +256,57 @@ static int64_t join_elements(gk_nest *nest, int64_t size) {
     return size;
 }
 
+/* The kernels that elements of a size are copied by. */
+typedef struct copying {
+    const gk_row *rows[2], *packed, **ran; /* the last two may be NULL */
+    int64_t size;
+} copying;
+
+/* Whether a piece has many small elements and is written as one run that begins on a vector. */
+static bool is_packed(const gk_nest *piece, const copying *how) {
+    int64_t next = how->size;
+    if (!how->packed || gk_nest_count(piece) <= MANY)
+        return false;
+    for (int i = piece->ndim - 1; i >= 0; next *= piece->shape[i], i--)
+        if (piece->stride[TO][i] != next)
+            return false;
+    return piece->data[TO] % (uintptr_t)how->packed->alignment == 0;
+}
+
+static gk_course course_of(const gk_nest *piece) {
+    gk_course course = {.count = (uint32_t)gk_nest_count(piece), .ndim = piece->ndim};
+    int64_t passed = 0; /* from the first to the last along all nearer axes */
+    for (int k = 0; k < piece->ndim; k++) {
+        const int i = piece->ndim - 1 - k;
+        const int64_t stride = piece->stride[FROM][i];
+        course.axis[k].length = gk_divisor_of((uint32_t)piece->shape[i]);
+        course.axis[k].stride = stride;
+        course.axis[k].step = stride - passed;
+        passed += (piece->shape[i] - 1) * stride;
+    }
+    return course;
+}
+
+static gk_status launch_packed(gk_call *call, const gk_nest *piece, const gk_row *row) {
+    uintptr_t to = piece->data[TO], from = piece->data[FROM];
+    gk_course course = course_of(piece);
+    void *arguments[] = {&to, &from, &course};
+    size_t blocks = (size_t)gk_parts_of(course.count, row->tile_columns);
+    return gk_call_launch(call, row, blocks, arguments);
+}
+
 static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                              void *context) {
-    const gk_row *const *rows = context, *row = rows[GK_LAID_OUT];
+    const copying *how = context;
+    const gk_row *row = is_packed(piece, how) ? how->packed : how->rows[GK_LAID_OUT];
     uintptr_t to = piece->data[TO], from = piece->data[FROM];
     gk_compact compact;
+    if (how->ran)
+        *how->ran = row;
+    if (row == how->packed)
+        return launch_packed(call, piece, row);
     if (gk_nest_compact(piece, row->tile_columns / row->threads, &compact))
-        return gk_launch_compact(call, rows[GK_COMPACT], &compact);
+        return gk_launch_compact(call, how->rows[GK_COMPACT], &compact);
     gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads, true);
     void *arguments[] = {&to, &from, &units};
     return gk_call_launch(call, row, gk_unit_blocks(&units, row->threads), arguments);
@@ -274,14 +319,13 @@ static gk_status choose_copy(gk_call *call, gk_op op, int64_t size, const gk_row
 }
 
 static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const gk_row **ran) {
-    const gk_row *rows[2];
-    size = join_elements(nest, size);
-    gk_status status = choose_copy(call, GK_OP_copy, size, &rows[GK_LAID_OUT]);
+    copying how = {.size = join_elements(nest, size), .ran = ran};
+    gk_status status = choose_copy(call, GK_OP_copy, how.size, &how.rows[GK_LAID_OUT]);
     if (status == GK_OK)
-        status = choose_copy(call, GK_OP_copy + GK_COMPACT, size, &rows[GK_COMPACT]);
-    if (status == GK_OK && ran)
-        *ran = rows[GK_LAID_OUT];
-    return status == GK_OK ? gk_nest_run(call, nest, launch_copy, rows) : status;
+        status = choose_copy(call, GK_OP_copy + GK_COMPACT, how.size, &how.rows[GK_COMPACT]);
+    if (status == GK_OK && how.size <= WORD)
+        status = choose_copy(call, GK_OP_copy_packed, how.size, &how.packed);
+    return status == GK_OK ? gk_nest_run(call, nest, launch_copy, &how) : status;
 }
 
 /* boxes ---------------------------------------------------------------------------------------- */

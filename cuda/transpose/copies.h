@@ -15,6 +15,17 @@ enum {
     GK_VECTOR_LINES = 4,   /* or fewer, which are woven by vectors */
 };
 
+/* How one array is walked in the order of another one, which is one run: the nearest axis first. */
+typedef struct gk_course {
+    uint32_t count; /* of elements */
+    int32_t ndim;
+    struct {
+        gk_divisor length;
+        int64_t stride; /* bytes */
+        int64_t step;   /* from the last element along all nearer axes to the next along this one */
+    } axis[GK_LAYOUT_DIMENSIONS];
+} gk_course;
+
 /* How a stack of matrices is cut into tiles, and the steps in bytes from one element to the next. A
    row of the matrix that is read is a column of the one that is written. */
 typedef struct gk_tiles {

@@ -3,6 +3,7 @@
 // The host takes the widest elements that both sides allow.
 #include "device.cuh"
 #include "strided.cuh"
+#include "transpose/copies.h"
 
 #define GK_COPY_THREADS 256 // a block
 #define GK_COPY_ROW(size, bytes, note)                                                             \
@@ -17,6 +18,14 @@ GK_COPY_ROW(16, 2, "any strides")
 GK_COPY_ROW(32, 4, "any strides")
 GK_COPY_ROW(64, 8, "any strides")
 GK_COPY_ROW(128, 16, "any strides, and runs of narrower elements")
+
+// Small elements into one run.
+#define GK_PACKED_ROW(size, vector)                                                                \
+    GK_ROW(copy_packed, packed, bits##size, gk_copy_packed_##size, "an aligned vector a thread, whose elements are found from one to the next: no division but for the first", \
+           .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = vector * 8 / size * GK_COPY_THREADS, .threads = GK_COPY_THREADS, .alignment = vector, .follows = true)
+GK_PACKED_ROW(8, 8)
+GK_PACKED_ROW(16, 8)
+GK_PACKED_ROW(32, 16)
 
 #ifndef GK_ROWS_ONLY
 
@@ -68,5 +77,78 @@ GK_COPY(16, uint16_t)
 GK_COPY(32, uint32_t)
 GK_COPY(64, uint64_t)
 GK_COPY(128, uint4)
+
+// Where a thread is on a course. What is tracked goes on by a step; only an axis further out is looked for.
+struct gk_walker {
+    enum { TRACKED = 3 };
+    uint32_t number, index[TRACKED];
+    int64_t offset;
+
+    __device__ inline void find(const gk_course &course) {
+        uint32_t i = number;
+        offset = 0;
+#pragma unroll
+        for (int axis = 0; axis < GK_LAYOUT_DIMENSIONS; axis++) {
+            if (axis >= course.ndim)
+                break;
+            const uint32_t rest = gk_divide(i, course.axis[axis].length), at = i - rest * course.axis[axis].length.value;
+            offset += at * course.axis[axis].stride;
+            if (axis < TRACKED)
+                index[axis] = at;
+            i = rest;
+        }
+    }
+    __device__ inline void go_on(const gk_course &course) {
+        number++;
+#pragma unroll
+        for (int axis = 0; axis < TRACKED; axis++) {
+            if (++index[axis] < course.axis[axis].length.value) {
+                offset += course.axis[axis].step;
+                return;
+            }
+            index[axis] = 0;
+        }
+        find(course);
+    }
+};
+
+template <typename T, typename VECTOR> __device__ static inline void copy_packed(char *to, const char *from, const gk_course &course) {
+    enum { EACH = sizeof(VECTOR) / sizeof(T) };
+    gk_walker at;
+    at.number = (blockIdx.x * THREADS + threadIdx.x) * EACH;
+    if (at.number >= course.count)
+        return;
+    const int count = course.count - at.number < EACH ? (int)(course.count - at.number) : EACH;
+    T *target = (T *)to + at.number, value[EACH];
+    at.find(course);
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+        if (j < count)
+            value[j] = *(const T *)(from + at.offset);
+        if (j + 1 < count)
+            at.go_on(course);
+    }
+    if (count == EACH) {
+        VECTOR vector;
+        memcpy(&vector, value, sizeof vector);
+        *(VECTOR *)target = vector;
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        if (j < count)
+            target[j] = value[j];
+}
+
+#define GK_COPY_PACKED(bits, T, VECTOR)                                                            \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+        gk_copy_packed_##bits(char *to, const char *from, gk_course course) {                      \
+        gk_follow();                                                                               \
+        copy_packed<T, VECTOR>(to, from, course);                                                  \
+    }
+
+GK_COPY_PACKED(8, uint8_t, uint2)
+GK_COPY_PACKED(16, uint16_t, uint2)
+GK_COPY_PACKED(32, uint32_t, uint4)
 
 #endif

@@ -12,6 +12,7 @@ enum {
     GK_LAYOUT_OPERANDS = GK_LAYOUT_ARRAYS - 1,
     GK_SHARED_ELEMENTS = 4,       /* of a row that a thread of copies and conversions takes */
     GK_LONE_ELEMENTS = 4,         /* of a thread that finds each by itself */
+    GK_LONE_VECTORS = 2,          /* the same, of 16 bytes each */
     GK_COMPACT_WORDS = 30,        /* see gk_compact */
     GK_COMPACT_LENGTHS = 1 << 27, /* an axis in it is shorter, but for the outermost */
 };
@@ -57,13 +58,17 @@ typedef struct gk_units {
 /* How several arrays are walked an element at a time, whole in 128 bytes: a launch with more
    parameters begins later, by 0.3 us of the 2 that a short kernel takes on an H200, with 480 by
    0.5. `word`: of each array its address, in two words, or in their place the number of the host's
-   that it stands for; then, axis by axis from the last one on, a stride of each array in bytes and
-   the gk_divisor of its length in two words, the shift above the value. For the outermost
-   axis zeros stand there, and nothing where there are as many axes as can be. */
+   that it stands for; then, axis by axis from the last one on, a stride of each array in bytes
+   (elementwise in elements, which 32 bits are enough for) and the gk_divisor of its length in two
+   words, the shift above the value. For the outermost axis zeros stand there, and nothing where
+   there are as many axes as can be. */
 typedef struct gk_compact {
-    uint32_t count;        /* of elements */
+    uint32_t count;        /* of elements, or of vectors of them */
     uint8_t ndim, numbers; /* bit k: array k is a number */
-    uint8_t dtype[2];      /* of a conversion: to and from */
+    union {
+        uint8_t dtype[2]; /* of a conversion: to and from */
+        uint8_t width;    /* elementwise: of a vector, along the last axis, which counts these */
+    };
     uint32_t word[GK_COMPACT_WORDS];
 } gk_compact;
 static_assert(sizeof(gk_compact) == 128, "more parameters cost time");

@@ -122,10 +122,18 @@ __device__ static inline uint32_t gk_take_axis(uint32_t &i, uint32_t packed, uin
     return index;
 }
 
-// Where elements i of each array lie, in bytes from its address, as far as `count` axes from AXIS on tell.
-// What is computed for one element fills the time that another's takes.
-template <int AXIS, int EACH, int ARRAYS>
-__device__ static inline void gk_find(const gk_compact &compact, int count, uint32_t (&i)[EACH], int64_t (&offset)[EACH][ARRAYS]) {
+__device__ static inline void gk_advance(int64_t &offset, int32_t index, int32_t stride) {
+    offset = gk_add_product(offset, index, stride);
+}
+__device__ static inline void gk_advance(int32_t &offset, int32_t index, int32_t stride) {
+    offset += index * stride;
+}
+
+// Where elements i of each array lie, from its address on, as far as `count` axes from AXIS on tell.
+// What is computed for one element fills the time that another's takes. Offsets of 32 bits take half of
+// the instructions and registers.
+template <int AXIS, int EACH, int ARRAYS, typename Offset>
+__device__ static inline void gk_find(const gk_compact &compact, int count, uint32_t (&i)[EACH], Offset (&offset)[EACH][ARRAYS]) {
     if constexpr (AXIS < GK_COMPACT_AXES(ARRAYS)) {
         enum { AT = 2 * ARRAYS + AXIS * (ARRAYS + 2) };
         if (count <= 0)
@@ -137,15 +145,15 @@ __device__ static inline void gk_find(const gk_compact &compact, int count, uint
                 index = gk_take_axis(i[j], compact.word[AT + ARRAYS], compact.word[AT + ARRAYS + 1]);
 #pragma unroll
             for (int k = 0; k < ARRAYS; k++)
-                offset[j][k] = gk_add_product(offset[j][k], (int32_t)index, (int32_t)compact.word[AT + k]);
+                gk_advance(offset[j][k], (int32_t)index, (int32_t)compact.word[AT + k]);
         }
         gk_find<AXIS + 1>(compact, count - 1, i, offset);
     }
 }
 
 // Up to EACH elements of a thread, a block's width apart. Returns how many there are.
-template <int EACH, int ARRAYS>
-__device__ static inline int gk_lone_elements(const gk_compact &compact, int64_t (&offset)[EACH][ARRAYS]) {
+template <int EACH, int ARRAYS, typename Offset>
+__device__ static inline int gk_lone_elements(const gk_compact &compact, Offset (&offset)[EACH][ARRAYS]) {
     uint32_t number[EACH], first = blockIdx.x * (EACH * blockDim.x) + threadIdx.x;
     int count = 0;
 #pragma unroll
@@ -159,6 +167,11 @@ __device__ static inline int gk_lone_elements(const gk_compact &compact, int64_t
     if (count > 0)
         gk_find<0>(compact, compact.ndim, number, offset);
     return count;
+}
+
+// From an element of array k to the next along the last axis.
+template <int ARRAYS> __device__ static inline int32_t gk_last_stride(const gk_compact &compact, int k) {
+    return (int32_t)compact.word[2 * ARRAYS + k];
 }
 
 // Whether every thread has a single element.

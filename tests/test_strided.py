@@ -144,3 +144,77 @@ def test_arrays_of_many_axes(shape, dtype):
     out, into = interleaved(shape, dtype, 3)
     out[...] = y
     oracle.assert_same(out.to_host(), b.copy(), f"written into {into.strides}")
+
+
+def lying(name, shape, dtype, seed):
+    """An operand of three axes, as an array on the device or a number, and the same in NumPy."""
+    kind, (deep, rows, length) = DTYPES[dtype], shape
+    held, cut, order = {
+        "as it is": (shape, (), (0, 1, 2)),
+        "a slice of the middle": ((deep, rows + 3, length), np.s_[:, 2 : rows + 2], (0, 1, 2)),
+        "columns from one on": ((deep, rows, length + 3), np.s_[:, :, 1 : length + 1], (0, 1, 2)),
+        "every second": ((deep, rows, 2 * length), np.s_[:, :, ::2], (0, 1, 2)),
+        "backwards": (shape, np.s_[::-1, ::-1, ::-1], (0, 1, 2)),
+        "upside down": (shape, np.s_[:, ::-1], (0, 1, 2)),
+        "turned": ((length, deep, rows), (), (1, 2, 0)),
+        "a row for all": ((1, 1, length), (), (0, 1, 2)),
+        "a matrix for all": ((1, rows, length), (), (0, 1, 2)),
+        "one for a row": ((deep, rows, 1), (), (0, 1, 2)),
+        "one for a matrix": ((deep, 1, 1), (), (0, 1, 2)),
+        "a number": ((), (), ()),
+    }[name]
+    whole = random(held, kind, seed)
+    if not held:
+        return whole[()], whole
+    return gk.to_device(whole)[cut].transpose(order), whole[cut].transpose(order)
+
+
+WHOLE = ("as it is", "a slice of the middle", "columns from one on", "every second", "backwards")
+WHOLE += ("upside down", "turned")
+LYING = (
+    *WHOLE,
+    "a row for all",
+    "a matrix for all",
+    "one for a row",
+    "one for a matrix",
+    "a number",
+)
+# Of whole vectors of 16 bytes, of whole words, and of neither.
+ROWS = (32, 12, 18, 29, 3)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32", "float64", "bool"])
+@pytest.mark.parametrize("name", LYING)
+def test_rows_of_vectors_words_and_elements(name, dtype):
+    """An operand beside others, of so many elements that a thread takes several."""
+    for seed, length in enumerate(ROWS[::2] if sanitized() else ROWS):
+        shape = (3, 70_000 // length, length)
+        x, a = lying(name, shape, dtype, seed)
+        y, b = lying(WHOLE[(seed + len(name)) % len(WHOLE)], shape, dtype, seed + 50)
+        both = [np.ascontiguousarray(np.broadcast_to(c, shape)) for c in (a, b)]
+        for op, given, beside in (
+            ("add", (x, y), both),
+            ("less", (y, x), both[::-1]),
+            ("scale_add", (y, x, x), (both[1], both[0], both[0])),
+        ):
+            want = np.asarray(getattr(gk, op)(*beside))
+            case = f"{op} of {shape}"
+            out = on_device(next(iter(places(shape, want.dtype)))[1])
+            getattr(gk, op)(*given, out=out.view)
+            assert out.holds(want), case
+            wider = gk.to_device(np.zeros((3, 70_000 // length, length + 16), want.dtype))
+            getattr(gk, op)(*given, out=wider[:, :, :length])
+            oracle.assert_same(wider[:, :, :length].to_host(), want, f"{case}, in wider rows")
+            assert not wider[:, :, length:].to_host().any(), case
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_rows_of_vectors_in_place(dtype):
+    for length in ROWS:
+        shape = (3, 70_000 // length, length)
+        for name in ("a slice of the middle", "upside down", "one for a row"):
+            x, a = lying("as it is", shape, dtype, 1)
+            y, b = lying(name, shape, dtype, 2)
+            gk.add(x, y, out=x)
+            with np.errstate(over="ignore"):
+                oracle.assert_same(x.to_host(), a + b, f"{shape}, {name}")

@@ -305,8 +305,9 @@ static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layou
         *how->ran = row;
     if (row == how->packed)
         return launch_packed(call, piece, row);
-    if (gk_nest_compact(piece, row->tile_columns / row->threads, &compact))
-        return gk_launch_compact(call, how->rows[GK_COMPACT], &compact);
+    if (gk_nest_is_lone(piece, row->tile_columns / row->threads) &&
+        gk_nest_compact(piece, &compact))
+        return gk_launch_compact(call, how->rows[GK_COMPACT], &compact, GK_LONE_ELEMENTS);
     gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads, true);
     void *arguments[] = {&to, &from, &units};
     return gk_call_launch(call, row, gk_unit_blocks(&units, row->threads), arguments);

@@ -167,17 +167,50 @@ static void write_words(const gk_nest *piece, uint32_t *word) {
     }
 }
 
-bool gk_nest_compact(const gk_nest *piece, int64_t each, gk_compact *compact) {
-    size_t count = gk_nest_count(piece);
-    if ((count > FEW && !are_short(piece, each)) || !fits(piece))
+bool gk_nest_is_lone(const gk_nest *piece, int64_t each) {
+    return gk_nest_count(piece) <= FEW || are_short(piece, each);
+}
+
+/* The strides of an array in elements; whether 32 bits are enough for every offset. */
+static bool count_strides(const gk_nest *piece, int k, gk_nest *counted) {
+    int64_t room = INT32_MAX;
+    for (int i = 0; i < piece->ndim; i++) {
+        int64_t stride = piece->stride[k][i] / piece->size[k], steps = piece->shape[i] - 1;
+        if (steps > 0 && magnitude(stride) > room / steps)
+            return false;
+        room -= magnitude(stride) * steps;
+        counted->stride[k][i] = stride;
+    }
+    return true;
+}
+
+bool gk_nest_in_elements(const gk_nest *piece, int64_t width, gk_nest *counted) {
+    int last = piece->ndim - 1;
+    counted->ndim = piece->ndim;
+    counted->arrays = piece->arrays;
+    for (int i = 0; i <= last; i++)
+        counted->shape[i] = i == last ? piece->shape[i] / width : piece->shape[i];
+    for (int k = 0; k < piece->arrays; k++) {
+        counted->size[k] = piece->size[k];
+        counted->data[k] = piece->data[k];
+        if (!count_strides(piece, k, counted))
+            return false;
+        if (last >= 0)
+            counted->stride[k][last] *= width;
+    }
+    return true;
+}
+
+bool gk_nest_compact(const gk_nest *piece, gk_compact *compact) {
+    if (!fits(piece))
         return false;
-    *compact = (gk_compact){.count = (uint32_t)count, .ndim = (uint8_t)piece->ndim};
+    *compact = (gk_compact){.count = (uint32_t)gk_nest_count(piece), .ndim = (uint8_t)piece->ndim};
     write_words(piece, compact->word);
     return true;
 }
 
-gk_status gk_launch_compact(gk_call *call, const gk_row *row, gk_compact *compact) {
-    size_t each = compact->count <= FEW ? 1 : GK_LONE_ELEMENTS, block = each * (size_t)row->threads;
+gk_status gk_launch_compact(gk_call *call, const gk_row *row, gk_compact *compact, int each) {
+    size_t block = (size_t)(compact->count <= FEW ? 1 : each) * (size_t)row->threads;
     void *arguments[] = {compact};
     return gk_call_launch(call, row, (compact->count + block - 1) / block, arguments);
 }

@@ -53,10 +53,17 @@ gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t ea
 /* Blocks for that, each of so many threads' parts of units. */
 size_t gk_unit_blocks(const gk_units *units, int a_block);
 
-/* Whether a thread had better find each of its elements by itself, and all that it has to know for
-   that fits: there are few elements, or threads that share rows and take `each` of one would have
-   less than half of that. 0: they take whole vectors, and only few elements count. */
-bool gk_nest_compact(const gk_nest *piece, int64_t each, gk_compact *compact);
+/* Whether a thread had better find each of its elements by itself: there are few elements, or
+   threads that share rows and take `each` of one would have less than half of that. 0: they take
+   whole vectors, and only few elements count. */
+bool gk_nest_is_lone(const gk_nest *piece, int64_t each);
+
+/* The same nest with strides in elements, of which they are multiples, and its last axis in vectors
+   of so many, of which it is one. False where an offset takes more than 32 bits. */
+bool gk_nest_in_elements(const gk_nest *piece, int64_t width, gk_nest *counted);
+
+/* All that a thread has to know for that, if it fits. */
+bool gk_nest_compact(const gk_nest *piece, gk_compact *compact);
 
 /* A number of the host's in the place of array k. */
 static inline void gk_compact_number(gk_compact *compact, int k, uint64_t number) {
@@ -65,7 +72,8 @@ static inline void gk_compact_number(gk_compact *compact, int k, uint64_t number
     compact->word[2 * k + 1] = (uint32_t)(number >> 32);
 }
 
-/* Launch the kernel on that, by the row of the operation's GK_COMPACT form. */
-gk_status gk_launch_compact(gk_call *call, const gk_row *row, gk_compact *compact);
+/* Launch the kernel on that, by the row of the operation's GK_COMPACT form: a thread takes one, or,
+   where there are many, so many. */
+gk_status gk_launch_compact(gk_call *call, const gk_row *row, gk_compact *compact, int each);
 
 #endif

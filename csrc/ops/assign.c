@@ -65,12 +65,13 @@ static gk_status launch_conversion(gk_call *call, const gk_nest *piece, const gk
     uintptr_t to = piece->data[0], from = piece->data[1];
     const gk_row *row = how->row;
     gk_compact compact;
-    if (gk_nest_compact(piece, row->tile_columns / row->threads, &compact)) {
+    if (gk_nest_is_lone(piece, row->tile_columns / row->threads) &&
+        gk_nest_compact(piece, &compact)) {
         compact.dtype[0] = (uint8_t)how->to;
         compact.dtype[1] = (uint8_t)how->from;
         if (from == 0)
             gk_compact_number(&compact, 1, how->number);
-        return gk_launch_compact(call, how->lone, &compact);
+        return gk_launch_compact(call, how->lone, &compact, GK_LONE_ELEMENTS);
     }
     gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads, true);
     void *arguments[] = {&to, &from, &how->number, &units, &how->to, &how->from};

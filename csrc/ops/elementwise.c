@@ -15,6 +15,7 @@ enum {
     VECTOR = 16,           /* bytes of operands that strided kernels take at a time */
     WORD = 4,              /* bytes */
     MANY = 1 << 17,        /* elements: for fewer the shorter kernel is as fast */
+    LONE = 3 << 17,        /* elements, or vectors: so many are best found one by one */
     LEAST_VECTORS = 8,     /* in a row that ends in less than one */
     LONGEST_ROW = 1 << 19, /* bytes of an operand: several make a chunk of the widest result */
 };
@@ -165,14 +166,44 @@ typedef struct strided_launch {
     gk_terms terms;
 } strided_launch;
 
-/* Elements one by one, unless a variant was asked for; `ran` tells the row then, else it is NULL.
- */
+/* Whether the result's rows are whole vectors of so many elements, and each operand's that lie side
+   by side. The others' elements are found one by one. */
+static bool are_vectors(const gk_nest *nest, int64_t width) {
+    int last = nest->ndim - 1;
+    if (nest->shape[last] % width != 0 || nest->stride[0][last] != nest->size[0])
+        return false;
+    for (int k = 0; k < nest->arrays; k++) {
+        bool run = nest->data[k] != 0 && nest->stride[k][last] == nest->size[k];
+        if (run && row_bits(nest, k) % (uintptr_t)(width * nest->size[k]) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* How many elements of a row a thread takes at a time where it finds each time by itself: 16 bytes
+   of an operand, a word of it, one element, or 0 where the threads of a row had better share it and
+   take `each` of it, or vectors where that is 0. */
+static int64_t lone_width(const gk_nest *nest, int64_t size, int64_t each) {
+    size_t count = gk_nest_count(nest);
+    if (count > MANY && are_vectors(nest, VECTOR / size))
+        return VECTOR / size;
+    if (count > LONE && !gk_nest_is_lone(nest, each))
+        return 0;
+    return count > MANY && size < WORD && are_vectors(nest, WORD / size) ? WORD / size : 1;
+}
+
+/* Vectors or elements one by one, unless a variant was asked for; `ran` tells the row then, else it
+   is NULL. */
 static gk_status launch_lone(gk_call *call, const work *ready, const gk_nest *piece, int64_t each,
                              const gk_row **ran) {
     gk_compact compact;
+    gk_nest counted;
+    int64_t size = (int64_t)gk_dtype_size(ready->dtype), width = lone_width(piece, size, each);
     *ran = NULL;
-    if (call->wanted || !gk_nest_compact(piece, each, &compact))
+    if (call->wanted || width == 0 || !gk_nest_in_elements(piece, width, &counted) ||
+        !gk_nest_compact(&counted, &compact))
         return GK_OK;
+    compact.width = (uint8_t)width;
     const gk_wish wish = {.op = ready->op + GK_COMPACT, .dtype = ready->dtype, .strided = true};
     gk_status status = gk_row_chosen(&wish, call->backend, ran, &call->error);
     if (status != GK_OK)
@@ -180,7 +211,10 @@ static gk_status launch_lone(gk_call *call, const work *ready, const gk_nest *pi
     for (int k = 1; k < piece->arrays; k++)
         if (piece->data[k] == 0)
             gk_compact_number(&compact, k, ready->terms.value[k - 1]);
-    return gk_launch_compact(call, *ran, &compact);
+    int most = width * size < VECTOR  ? GK_LONE_ELEMENTS
+               : compact.count > LONE ? GK_LONE_VECTORS
+                                      : 1;
+    return gk_launch_compact(call, *ran, &compact, most);
 }
 
 static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layout *layout,

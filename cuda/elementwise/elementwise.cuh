@@ -1,6 +1,6 @@
 // out[i] = f(a[i], b[i], ...) for every operation, dtype and layout: four kernels an operation and
 // dtype, of contiguous arrays, of arrays of any strides, of those into results whose last axis is
-// contiguous, and of few elements wherever they lie. What is read and written is all the time that they take, as in add.cu, whose last step
+// contiguous, and of vectors or elements that a thread finds one by one. What is read and written is all the time that they take, as in add.cu, whose last step
 // they share.
 #ifndef GK_ELEMENTWISE_CUH
 #define GK_ELEMENTWISE_CUH
@@ -20,7 +20,7 @@
                  .tile_columns = (each) * GK_ELEMENTWISE_THREADS,                                  \
                  .threads = GK_ELEMENTWISE_THREADS, .alignment = aligned, .follows = true)
 #define GK_STRIDED_ROWS(dtype, name, T, bytes, text, number, op, kernel)                           \
-    GK_ELEMENTWISE_ROW(op##_compact, strided, dtype, gk_##op##_##kernel##_compact, GK_LONE_ELEMENTS, bytes, GK_TAKES_LAYOUT, "of few elements, or of rows too short to be shared") \
+    GK_ELEMENTWISE_ROW(op##_compact, strided, dtype, gk_##op##_##kernel##_compact, GK_LONE_ELEMENTS, bytes, GK_TAKES_LAYOUT, "of few elements, of rows too short to be shared, or of whole vectors") \
     GK_ELEMENTWISE_ROW(op, strided, dtype, gk_##op##_##kernel##_strided, GK_ELEMENTWISE_SINGLES, bytes, GK_TAKES_LAYOUT, "any strides, 0 for what is broadcast; one index, by multiplications, for eight elements of a row") \
     GK_ELEMENTWISE_ROW(op, GK_JOIN(strided_##name##x, GK_ELEMENTS_IN_16(bytes)), dtype, gk_##op##_##kernel##_strided_wide, GK_ELEMENTS_IN_16(bytes) * GK_ELEMENTWISE_VECTORS, 16, GK_TAKES_LAYOUT, "128 bits at a time along the result's rows, and along each operand that lies so, whatever the others do")
 #define GK_THREE_ROWS(dtype, name, T, bytes, text, number, op, kernel)                             \
@@ -109,9 +109,11 @@ template <typename OP, typename T, int WIDTH> struct gk_gathered {
             operand[k] = *(const gk_vector<T, WIDTH> *)gk_at(terms, k, offset);
     }
 
+    // One element, which is to be repeated.
+    __device__ inline void hold(int k, typename gk_stored<T>::type one) { memcpy(operand[k].bits, &one, sizeof one); }
+
     // What does not lie side by side, or not on a multiple of a vector.
-    __device__ inline void collect(const gk_terms &terms, int k, int64_t offset, int64_t step) {
-        const char *from = gk_at(terms, k, offset);
+    __device__ inline void collect(int k, const char *from, int64_t step) {
         T elements[WIDTH];
 #pragma unroll
         for (int i = 0; i < WIDTH; i++, from += step)
@@ -180,7 +182,7 @@ __device__ static inline void gk_load_unit(gk_gathered<OP, T, WIDTH> &gathered, 
         else if (units.step[k + 1] == sizeof(T) && left >= 2 * WIDTH)
             gathered.operand[k] = gk_load_between((const T *)gk_at(terms, k, offset[k + 1]));
         else
-            gathered.collect(terms, k, offset[k + 1], units.step[k + 1]);
+            gathered.collect(k, gk_at(terms, k, offset[k + 1]), units.step[k + 1]);
 }
 
 // The same of arrays of rows; what is left of a row behind its last vector is taken one by one.
@@ -252,23 +254,75 @@ __device__ static inline void gk_map_strided(char *out, const gk_terms &terms, c
             gathered[j].store(out);
 }
 
-// Few elements, or rows that are too short to be shared: each element by itself.
-template <typename OP, typename T, int EACH> __device__ static inline void gk_map_lone(const gk_compact &compact) {
-    int64_t offset[EACH][OP::OPERANDS + 1];
-    gk_gathered<OP, T, 1> gathered[EACH];
+// Operand k of `count` vectors of a row: of one element that serves all of a vector it is that element, which
+// is put in all places once all loads are on their way.
+template <typename OP, typename T, int EACH, int WIDTH>
+__device__ static inline void gk_load_lone(gk_gathered<OP, T, WIDTH> (&gathered)[EACH], const gk_compact &compact, int k, const int32_t (&offset)[EACH][OP::OPERANDS + 1], int count) {
+    int32_t stride = gk_last_stride<OP::OPERANDS + 1>(compact, k + 1);
+    uint64_t words = gk_words(compact, k + 1);
+    const typename gk_stored<T>::type *from = (const typename gk_stored<T>::type *)words;
+    if (compact.numbers >> (k + 1) & 1) {
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            gathered[j].repeat(k, gk_read<T>(&words));
+    } else if (WIDTH == 1 || stride == WIDTH) {
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            if (j < count)
+                gathered[j].operand[k] = *(const gk_vector<T, WIDTH> *)(from + offset[j][k + 1]);
+    } else if (stride == 0) {
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            if (j < count)
+                gathered[j].hold(k, from[offset[j][k + 1]]);
+    } else {
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            if (j < count)
+                gathered[j].collect(k, (const char *)(from + offset[j][k + 1]), (int64_t)(stride / WIDTH) * (int)sizeof(T));
+    }
+}
+
+// EACH vectors of WIDTH elements, each found by itself: few elements or rows that are too short to be shared, where
+// WIDTH is 1, else rows of whole vectors.
+template <typename OP, typename T, int EACH, int WIDTH> __device__ static inline void gk_map_lone(const gk_compact &compact) {
+    typedef typename OP::template Result<T>::type R;
+    int32_t offset[EACH][OP::OPERANDS + 1];
+    gk_gathered<OP, T, WIDTH> gathered[EACH];
     int count = gk_lone_elements(compact, offset);
+    if (count == 0)
+        return;
+#pragma unroll
+    for (int k = 0; k < OP::OPERANDS; k++)
+        gk_load_lone(gathered, compact, k, offset, count);
+#pragma unroll
+    for (int k = 0; k < OP::OPERANDS; k++)
+        if (WIDTH > 1 && !(compact.numbers >> (k + 1) & 1) && gk_last_stride<OP::OPERANDS + 1>(compact, k + 1) == 0)
+#pragma unroll
+            for (int j = 0; j < EACH; j++)
+                gathered[j].repeat(k, gathered[j].operand[k][0]);
 #pragma unroll
     for (int j = 0; j < EACH; j++)
         if (j < count)
-#pragma unroll
-            for (int k = 1; k <= OP::OPERANDS; k++) {
-                uint64_t words = gk_words(compact, k);
-                gathered[j].repeat(k - 1, compact.numbers >> k & 1 ? gk_read<T>(&words) : gk_read<T>((const char *)words + offset[j][k]));
-            }
-#pragma unroll
-    for (int j = 0; j < EACH; j++)
-        if (j < count)
-            gathered[j].store((char *)gk_words(compact, 0) + offset[j][0]);
+            gathered[j].store((char *)((R *)gk_words(compact, 0) + offset[j][0]));
+}
+
+template <typename OP, typename T, int EACH, int WIDTH> __device__ static inline void gk_map_few_or_many(const gk_compact &compact) {
+    if (gk_are_single(compact))
+        gk_map_lone<OP, T, 1, WIDTH>(compact);
+    else
+        gk_map_lone<OP, T, EACH, WIDTH>(compact);
+}
+
+// By 16 bytes of an operand, by words, where that is more than an element, or one by one.
+template <typename OP, typename T> __device__ static inline void gk_map_compact(const gk_compact &compact) {
+    enum { VECTOR = 16 / (int)sizeof(T), WORD = 4 / (int)sizeof(T) };
+    if (compact.width == VECTOR)
+        return gk_map_few_or_many<OP, T, GK_LONE_VECTORS, VECTOR>(compact);
+    if constexpr (WORD > 1)
+        if (compact.width == WORD)
+            return gk_map_few_or_many<OP, T, GK_LONE_ELEMENTS, WORD>(compact);
+    gk_map_few_or_many<OP, T, GK_LONE_ELEMENTS, 1>(compact);
 }
 
 // the kernels ----------------------------------------------------------------------------------------
@@ -284,10 +338,7 @@ template <typename OP, typename T, int EACH> __device__ static inline void gk_ma
     GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, gk_map_rows<op##_of, T, 16 / (bytes)>)      \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS) gk_##op##_##name##_compact(gk_compact compact) { \
         gk_follow();                                                                               \
-        if (gk_are_single(compact))                                                                \
-            gk_map_lone<op##_of, T, 1>(compact);                                                   \
-        else                                                                                       \
-            gk_map_lone<op##_of, T, GK_LONE_ELEMENTS>(compact);                                    \
+        gk_map_compact<op##_of, T>(compact);                                                       \
     }
 #define GK_THREE_KERNELS(dtype, name, T, bytes, text, number, op)                                  \
     GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                    \

@@ -3,6 +3,7 @@ contiguous array of the same shape."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,77 @@ def test_wherever_the_memory_begins_and_steps(name, shift):
         for axis in (0, 1, None):
             want = gk.sum(gk.to_device(np.ascontiguousarray(host)), axis).to_host()
             same_bits(gk.sum(there, axis).to_host(), want, f"{name} {shift} {pitch} {axis}")
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"), [("float64", None), ("float16", None), ("float32", "single_launch")]
+)
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3)))[1:])
+def test_kept_axes_in_the_order_of_memory(order, name, variant, by_vectors):
+    """From 1 MiB on: results in another order than their elements, each of the bits that it has."""
+    size = {"float64": (17, 90, 101), "float16": (34, 130, 151), "float32": (34, 90, 101)}[name]
+    a = random(size, DTYPES[name], 7)
+    there = gk.to_device(a).transpose(order)
+    packed = gk.to_device(np.ascontiguousarray(a.transpose(order)))
+    for axis in (0, 1, 2, (0, 1), (0, 2), (1, 2), None):
+        got, want = (gk.sum(x, axis, variant=variant).to_host() for x in (there, packed))
+        same_bits(got, want, f"{name} {order} axis {axis}")
+        got, want = (gk.mean(x, axis).to_host() for x in (there, packed))
+        same_bits(got, want, f"mean {name} {order} axis {axis}")
+
+
+# Rows that lie across memory, whose lanes take as many elements at a time as a vector has; columns
+# that lie along it, whose lanes are joined one after another.
+FAR_ROWS = ((7, 38_000), (30, 9000), (150, 2001), (1203, 1030))
+NEAR_COLUMNS = ((33_000, 67), (270, 130, 90))
+
+
+@pytest.mark.parametrize(("name", "variant"), [("float32", "single_launch"), ("float16", None)])
+@pytest.mark.parametrize("size", [*FAR_ROWS, *NEAR_COLUMNS])
+def test_lanes_add_up_what_lies_in_another_order(name, variant, size, by_vectors):
+    """Sums that show each change of the order, with the bits of an array that lies in a run."""
+    order, axis = ((1, 0), int(size in FAR_ROWS)) if len(size) == 2 else ((0, 2, 1), 1)
+    size = (*size[:-1], 2 * size[-1]) if name == "float16" and size in FAR_ROWS else size
+    a = random(size, DTYPES[name], 10)
+    there = gk.to_device(a).transpose(order)
+    packed = gk.to_device(np.ascontiguousarray(a.transpose(order)))
+    got, want = (gk.sum(x, axis, variant=variant).to_host() for x in (there, packed))
+    same_bits(got, want, f"{name} {size}")
+    got, want = (gk.mean(x, axis).to_host() for x in (there, packed))
+    same_bits(got, want, f"mean {name} {size}")
+
+
+@pytest.mark.parametrize("op", ["max", "min", "sum", "prod", "mean"])
+@pytest.mark.parametrize(
+    ("name", "size", "cut"),
+    [
+        ("uint8", (4001, 267), np.s_[:, 1:]),
+        ("int32", (1303, 211), np.s_[:, :-3]),
+        ("float16", (5003, 107), np.s_[:, 2:-3]),
+        ("float64", (1203, 7, 18), np.s_[:, 1:, :-1]),
+        ("int16", (70, 3, 2600), np.s_[:, :-1, :-1]),
+        ("float32", (33, 9, 1100), np.s_[:, 1:, :]),
+    ],
+)
+def test_rows_of_a_view_and_then_their_results(op, name, size, cut, by_vectors):
+    """From 1 MiB on, where any order does, rows that lie apart are reduced one by one."""
+    a = random(size, DTYPES[name], 8)
+    there = gk.to_device(a)[cut]
+    packed = gk.to_device(np.ascontiguousarray(a[cut]))
+    for axis in (None, (0, 1), tuple(range(a.ndim))[1:]):
+        got, want = (getattr(gk, op)(x, axis).to_host() for x in (there, packed))
+        same_bits(got, want, f"{op} {name} {size} axis {axis}")
+
+
+@pytest.mark.parametrize("op", ["max", "argmin"])
+def test_little_results_of_turned_axes(op):
+    a = random((5, 6, 7, 8), DTYPES["bfloat16"], 9)
+    for order in ((3, 1, 0, 2), (0, 2, 1, 3), (2, 3, 0, 1)):
+        there = gk.to_device(a).transpose(order)
+        for axis in range(4):
+            want = getattr(np, op)(a.transpose(order).astype("f4"), axis)
+            got = getattr(gk, op)(there, axis).to_host()
+            assert np.array_equal(got.astype(want.dtype), want), (order, axis)
 
 
 def test_elements_that_are_not_aligned_to_their_size():

@@ -5,6 +5,8 @@
 #include "engine/copy.h"
 #include "ops/assign.h"
 
+enum { LITTLE_TURNED = 1 << 19 }; /* bytes that are in the caches when they are read again */
+
 bool gk_is_half(gk_dtype dtype) {
     return gk_dtype_kind(dtype) == GK_HALF;
 }
@@ -112,8 +114,19 @@ gk_status gk_pack_reduced(gk_call *call, const gk_array *a, uint64_t last, gk_ar
     return status == GK_OK ? gk_copy_strided(call, packed, &moved) : status;
 }
 
-static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *operands,
-                             gk_array *result) {
+static bool is_turned(const gk_array *array) {
+    int before = -1;
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] > 1) {
+            if (before >= 0 && gk_lies_farther(array, i, before))
+                return true;
+            before = i;
+        }
+    return false;
+}
+
+static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_array *operands,
+                                gk_array *result) {
     gk_call *call = whole->call;
     const bool is_packed = whole->plan.packed;
     gk_array packed[GK_MAX_OPERANDS];
@@ -121,6 +134,8 @@ static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *
     if (!is_run && whole->kind->base.operand_count == 1)
         is_run = gk_plan_pitched(&whole->plan, &operands[0], axes);
     is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run) || is_run;
+    if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)
+        is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
     if (!is_run)
         is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);
     gk_status status = gk_reducing_choose(whole, &operands[0], result->dtype);
@@ -138,6 +153,62 @@ static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *
     whole->plan.how.result = result->data;
     size_t blocks = gk_plan_blocks(&whole->plan, operands[0].dtype);
     return gk_reducing_launch(whole, call, &whole->plan.how, blocks, operands);
+}
+
+/* arrays whose axes lie in another order in memory --------------------------------------------- */
+
+static void append_axis(gk_array *array, int64_t length, int64_t stride) {
+    array->shape[array->ndim] = length;
+    array->strides[array->ndim++] = stride;
+}
+
+/* An array with its axes in another order, and its results in that order. */
+typedef struct turned {
+    gk_array array, found; /* `found` contiguous, */
+    gk_array wanted;       /* the memory that the results belong to */
+    uint64_t axes;         /* that are reduced */
+} turned;
+
+static gk_status turn(gk_call *call, const gk_array *a, uint64_t reduced, const int *order,
+                      const gk_array *result, turned *made) {
+    int64_t strides[GK_MAX_DIMENSIONS], stride = (int64_t)gk_dtype_size(result->dtype);
+    *made = (turned){.array = *a, .wanted = *result};
+    for (int i = a->ndim - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= gk_is_reduced(reduced, i) ? 1 : a->shape[i];
+    }
+    made->array.ndim = made->wanted.ndim = 0;
+    for (int i = 0; i < a->ndim; i++) {
+        append_axis(&made->array, a->shape[order[i]], a->strides[order[i]]);
+        if (gk_is_reduced(reduced, order[i]))
+            made->axes |= (uint64_t)1 << i;
+        else
+            append_axis(&made->wanted, a->shape[order[i]], strides[order[i]]);
+    }
+    made->found = made->wanted;
+    if (gk_is_contiguous(&made->wanted))
+        return GK_OK;
+    gk_make_contiguous(&made->found);
+    return gk_call_temporary(call, gk_bytes(&made->found), &made->found.data);
+}
+
+static gk_status turn_back(gk_call *call, const turned *of) {
+    bool there = of->found.data == of->wanted.data;
+    return there ? GK_OK : gk_copy_strided(call, &of->wanted, &of->found);
+}
+
+/* The kept axes in the order of memory, where that leaves the order of all additions. */
+static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *operands,
+                             gk_array *result) {
+    int order[GK_MAX_DIMENSIONS];
+    turned lies;
+    if (whole->kind->base.operand_count > 1 || !is_turned(&operands[0]) ||
+        !gk_plan_turned(&whole->plan, &operands[0], axes, order))
+        return run_as_planned(whole, axes, operands, result);
+    gk_status status = turn(whole->call, &operands[0], axes, order, result, &lies);
+    if (status == GK_OK)
+        status = run_as_planned(whole, lies.axes, &lies.array, &lies.found);
+    return status == GK_OK ? turn_back(whole->call, &lies) : status;
 }
 
 /* the order of elements ------------------------------------------------------------------------ */
@@ -209,7 +280,9 @@ gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_cal
     for (made.count = 1; made.count <= GK_MOST_STAGES; made.count++) {
         const int last = made.count - 1;
         bool more = made.count < GK_MOST_STAGES && has_stages(kind, call, a->dtype, result);
-        uint64_t first = more ? gk_reduced_first(a, left) : 0;
+        /* What a mean of integers divides may have been rounded in between. */
+        bool any = kind->result != GK_OF_MEAN && is_exact(kind, a, left, result);
+        uint64_t first = more ? gk_reduced_first(a, left, any) : 0;
         made.axes[last] = first ? first : left;
         made.plan[last] = gk_plan_reduction(a, made.axes[last], kind->base.operand_count,
                                             is_heavy(kind, a, made.axes[last], result),
@@ -248,55 +321,24 @@ gk_status gk_run_stages(const gk_reduction_operation *kind, gk_call *call,
     }
 }
 
-/* arrays whose axes lie in another order in memory --------------------------------------------- */
-
-static bool is_turned(const gk_array *array) {
-    int before = -1;
-    for (int i = 0; i < array->ndim; i++)
-        if (array->shape[i] > 1) {
-            if (before >= 0 && gk_lies_farther(array, i, before))
-                return true;
-            before = i;
-        }
-    return false;
-}
-
-static void append_axis(gk_array *array, int64_t length, int64_t stride) {
-    array->shape[array->ndim] = length;
-    array->strides[array->ndim++] = stride;
+/* Whether elements are so few that one launch may find them in the order of the results. */
+static bool is_little(const gk_array *a, const gk_reduce_stages *planned) {
+    return gk_bytes(a) <= LITTLE_TURNED && planned->count == 1 &&
+           planned->plan[0].walk == GK_WALK_LITTLE;
 }
 
 /* The array as it lies, and so its results: what no order of additions changes. */
 static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call, const gk_array *a,
-                              uint64_t reduced, const gk_array *result) {
+                              uint64_t reduced, gk_array *result) {
     int order[GK_MAX_DIMENSIONS];
-    int64_t strides[GK_MAX_DIMENSIONS], stride = (int64_t)gk_dtype_size(result->dtype);
-    uint64_t axes = 0;
-    gk_array sorted = *a, wanted = *result;
-    for (int i = a->ndim - 1; i >= 0; i--) {
-        strides[i] = stride;
-        stride *= gk_is_reduced(reduced, i) ? 1 : a->shape[i];
-    }
+    turned lies;
     gk_order_axes(a, order);
-    sorted.ndim = wanted.ndim = 0;
-    for (int i = 0; i < a->ndim; i++) {
-        append_axis(&sorted, a->shape[order[i]], a->strides[order[i]]);
-        if (gk_is_reduced(reduced, order[i]))
-            axes |= (uint64_t)1 << i;
-        else
-            append_axis(&wanted, a->shape[order[i]], strides[order[i]]);
-    }
-    gk_array found = wanted;
-    gk_status status = GK_OK;
-    if (!gk_is_contiguous(&wanted)) {
-        gk_make_contiguous(&found);
-        status = gk_call_temporary(call, gk_bytes(&found), &found.data);
-    }
-    const gk_reduce_stages planned = gk_plan_stages(kind, call, &sorted, axes, result->dtype);
+    gk_status status = turn(call, a, reduced, order, result, &lies);
+    const gk_reduce_stages planned =
+        gk_plan_stages(kind, call, &lies.array, lies.axes, result->dtype);
     if (status == GK_OK)
-        status = gk_run_stages(kind, call, &planned, &sorted, &found);
-    return status == GK_OK && found.data != wanted.data ? gk_copy_strided(call, &wanted, &found)
-                                                        : status;
+        status = gk_run_stages(kind, call, &planned, &lies.array, &lies.found);
+    return status == GK_OK ? turn_back(call, &lies) : status;
 }
 
 /* axes of a single element --------------------------------------------------------------------- */
@@ -335,8 +377,9 @@ gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, ui
                            const gk_array *operands, gk_array *result) {
     if (is_of_single_elements(kind, call, &operands[0], axes))
         return take_single_elements(kind, call, &operands[0], axes, result);
-    if (is_turned(&operands[0]) && is_exact(kind, &operands[0], axes, result->dtype))
-        return run_in_order(kind, call, &operands[0], axes, result);
     const gk_reduce_stages planned = gk_plan_stages(kind, call, &operands[0], axes, result->dtype);
+    if (is_turned(&operands[0]) && is_exact(kind, &operands[0], axes, result->dtype) &&
+        !is_little(&operands[0], &planned))
+        return run_in_order(kind, call, &operands[0], axes, result);
     return gk_run_stages(kind, call, &planned, operands, result);
 }

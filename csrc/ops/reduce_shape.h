@@ -7,6 +7,8 @@
 #include "layout.h"
 #include "reduce/reduction.h"
 
+enum { GK_REDUCE_TURNED = 1 << 20 }; /* bytes for which results may be put in order afterwards */
+
 /* It depends on the shape, the axes and the dtype alone, and so does the order of the additions. */
 typedef struct gk_reduce_plan {
     gk_walk walk;       /* of the array as one run in memory */
@@ -16,8 +18,9 @@ typedef struct gk_reduce_plan {
     bool pitched;       /* the elements lie as `how` says, each row a run */
     bool gathered;      /* the elements lie as `layout` says, in the order of that run */
     gk_axes layout;
-    int kept;    /* of a little array: that many axes of it, and behind them those reduced */
-    bool across; /* the same: neighbouring threads have neighbouring results */
+    int kept;           /* of a little array: that many axes of it, and behind them those reduced */
+    bool across;        /* the same: neighbouring threads have neighbouring results */
+    bool runs, in_turn; /* the same: lanes take and join elements as large arrays' kernels do */
 } gk_reduce_plan;
 
 /* Axis i is reduced where bit i of `reduced` is set. */
@@ -33,8 +36,9 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
                                  size_t vectors);
 
 /* Where kept and reduced axes alternate in a large array: those reduced axes, next to one another,
-   that are better reduced by a launch of their own, after which there is little left; 0: none. */
-uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced);
+   that are better reduced by a launch of their own, after which there is little left; 0: none.
+   Where `any_order` does, also of axes that are next to one another and do not lie as one. */
+uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_order);
 
 /* Make it the plan for a part of the array that has fewer elements along kept axes; each result
    keeps its bits. */
@@ -43,6 +47,11 @@ void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced);
 size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype);
 size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype); /* counters */
 size_t gk_plan_partials(const gk_reduce_plan *plan);                 /* bytes */
+
+/* Have an array, whose axes lie in another order in memory, be taken with its kept axes in that
+   order, if the plan leaves each result its bits and there is something to gain: true, and that
+   order. */
+bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
 
 /* Where the elements of one run in memory lie. */
 void gk_plan_of_run(gk_reduction *how, gk_dtype dtype);
@@ -53,6 +62,11 @@ bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
 /* Have a thread take each of short columns by itself, where that is better than by vectors, for
    which the array is ready if it `is_run`: true. */
 bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run);
+
+/* Have the kernel of little arrays take a large one whose axes lie in another order in memory, with
+   the lanes and the order of additions of the plan, where it can and neighbours lie near then:
+   true. */
+bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
 /* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the
    array has to be made one run in memory, and its reduced axes the last ones where the plan says

@@ -12,20 +12,47 @@ typedef enum gk_lies { GK_ALIGNED, GK_BETWEEN, GK_ANYWHERE } gk_lies;
 
 // Of either kind a thread loads AT_ONCE vectors at a time, and LEAST where fewer are left.
 
+// Every second element from `at` on: those of each aligned vector that hold them side by side, and moved to
+// where the first one lies. The last vector may reach 16 bytes beyond the last element.
+template <typename T> __device__ static inline gk_vector<T> gk_load_every_second(const T *at) {
+    enum { SIZE = sizeof(T), EVEN = SIZE == 1 ? 0x6420 : SIZE == 2 ? 0x5410 : 0x3210, ODD = SIZE == 1 ? 0x7531 : SIZE == 2 ? 0x7632 : 0x7654 };
+    const unsigned shift = (uintptr_t)at % 16, number = shift / SIZE, begin = number / 2 * SIZE, which = number % 2 ? ODD : EVEN;
+    const uint4 *low = (const uint4 *)((uintptr_t)at - shift);
+    const uint4 from[3] = {low[0], low[1], low[number > 1 ? 2 : 1]};
+    uint32_t word[6];
+#pragma unroll
+    for (int v = 0; v < 3; v++) {
+        word[2 * v] = __byte_perm(from[v].x, from[v].y, which);
+        word[2 * v + 1] = __byte_perm(from[v].z, from[v].w, which);
+    }
+#pragma unroll
+    for (int w = 0; w < 5; w++)
+        word[w] = begin & 4 ? word[w + 1] : word[w];
+    gk_vector<T> loaded;
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+        loaded.bits[w] = SIZE < 4 ? __funnelshift_r(word[w], word[w + 1], begin % 4 * 8) : word[w];
+    return loaded;
+}
+
 // Elements side by side in memory, of an array that ends at `end`: rows anywhere, or the columns of
 // matrices whose rows are a pitch apart.
 template <typename T> struct gk_run {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_RAGGED_LOADS, LEAST = AT_ONCE };
+    static constexpr bool IS_RUN = true;
     const T *first, *end;
 
     __device__ gk_run operator+(size_t i) const { return {first + i, end}; }
+    __device__ gk_run operator-(size_t i) const { return {first - i, end}; }
     __device__ gk_run moved(int64_t bytes) const { return {(const T *)((const char *)first + bytes), end}; }
     __device__ gk_run row(const gk_reduction &how, size_t i) const { return moved((int64_t)i * how.over); }
     __device__ gk_run matrix(const gk_reduction &how, size_t i) const { return row(how, i); }
     __device__ gk_run column(const gk_reduction &, size_t i) const { return *this + i; }
     __device__ gk_run below(const gk_reduction &how, size_t rows) const { return moved((int64_t)rows * how.apart); }
     __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
+    // How many elements of the aligned vector that it begins in lie in front of it.
+    __device__ unsigned head() const { return (unsigned)((uintptr_t)first % GK_REDUCE_VECTOR_BYTES / sizeof(T)); }
     // Whether every vector that begins in the next n elements is GK_BETWEEN.
     __device__ bool reaches(size_t n) const { return end - first >= (int64_t)(n + 2 * WIDTH); }
     // The first `some` vectors that begin at `at`, `wanted` elements of each: all are loaded before the first
@@ -54,6 +81,7 @@ template <typename T> struct gk_run {
 template <typename T> struct gk_gathered {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
+    static constexpr bool IS_RUN = false;
     const char *base, *reach;
     const gk_axes *layout;
     int64_t stride, jump;
@@ -106,19 +134,24 @@ template <typename T> struct gk_gathered {
     // it, and where its elements lie side by side it is in one piece.
     template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted, int = COUNT) {
         const char *place[COUNT];
-        int64_t apart = at[0].stride;
-        bool straight = true, whole = apart == sizeof(T);
+        const int64_t apart = at[0].stride;
+        const bool second = apart == 2 * (int64_t)sizeof(T);
+        bool straight = true, within = true;
 #pragma unroll
         for (int j = 0; j < COUNT; j++) {
             uint32_t along;
             place[j] = at[j].base + at[j].find(at[j].at, along);
             straight = straight && along + wanted <= at[j].length;
-            whole = whole && place[j] + 2 * GK_REDUCE_VECTOR_BYTES <= at[j].reach;
+            within = within && place[j] + (second ? 3 : 2) * GK_REDUCE_VECTOR_BYTES <= at[j].reach;
         }
-        if (straight && whole) {
+        if (straight && within && apart == sizeof(T)) {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
                 loaded[j] = gk_load_between((const T *)place[j]);
+        } else if (COUNT > 1 && sizeof(T) < 8 && straight && within && second) {
+#pragma unroll
+            for (int j = 0; j < COUNT; j++)
+                loaded[j] = gk_load_every_second((const T *)place[j]);
         } else if (straight || at[0].is_line) { // all of a line end at the same element
             each_apart(loaded, place, at[0], wanted);
         } else {

@@ -16,7 +16,7 @@ GK_BOOLEAN_DTYPES(GK_EXTREME_ROWS, "false before true")
 #ifndef GK_ROWS_ONLY
 
 template <bool NARROW, typename T> struct gk_index { typedef gk_extreme_index<T, typename gk_traits<T>::order> type; };
-template <typename T> struct gk_index<true, T> { typedef gk_narrow_index<T, typename gk_traits<T>::order> type; };
+template <typename T> struct gk_index<true, T> { typedef gk_narrow_index<T> type; };
 
 #define GK_EXTREME_KERNELS(dtype, name, T, ...)                                                    \
     typedef gk_extreme<T, gk_traits<T>::order> extreme_##name;                                     \

@@ -23,22 +23,31 @@ __device__ static inline void gk_find_little(const gk_little &how, int count, ui
     }
 }
 
-// A lane's elements of a single axis, which lie `step` bytes apart: there is nothing to find.
+// A lane's elements of a single axis: there is nothing to find. It is `far` bytes from the last one of as many as
+// a vector has to the next, and `near` between two of these.
 template <class Op>
-__device__ static inline void gk_take_line(const Op &op, typename Op::State &state, const char *a, int64_t step, unsigned count, unsigned index, unsigned lanes) {
+__device__ static inline void gk_take_line(const Op &op, typename Op::State &state, const char *a, int64_t near, int64_t far, unsigned count, unsigned index, unsigned lanes) {
     enum { LOADS = GK_REDUCE_LINE_LOADS };
     typedef typename Op::Element T;
     for (; count > 0; count = count > LOADS ? count - LOADS : 0, index += LOADS * lanes) {
         T x[LOADS];
 #pragma unroll
-        for (int j = 0; j < LOADS; j++, a += step)
+        for (int j = 0; j < LOADS; j++) {
             if (j < count)
                 x[j] = gk_read<T>(a);
+            a += (j + 1) % gk_vector<T>::WIDTH == 0 ? far : near;
+        }
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
             if (j < count)
                 op.take(state, x[j], x[j], index + j * lanes);
     }
+}
+
+// How many of n elements a lane has, of which lanes take EACH at a time.
+template <int EACH> __device__ static inline unsigned gk_share_of_line(unsigned n, unsigned lane, unsigned lanes) {
+    const unsigned round = lanes * EACH, left = n % round, before = lane * EACH;
+    return n / round * EACH + (left > before ? left - before < EACH ? left - before : EACH : 0);
 }
 
 // The same of several axes.
@@ -70,6 +79,7 @@ __device__ static inline void gk_take_little(const Op &op, const gk_little &how,
 // one another, or `across`, where those of a warp have neighbouring results. Which one only moves
 // elements to other threads: lane k takes every `lanes`-th element from the k-th on.
 template <class Op> __device__ static inline void gk_reduce_little(const gk_little &how) {
+    enum { EACH = gk_vector<typename Op::Element>::WIDTH };
     __shared__ typename Op::State cell[GK_REDUCE_THREADS];
     Op op = {how.flip != 0};
     unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
@@ -81,12 +91,24 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, result, begin);
     const char *a = (const char *)how.a + begin[0];
     typename Op::State state = op.start();
-    if (how.reduced == 1)
-        gk_take_line(op, state, gk_add_product(0, (int32_t)lane, how.axis[0].stride) + a, gk_add_product(0, (int32_t)lanes, how.axis[0].stride),
-                     lane < length ? ((length - lane - 1) >> how.lanes) + 1 : 0, lane, lanes);
-    else
+    if (how.reduced == 1) {
+        const int32_t stride = how.axis[0].stride;
+        int64_t near = gk_add_product(0, (int32_t)lanes, stride), far = near;
+        unsigned first = lane, count = lane < length ? ((length - lane - 1) >> how.lanes) + 1 : 0;
+        if (how.runs) {
+            near = stride;
+            far = gk_add_product(0, (int32_t)(lanes * EACH - EACH + 1), stride);
+            first = lane * EACH;
+            count = gk_share_of_line<EACH>(length, lane, lanes);
+        }
+        gk_take_line(op, state, gk_add_product(0, (int32_t)first, stride) + a, near, far, count, lane, lanes);
+    } else {
         gk_take_little(op, how, state, a, lane, lanes, length);
-    for (unsigned step = lanes / 2; step > 0; step /= 2) {
+    }
+    const typename Op::State mine = state;
+    for (unsigned above = 1; how.in_turn && above < lanes; above++)
+        op.join(state, gk_from_lane_above(mine, above, GK_WARP));
+    for (unsigned step = how.in_turn ? 0 : lanes / 2; step > 0; step /= 2) {
         unsigned apart = how.across ? step * results : step;
         if (apart < GK_WARP) {
             op.join(state, gk_from_lane_above(state, apart, GK_WARP));

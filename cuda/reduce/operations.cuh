@@ -1,5 +1,6 @@
 // The operations of the reductions. Each is a struct of
 //   Element, State, OPERANDS      what it takes, what it carries, how many arrays it reads
+//   ANY_ORDER                     whether the order of elements leaves all bits of the result as they are
 //   start()                       the state of no elements
 //   padding(x)                    an element that changes nothing where x has been or will be taken
 //   take(state, x, y, i)          one more element: number i, x of the first array, y of the second
@@ -179,6 +180,7 @@ template <class Op, class HOW> __device__ static inline void gk_store(const Op &
 // whole numbers, which are not divided at once.
 template <typename T, typename A> struct gk_total {
     typedef T Result;
+    static constexpr bool ANY_ORDER = false;
     bool flip;
     template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == gk_dtype_of<T>::number && how.last != GK_SQUARE_ROOT; }
     template <class HOW> __device__ static T result(const HOW &how, A sum) {
@@ -193,6 +195,7 @@ template <typename T, typename A> struct gk_total {
 };
 template <typename T> struct gk_total<T, int64_t> {
     typedef int64_t Result;
+    static constexpr bool ANY_ORDER = true;
     bool flip;
     template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == GK_int64 && how.last == GK_AS_IT_IS; }
     template <class HOW> __device__ static int64_t result(const HOW &, int64_t sum) { return sum; }
@@ -205,6 +208,7 @@ template <typename T> struct gk_total<T, int64_t> {
 };
 template <typename T, typename A> struct gk_total<T, gk_pair<A>> {
     typedef T Result;
+    static constexpr bool ANY_ORDER = false;
     bool flip;
     template <class HOW> __device__ static bool gives(const HOW &how) { return gk_total<T, A>::gives(how); }
     template <class HOW> __device__ static T result(const HOW &how, gk_pair<A> sum) {
@@ -290,6 +294,7 @@ template <typename T, typename A> struct gk_extreme {
     typedef T Element;
     typedef typename gk_rank<A>::type State;
     static constexpr int OPERANDS = 1;
+    static constexpr bool ANY_ORDER = true;
     bool flip;
     __device__ static State start() {
         A lowest;
@@ -314,31 +319,39 @@ template <typename T, typename A> struct gk_extreme {
 // Of an index there is one dtype.
 struct gk_place {
     typedef int64_t Result;
+    static constexpr bool ANY_ORDER = true;
     bool flip;
     template <class HOW> __device__ static bool gives(const HOW &) { return true; }
     template <class HOW, class STATE> __device__ static void store(const HOW &, size_t, STATE) {}
 };
 
+// The order of values of one or two bytes in 16 bits, NaN behind all; -0 is no less than +0 here.
+template <typename T> __device__ static inline uint32_t gk_short_rank(T x, bool flip) {
+    const uint32_t middle = (T)-1 > (T)0 ? 0 : 0x8000, bits = (uint32_t)(int32_t)x + middle;
+    return (flip ? ~bits : bits) & 0xffff;
+}
+__device__ static inline uint32_t gk_short_rank_of_half(const void *x, int32_t infinity, bool flip) {
+    int16_t bits;
+    memcpy(&bits, x, sizeof bits);
+    const int32_t size = bits & 0x7fff, sign = (flip ? ~bits : bits) >> 15; // -1 of what is less than 0
+    return size > infinity ? 0xffff : (uint32_t)((size ^ sign) - sign + 0x8000);
+}
+__device__ static inline uint32_t gk_short_rank(float16 x, bool flip) { return gk_short_rank_of_half(&x, 0x7c00, flip); }
+__device__ static inline uint32_t gk_short_rank(bfloat16 x, bool flip) { return gk_short_rank_of_half(&x, 0x7f80, flip); }
+
 // Where the greatest value of a dtype of one or two bytes stands, or the first NaN; the first of several. The
 // value and the reverse of its place are one number, of which the greatest is wanted: half the registers and
 // a third of the instructions of what follows.
-template <typename T, typename A> struct gk_narrow_index : gk_place {
+template <typename T> struct gk_narrow_index : gk_place {
     typedef T Element;
     typedef uint64_t State;
-    static constexpr int OPERANDS = 1, PLACES = 40, MIDDLE = 1 << (63 - PLACES);
+    static constexpr int OPERANDS = 1, PLACES = 48;
+    static constexpr uint64_t LAST = ((uint64_t)1 << PLACES) - 1;
     __device__ static State start() { return 0; }
     __device__ static T padding(T x) { return x; }
-    __device__ static int32_t rank_of(int32_t x) { return x; }
-    // -0 is no less than +0 here. What a float has beyond a half's bits is nothing.
-    __device__ static int32_t rank_of(float x) { return gk_rank<float>::of(x + 0.0f) >> 13; }
-    __device__ void take(State &state, T x, T, size_t i) const {
-        uint64_t rank = (uint32_t)(rank_of(gk_flipped(gk_as<A>(x), flip)) + MIDDLE);
-        join(state, (rank << PLACES) + (((uint64_t)1 << PLACES) - 1 - i));
-    }
+    __device__ void take(State &state, T x, T, size_t i) const { join(state, ((uint64_t)gk_short_rank(x, flip) << PLACES) + (LAST - i)); }
     __device__ static void join(State &state, State other) { state = other > state ? other : state; }
-    template <class HOW> __device__ static int64_t result(const HOW &, State state) {
-        return (int64_t)(((uint64_t)1 << PLACES) - 1 - (state & (((uint64_t)1 << PLACES) - 1)));
-    }
+    template <class HOW> __device__ static int64_t result(const HOW &, State state) { return (int64_t)(LAST - (state & LAST)); }
 };
 
 // Where the greatest value stands, or the first NaN; the first of several.
@@ -366,6 +379,48 @@ template <typename T, typename A> struct gk_extreme_index : gk_place {
     }
     // Nothing was greater than the lowest value there is: all are that, the first one too.
     template <class HOW> __device__ static int64_t result(const HOW &, State state) { return state.index == GK_NOWHERE ? 0 : state.index; }
+};
+
+// A thread's way down a column ------------------------------------------------------------------
+
+// What it carries there, where elements are numbered as it comes by them, in less than 16 bits; and the state
+// that makes, where the first one has the number `first` and the next one is `step` further on.
+template <class Op> struct gk_way {
+    typedef typename Op::State State;
+    __device__ static State start() { return Op::start(); }
+    template <typename T> __device__ static void take(const Op &op, State &state, T x, uint32_t i) { op.take(state, x, x, i); }
+    __device__ static State end(State state, size_t, size_t) { return state; }
+};
+
+// An index takes half of the registers there, or fewer.
+template <typename T> struct gk_way<gk_narrow_index<T>> {
+    typedef gk_narrow_index<T> Op;
+    typedef uint32_t State;
+    __device__ static State start() { return 0; }
+    __device__ static void take(const Op &op, State &state, T x, uint32_t i) {
+        const State other = (gk_short_rank(x, op.flip) << 16) + (0xffff - i);
+        state = other > state ? other : state;
+    }
+    __device__ static typename Op::State end(State state, size_t first, size_t step) {
+        const size_t i = first + (0xffff - (state & 0xffff)) * step;
+        return state == 0 ? 0 : ((uint64_t)(state >> 16) << Op::PLACES) + (Op::LAST - i);
+    }
+};
+template <typename T, typename A> struct gk_way<gk_extreme_index<T, A>> {
+    typedef gk_extreme_index<T, A> Op;
+    struct State {
+        A value;
+        uint32_t place;
+    };
+    __device__ static State start() { return {Op::start().value, UINT32_MAX}; }
+    __device__ static void take(const Op &op, State &state, T x, uint32_t i) {
+        A value = gk_flipped(gk_as<A>(x), op.flip);
+        if (!(value <= state.value) && state.value == state.value)
+            state = {value, i};
+    }
+    __device__ static typename Op::State end(State state, size_t first, size_t step) {
+        return {state.value, state.place == UINT32_MAX ? GK_NOWHERE : (int64_t)(first + state.place * step)};
+    }
 };
 
 #endif

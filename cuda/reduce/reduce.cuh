@@ -47,6 +47,9 @@ __device__ static inline gk_vector<typename A::Element> gk_load_padded(const Op 
     return loaded[0];
 }
 
+// Whether aligned vectors may be taken in place of those that begin where a run does.
+template <class Op, class A> constexpr bool gk_goes_aligned = Op::ANY_ORDER && Op::OPERANDS == 1 && A::IS_RUN;
+
 // Lane 0 of each group of `width` lanes gets all that they hold.
 template <class Op>
 __device__ static inline void gk_join_lanes(const Op &op, typename Op::State &state, int width) {
@@ -113,11 +116,42 @@ __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &
     return i;
 }
 
+// Those elements of a vector that are of a run of `length`, where the first one would be its number `at`.
+template <class Op, typename T>
+__device__ static inline void gk_take_part(const Op &op, typename Op::State &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {
+#pragma unroll
+    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+        if ((unsigned)(at + e) < length)
+            op.take(state, x[e], x[e], index + e);
+}
+
+// A run of n elements where any order does: by aligned vectors alone, wherever it begins. What a thread takes of
+// it depends on that, and what comes of all does not.
+template <int THREADS, class Op, class A>
+__device__ static inline void gk_take_aligned(const Op &op, typename Op::State &state, const A &a, size_t n, size_t index) {
+    enum { WIDTH = A::WIDTH, STEP = THREADS * WIDTH };
+    const unsigned head = n > 0 ? a.head() : 0;
+    const A vectors = a - head;
+    size_t i = threadIdx.x % THREADS * WIDTH, end = head + n;
+    index -= head;
+    if (i < head) {
+        gk_take_part(op, state, gk_load_once(vectors.first), -(int)head, n < WIDTH ? (unsigned)n : WIDTH, index);
+        i += STEP;
+    }
+    i = gk_take_whole<GK_ALIGNED, THREADS>(op, state, vectors, vectors, i, end, index);
+    if (i < end)
+        gk_take_part(op, state, gk_load_once((vectors + i).first), 0, (unsigned)(end - i), index + i);
+}
+
 // A thread's part of a run of n elements, the first of which has the number `index`: one of every THREADS vectors,
 // a block's or a warp's. What follows the last of those that may be read as a whole is loaded with care.
 template <int THREADS, class Op, class A>
 __device__ static inline void gk_take_run(const Op &op, typename Op::State &state, const A &a, const A &b, size_t n, size_t index) {
     enum { WIDTH = A::WIDTH, STEP = THREADS * WIDTH };
+    if constexpr (gk_goes_aligned<Op, A>) {
+        gk_take_aligned<THREADS>(op, state, a, n, index);
+        return;
+    }
     size_t i = threadIdx.x % THREADS * WIDTH, sure = a.reaches(n) && b.reaches(n) ? n : n > 2 * WIDTH ? n - 2 * WIDTH : 0;
     i = a.is_aligned() && b.is_aligned() ? gk_take_whole<GK_ALIGNED, THREADS>(op, state, a, b, i, n, index) : gk_take_whole<GK_BETWEEN, THREADS>(op, state, a, b, i, sure, index);
 #pragma unroll 1
@@ -226,6 +260,34 @@ __device__ static inline gk_held gk_join_rows(const Op &op, typename Op::State (
     return mine;
 }
 
+// The same where any order does: by aligned vectors, of which the first and the last of a row are in part others'.
+template <class Op, class A, int ROWS>
+__device__ static inline void gk_take_short_aligned(const Op &op, const gk_reduction &how, typename Op::State (&state)[ROWS], A (&row)[ROWS], unsigned lane) {
+    enum { WIDTH = A::WIDTH };
+    unsigned head[ROWS], most = 0;
+    const unsigned length = (unsigned)how.length;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        head[r] = length > 0 ? row[r].head() : 0;
+        row[r] = row[r] - head[r] + lane * WIDTH;
+        most = head[r] > most ? head[r] : most;
+    }
+    for (unsigned i = lane * WIDTH; i < most + length; i += how.lanes * WIDTH) {
+        gk_vector<typename A::Element> x[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            if (i < head[r] + length)
+                x[r] = gk_load_once(row[r].first);
+            row[r] = row[r] + how.lanes * WIDTH;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int at = (int)i - (int)head[r];
+            gk_take_part(op, state[r], x[r], at, length, at);
+        }
+    }
+}
+
 template <class Op, class A> __device__ static inline void gk_reduce_short(const gk_reduction &how, const A &a) {
     enum { ROWS = GK_REDUCE_SHORT_ROWS, WIDTH = gk_vector<typename Op::Element>::WIDTH };
     Op op = {how.flip};
@@ -243,11 +305,13 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
         row[r] = a.row(how, number < how.outer ? number : how.outer - 1);
         state[r] = op.start();
     }
-    size_t i = lane * WIDTH, sure = row[ROWS - 1].reaches(how.length) ? how.length : how.length > 2 * WIDTH ? how.length - 2 * WIDTH : 0;
     if (a.is_aligned() && how.over % GK_REDUCE_VECTOR_BYTES == 0 && how.length % WIDTH == 0) {
-        gk_take_short<GK_ALIGNED>(op, how, state, row, i, how.length);
+        gk_take_short<GK_ALIGNED>(op, how, state, row, lane * WIDTH, how.length);
+    } else if constexpr (gk_goes_aligned<Op, A>) {
+        gk_take_short_aligned(op, how, state, row, lane);
     } else {
-        i = gk_take_short<GK_BETWEEN>(op, how, state, row, i, sure);
+        size_t sure = row[ROWS - 1].reaches(how.length) ? how.length : how.length > 2 * WIDTH ? how.length - 2 * WIDTH : 0;
+        size_t i = gk_take_short<GK_BETWEEN>(op, how, state, row, lane * WIDTH, sure);
         gk_take_short<GK_ANYWHERE>(op, how, state, row, i, how.length);
     }
     gk_held mine = gk_join_rows(op, state, lane, how.lanes);
@@ -332,20 +396,13 @@ __device__ static inline void gk_join_columns(const Op &op, const gk_reduction &
     }
 }
 
-template <class Op, typename T, int WIDTH>
-__device__ static inline void gk_take_columns(const Op &op, typename Op::State (&state)[WIDTH], const gk_vector<T> &x, size_t index) {
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        op.take(state[e], x[e], x[e], index);
-}
-
 // The next `count` of a thread's rows, LOADS at most: all are loaded before the first is taken. ALL: they are
 // LOADS; otherwise the last one is there again in place of what is missing, and not taken. `column` is where the
-// first one is, number `row`, and then where the next one would be. The last vector of a row may be one of
-// more columns than there are, whose results nobody stores; GK_ALIGNED: none is.
-template <gk_lies LIES, int LOADS, bool ALL, class Op, class A, int WIDTH>
-__device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, size_t &row, unsigned count,
-                                           typename Op::State (&state)[WIDTH]) {
+// first one is, the thread's row `number`, and then where the next one would be. The last vector of a row may be
+// one of more columns than there are, whose results nobody stores; GK_ALIGNED: none is.
+template <gk_lies LIES, int LOADS, bool ALL, class Op, class A, class STATE, int WIDTH>
+__device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, unsigned &number, unsigned count,
+                                           STATE (&state)[WIDTH]) {
     gk_vector<typename A::Element> x[LOADS];
     A line[LOADS];
     line[0] = column;
@@ -359,19 +416,21 @@ __device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count)
-            gk_take_columns(op, state, x[j], row + j * at.height);
+#pragma unroll
+            for (int e = 0; e < WIDTH; e++)
+                gk_way<Op>::take(op, state[e], x[j][e], number + j);
     column = line[LOADS - 1].below(how, at.height);
-    row += count * at.height;
+    number += count;
 }
 
 // The next `count` of a thread's rows, LOADS at a time.
-template <gk_lies LIES, int LOADS, class Op, class A, int WIDTH>
-__device__ static inline void gk_take_down(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, size_t &row, unsigned count,
-                                           typename Op::State (&state)[WIDTH]) {
+template <gk_lies LIES, int LOADS, class Op, class A, class STATE, int WIDTH>
+__device__ static inline void gk_take_down(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, unsigned &number, unsigned count,
+                                           STATE (&state)[WIDTH]) {
     for (; count >= LOADS; count -= LOADS)
-        gk_take_rows<LIES, LOADS, true>(op, how, at, column, row, LOADS, state);
+        gk_take_rows<LIES, LOADS, true>(op, how, at, column, number, LOADS, state);
     if (LOADS > 1 && count > 0)
-        gk_take_rows<LIES, LOADS, false>(op, how, at, column, row, count, state);
+        gk_take_rows<LIES, LOADS, false>(op, how, at, column, number, count, state);
 }
 
 // The partial results of a block of columns' segments, joined as they come in: up to GK_REDUCE_BRANCHES
@@ -442,27 +501,31 @@ __device__ static inline void gk_store_columns(const Op &op, const gk_reduction 
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
 template <class Op, class A> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const A &a) {
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
-    typedef typename Op::State State;
     Op op = {how.flip};
     gk_columns at = gk_find_columns<WIDTH>(how);
-    State state[WIDTH];
+    typename gk_way<Op>::State down[WIDTH];
+    typename Op::State state[WIDTH];
     size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
-        state[e] = op.start();
+        down[e] = gk_way<Op>::start();
     A top = a.matrix(how, at.outer < how.outer ? at.outer : 0), column = top.column(how, at.column < how.inner ? at.column : 0);
-    size_t row = begin + at.y;
+    const size_t row = begin + at.y;
+    unsigned number = 0;
     column = column.below(how, row);
     const unsigned count = at.rows_before(row, end);
     if (at.column < how.inner && top.is_aligned() && how.apart % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0) {
-        gk_take_down<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS>(op, how, at, column, row, count, state);
+        gk_take_down<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS>(op, how, at, column, number, count, down);
     } else if (at.column < how.inner) {
         // The last rows of an array end too near to its own end.
         size_t last = how.inner < 2 * WIDTH ? 2 * WIDTH / (unsigned)how.inner + 1 : 1;
         const unsigned sure = at.rows_before(row, top.below(how, end).reaches(0) ? end : end > last ? end - last : 0);
-        gk_take_down<GK_BETWEEN, A::AT_ONCE>(op, how, at, column, row, sure, state);
-        gk_take_down<GK_ANYWHERE, 1>(op, how, at, column, row, count - sure, state);
+        gk_take_down<GK_BETWEEN, A::AT_ONCE>(op, how, at, column, number, sure, down);
+        gk_take_down<GK_ANYWHERE, 1>(op, how, at, column, number, count - sure, down);
     }
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        state[e] = gk_way<Op>::end(down[e], row, at.height);
     gk_join_columns(op, how, state);
     if (!gk_join_segments(op, how, at, state))
         return;

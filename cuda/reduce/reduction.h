@@ -72,6 +72,8 @@ typedef struct gk_little {
     uint32_t results, length;
     uint32_t lanes : 4;          /* log2 */
     uint32_t across : 1;         /* neighbouring threads have neighbouring results */
+    uint32_t runs : 1;           /* lanes take a vector's elements at a time, as those of short rows do */
+    uint32_t in_turn : 1;        /* lanes are joined one after another, as rows of a block of columns are */
     uint32_t reduced : 3, kept : 3; /* axes */
     uint32_t stored : 5, last : 2, flip : 1; /* as above */
     struct {

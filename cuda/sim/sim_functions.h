@@ -149,15 +149,6 @@ static inline unsigned long long __brevll(unsigned long long x) {
         reversed |= (x >> i & 1) << (63 - i);
     return reversed;
 }
-static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
-    unsigned long long both = (unsigned long long)y << 32 | x;
-    unsigned made = 0;
-    for (int i = 0; i < 4; i++) {
-        unsigned byte = (unsigned)(both >> 8 * (selector >> 4 * i & 7)) & 0xff;
-        made |= (selector >> 4 * i & 8 ? (byte & 0x80 ? 0xffu : 0u) : byte) << 8 * i;
-    }
-    return made;
-}
 
 // clang-format on
 

@@ -49,6 +49,15 @@ static inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by)
 static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
     return (unsigned)(((uint64_t)high << 32 | low) >> (by & 31));
 }
+static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+    unsigned long long both = (unsigned long long)y << 32 | x;
+    unsigned made = 0;
+    for (int i = 0; i < 4; i++) {
+        unsigned byte = (unsigned)(both >> 8 * (selector >> 4 * i & 7)) & 0xff;
+        made |= (selector >> 4 * i & 8 ? (byte & 0x80 ? 0xffu : 0u) : byte) << 8 * i;
+    }
+    return made;
+}
 
 template <typename To, typename From> static inline To gk_sim_cast(From from) {
     static_assert(sizeof(To) == sizeof(From), "");

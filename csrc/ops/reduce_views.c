@@ -1,0 +1,260 @@
+/* Reductions of elements that are no run in memory: where they lie, and which kernels take them. */
+#include "ops/reduce_shape.h"
+
+#include "engine/nest.h"
+
+#include <stdlib.h>
+
+enum {
+    WARP = 32,                  /* threads */
+    ALONE_BYTES = 48 << 20,     /* up to which a thread an element is as soon through as vectors, */
+    ALONE_HALF_BYTES = 8 << 20, /* of which more is in one */
+    RESULT_COST = 4,            /* vectors, where a result costs as much as so many elements */
+    MANY_RESULTS = 1 << 20,
+    SCATTERED = 4 << 20, /* bytes that are in the cache when they are read again */
+    FEW_BLOCKS = 64,     /* that leave a device idle */
+    LINE = 8,            /* elements near one another that are worth a load */
+    NEAR = 32,           /* bytes: what memory is read by */
+};
+
+#define NO_STRIDE INT64_MIN
+
+/* views whose rows are runs ----------------------------------------------------------------------
+ */
+
+/* Bytes from each element along some axes to the next, which are `otherwise` where there is one,
+   and NO_STRIDE where they are not always the same. */
+static int64_t stride_along(const gk_array *array, uint64_t axes, int64_t otherwise) {
+    int64_t stride = otherwise, beyond = 0;
+    bool found = false;
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        if (!(axes >> i & 1) || array->shape[i] == 1)
+            continue;
+        if (found && array->strides[i] != beyond)
+            return NO_STRIDE;
+        stride = found ? stride : array->strides[i];
+        beyond = array->strides[i] * array->shape[i];
+        found = true;
+    }
+    return stride;
+}
+
+/* The kept axes behind the last one that is reduced. */
+static uint64_t inner_axes(const gk_array *array, uint64_t reduced) {
+    uint64_t axes = 0;
+    for (int i = array->ndim - 1; i >= 0 && !(gk_is_reduced(reduced, i) && array->shape[i] > 1);
+         i--)
+        axes |= (uint64_t)1 << i;
+    return axes & ~reduced;
+}
+
+void gk_plan_of_run(gk_reduction *how, gk_dtype dtype) {
+    how->apart = (int64_t)(how->inner * gk_dtype_size(dtype));
+    how->over = (int64_t)how->length * how->apart;
+    how->reach = (int64_t)how->outer * how->over;
+}
+
+bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    const bool columns = plan->walk == GK_WALK_COLUMNS;
+    const int64_t size = (int64_t)gk_dtype_size(array->dtype);
+    const uint64_t inner = columns ? inner_axes(array, reduced) : 0;
+    gk_reduction *how = &plan->how;
+    int64_t row = (int64_t)how->inner * size, near = stride_along(array, inner, size);
+    int64_t apart = stride_along(array, reduced, row);
+    int64_t over = stride_along(array, ~(reduced | inner), 0);
+    bool whole =
+        ((uintptr_t)array->data | (uintptr_t)over | (uintptr_t)apart) % (uintptr_t)size == 0;
+    bool runs = columns ? near == size && apart >= row : apart == size;
+    plan->pitched = plan->walk != GK_WALK_LITTLE && whole && runs && over >= 0;
+    if (plan->pitched) {
+        how->apart = apart;
+        how->over = over;
+        how->reach = (int64_t)(how->outer - 1) * over + (int64_t)(how->length - 1) * apart + row;
+    }
+    return plan->pitched;
+}
+
+/* elements that lie anywhere ---------------------------------------------------------------------
+ */
+
+/* Axes [first, end) behind those that are there already, those merged that are one; false: they are
+   too many for a layout. */
+static bool append_axes(const gk_array *array, int first, int end, gk_axes *layout) {
+    const int start = layout->ndim;
+    for (int i = first; i < end; i++) {
+        int64_t length = array->shape[i], stride = array->strides[i];
+        int last = layout->ndim - 1;
+        if (length == 1)
+            continue;
+        if (last >= start && layout->axis[last].stride == stride * length)
+            length *= layout->axis[last].length.value;
+        else if (++last == GK_LAYOUT_DIMENSIONS)
+            return false;
+        layout->axis[last].length = gk_divisor_of((uint32_t)length);
+        layout->axis[last].stride = stride;
+        layout->ndim = last + 1;
+    }
+    return true;
+}
+
+/* Whether a load takes any of its elements whole. */
+static bool has_whole_elements(const gk_array *array, const gk_axes *layout) {
+    uintptr_t bits = (uintptr_t)array->data;
+    for (int i = 0; i < layout->ndim; i++)
+        bits |= (uintptr_t)layout->axis[i].stride;
+    return bits % gk_dtype_size(array->dtype) == 0;
+}
+
+/* Whether the kernel of a little array takes these axes. It divides by all lengths but those of the
+   outermost axes, of both kinds. */
+static bool are_little(const gk_axes *layout, int kept) {
+    for (int i = 0; i < layout->ndim; i++) {
+        bool divides = i != 0 && i != kept;
+        if (llabs(layout->axis[i].stride) > INT32_MAX ||
+            (divides && layout->axis[i].length.value >= GK_COMPACT_LENGTHS))
+            return false;
+    }
+    return layout->ndim <= GK_LITTLE_AXES;
+}
+
+/* A little array: kept axes, then reduced ones. */
+static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    gk_array lies = gk_reduced_last(array, reduced);
+    gk_axes *layout = &plan->layout;
+    int axes = 0; /* that are kept, of which some may be one in the layout */
+    for (int i = 0; i < array->ndim; i++)
+        axes += !gk_is_reduced(reduced, i);
+    if (!append_axes(&lies, 0, axes, layout))
+        return false;
+    const int kept = plan->kept = layout->ndim;
+    if (!append_axes(&lies, axes, lies.ndim, layout) || !has_whole_elements(array, layout) ||
+        !are_little(layout, kept))
+        return false;
+    int last = layout->ndim - 1;
+    plan->across = kept > 0 && last >= kept &&
+                   llabs(layout->axis[kept - 1].stride) < llabs(layout->axis[last].stride);
+    return true;
+}
+
+gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, const void *a) {
+    const gk_axes *layout = &plan->layout;
+    gk_little little = {.a = a, .result = how->result};
+    little.divisor = how->divisor;
+    little.reciprocal = how->reciprocal;
+    little.results = (uint32_t)(how->outer * how->inner);
+    little.length = (uint32_t)how->length;
+    little.lanes = (uint32_t)__builtin_ctz(how->lanes) & 15;
+    little.across = plan->across;
+    little.runs = plan->runs;
+    little.in_turn = plan->in_turn;
+    little.reduced = (uint32_t)(layout->ndim - plan->kept) & 7;
+    little.kept = (uint32_t)plan->kept & 7;
+    little.stored = how->stored & 31U;
+    little.last = how->last & 3U;
+    little.flip = how->flip;
+    for (int i = 0; i < layout->ndim; i++) {
+        bool is_kept = i < plan->kept;
+        int place = is_kept ? GK_LITTLE_AXES - plan->kept + i : layout->ndim - 1 - i;
+        little.axis[place].stride = (int32_t)layout->axis[i].stride;
+        if (i == 0 || i == plan->kept)
+            continue;
+        little.axis[place].length = gk_packed_length(layout->axis[i].length);
+        little.axis[place].multiplier = layout->axis[i].length.multiplier;
+    }
+    return little;
+}
+
+/* A large one, in the order of a run. */
+static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    gk_array lies = plan->packed ? gk_reduced_last(array, reduced) : *array;
+    gk_axes *layout = &plan->layout;
+    const size_t size = gk_dtype_size(array->dtype);
+    if (gk_count(array) > INT32_MAX || !append_axes(&lies, 0, lies.ndim, layout) ||
+        !has_whole_elements(array, layout))
+        return false;
+    if (layout->ndim == 0)
+        layout->axis[layout->ndim++].length = gk_divisor_of(1);
+    int last = layout->ndim - 1;
+    bool near = llabs(layout->axis[last].stride) <= NEAR;
+    if (gk_bytes(array) > SCATTERED && !(near && layout->axis[last].length.value >= LINE))
+        return false;
+    plan->how.short_rows = plan->walk == GK_WALK_SHORT;
+    plan->how.lone_rows = false; /* nor do its bits need it */
+    const int64_t apart = stride_along(array, reduced, 0);
+    plan->how.apart = apart == NO_STRIDE ? 0 : apart;
+    if (plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&
+        plan->how.outer * plan->how.segments < FEW_BLOCKS)
+        return false; /* each thread would have to find many */
+    plan->how.reach = (int64_t)size;
+    for (int i = 0; i < layout->ndim; i++)
+        if (layout->axis[i].stride > 0)
+            plan->how.reach += layout->axis[i].stride * (layout->axis[i].length.value - 1);
+    return true;
+}
+
+bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    plan->layout = (gk_axes){0};
+    plan->gathered = plan->walk == GK_WALK_LITTLE ? plan_gathered_little(plan, array, reduced)
+                                                  : plan_gathered_run(plan, array, reduced);
+    return plan->gathered;
+}
+
+/* What short columns an element a thread is better for. */
+static bool are_better_alone(const gk_reduce_plan *plan, const gk_array *array, bool is_run) {
+    const gk_reduction *how = &plan->how;
+    const size_t size = gk_dtype_size(array->dtype), results = how->outer * how->inner;
+    const uintptr_t row = how->inner * size;
+    uintptr_t bits = (uintptr_t)array->data | row;
+    if (plan->pitched)
+        bits |= (uintptr_t)how->apart | (uintptr_t)how->over;
+    if (size == 1 || !is_run)
+        return true;
+    if (size == 2 && results > MANY_RESULTS)
+        return false;
+    return bits % GK_REDUCE_VECTOR_BYTES != 0 || (how->length + RESULT_COST) * results * size <=
+                                                     (size == 2 ? ALONE_HALF_BYTES : ALONE_BYTES);
+}
+
+bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run) {
+    gk_reduce_plan alone = *plan;
+    if (!plan->short_columns || plan->how.outer * plan->how.inner > INT32_MAX ||
+        !are_better_alone(plan, array, is_run))
+        return false;
+    alone.walk = GK_WALK_LITTLE;
+    alone.how.lanes = 1;
+    if (!gk_plan_gathered(&alone, array, reduced))
+        return false;
+    *plan = alone;
+    return true;
+}
+
+bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    gk_reduce_plan lanes = *plan;
+    const gk_axes *layout = &lanes.layout;
+    const bool whole = plan->how.lanes == WARP && 1 << plan->how.group == GK_REDUCE_COLUMN_THREADS;
+    lanes.runs = plan->walk == GK_WALK_SHORT &&
+                 GK_REDUCE_VECTOR_BYTES <= GK_REDUCE_LINE_LOADS * gk_dtype_size(array->dtype);
+    lanes.in_turn = plan->walk == GK_WALK_COLUMNS && whole && plan->how.segments == 1;
+    if (gk_bytes(array) < GK_REDUCE_TURNED || !(lanes.runs || lanes.in_turn))
+        return false;
+    if (lanes.in_turn)
+        lanes.how.lanes = GK_REDUCE_COLUMN_THREADS / WARP;
+    lanes.walk = GK_WALK_LITTLE;
+    if (plan->how.outer * plan->how.inner > INT32_MAX ||
+        !gk_plan_gathered(&lanes, array, reduced) || layout->ndim != lanes.kept + 1)
+        return false;
+    int64_t near = layout->axis[lanes.runs ? lanes.kept - 1 : lanes.kept].stride;
+    if (lanes.across != lanes.runs || llabs(near) > NEAR)
+        return false;
+    *plan = lanes;
+    return true;
+}
+
+void gk_plan_packed(gk_reduce_plan *plan, const gk_array *packed) {
+    gk_array rows = {.data = packed->data, .dtype = packed->dtype, .ndim = 2};
+    rows.shape[0] = (int64_t)(plan->how.outer * plan->how.inner);
+    rows.shape[1] = (int64_t)plan->how.length;
+    gk_make_contiguous(&rows);
+    if (plan->walk == GK_WALK_LITTLE)
+        (void)gk_plan_gathered(plan, &rows, (uint64_t)1 << 1);
+}

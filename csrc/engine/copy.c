@@ -17,6 +17,8 @@ enum {
     NEAR = 64,         /* bytes between elements: farther ones share nothing that is moved */
     LITTLE = 1 << 15,  /* elements that are as soon moved by themselves */
     MANY = 1 << 17,    /* for which a device has no thread each */
+    LINE = 128,        /* bytes of a cache */
+    LEAST_RUN = 16,    /* elements in a line, of which some are read at a time */
     FEW_LINES = 16,    /* that are woven, */
     MOST_LINES = 64,   /* as these are where tiles would move elements by themselves, */
     WIDEST_LINES = 80, /* bytes: of more there are tiles */
@@ -262,7 +264,21 @@ typedef struct copying {
     int64_t size;
 } copying;
 
-/* Whether a piece has many small elements and is written as one run that begins on a vector. */
+/* How many elements are read within a line of the cache before one outside of it. */
+static int64_t run_in_line(const gk_nest *piece, int64_t size) {
+    int64_t run = 1, extent = size;
+    for (int i = piece->ndim - 1; i >= 0; i--) {
+        extent += (piece->shape[i] - 1) * llabs(piece->stride[FROM][i]);
+        if (extent > LINE)
+            return run;
+        run *= piece->shape[i];
+    }
+    return run;
+}
+
+/* Whether a piece has many small elements and is written as one run that begins on a vector. Not
+   one that is read by short runs: what the threads of a warp read at a time is several elements
+   apart, so that each would be in another one of them. */
 static bool is_packed(const gk_nest *piece, const copying *how) {
     int64_t next = how->size;
     if (!how->packed || gk_nest_count(piece) <= MANY)
@@ -270,7 +286,9 @@ static bool is_packed(const gk_nest *piece, const copying *how) {
     for (int i = piece->ndim - 1; i >= 0; next *= piece->shape[i], i--)
         if (piece->stride[TO][i] != next)
             return false;
-    return piece->data[TO] % (uintptr_t)how->packed->alignment == 0;
+    const int64_t run = run_in_line(piece, how->size);
+    return (run == 1 || run >= LEAST_RUN) &&
+           piece->data[TO] % (uintptr_t)how->packed->alignment == 0;
 }
 
 static gk_course course_of(const gk_nest *piece) {

@@ -19,6 +19,7 @@ _INTERNAL = (
     "_short",
     "_columns",
     "_compact",
+    "_packed",
     "_boxed",
     "_woven",
     "_gathered",

@@ -63,9 +63,10 @@ template <typename T> struct gk_run {
             if (j < some)
                 loaded[j] = LIES == GK_ALIGNED ? gk_load_once(at[j].first) : LIES == GK_BETWEEN ? gk_load_between(at[j].first) : at[j].carefully(wanted);
     }
-    __device__ gk_vector<T> carefully(int wanted) const {
-        if (reaches(0))
-            return gk_load_between(first);
+    __device__ gk_vector<T> carefully(int wanted) const { return reaches(0) ? gk_load_between(first) : by_elements(wanted); }
+    // An aligned vector, of which what lies behind the end is not read.
+    __device__ gk_vector<T> aligned() const { return end - first >= WIDTH ? gk_load_once(first) : by_elements(WIDTH); }
+    __device__ gk_vector<T> by_elements(int wanted) const {
         gk_vector<T> loaded;
 #pragma unroll 1
         for (int e = 0; e < WIDTH; e++)

@@ -135,12 +135,12 @@ __device__ static inline void gk_take_aligned(const Op &op, typename Op::State &
     size_t i = threadIdx.x % THREADS * WIDTH, end = head + n;
     index -= head;
     if (i < head) {
-        gk_take_part(op, state, gk_load_once(vectors.first), -(int)head, n < WIDTH ? (unsigned)n : WIDTH, index);
+        gk_take_part(op, state, vectors.aligned(), -(int)head, n < WIDTH ? (unsigned)n : WIDTH, index);
         i += STEP;
     }
     i = gk_take_whole<GK_ALIGNED, THREADS>(op, state, vectors, vectors, i, end, index);
     if (i < end)
-        gk_take_part(op, state, gk_load_once((vectors + i).first), 0, (unsigned)(end - i), index + i);
+        gk_take_part(op, state, (vectors + i).aligned(), 0, (unsigned)(end - i), index + i);
 }
 
 // A thread's part of a run of n elements, the first of which has the number `index`: one of every THREADS vectors,
@@ -277,7 +277,7 @@ __device__ static inline void gk_take_short_aligned(const Op &op, const gk_reduc
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             if (i < head[r] + length)
-                x[r] = gk_load_once(row[r].first);
+                x[r] = row[r].aligned();
             row[r] = row[r] + how.lanes * WIDTH;
         }
 #pragma unroll

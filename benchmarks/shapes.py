@@ -28,6 +28,8 @@ KINDS = {
     "copy": "elementwise",
 }
 
+SECTOR = 32  # bytes that memory moves at a time
+
 Call = Callable[[], object]
 
 
@@ -50,12 +52,19 @@ class Draw:
 
     @property
     def bytes_moved(self) -> int:
-        """What has to be read and written."""
+        """What has to be read and written: of an array whole sectors, with what is stepped over."""
         each, count = _core.empty(0, self.dtype).dtype.itemsize, math.prod(self.shape)
         kept = [n for axis, n in enumerate(self.shape) if axis not in self.axes]
+        read = each * count * (2 if self._reads_all() else 1)
         if KINDS[self.kind] == "reductions":
-            return each * (count + math.prod(kept))
-        return each * (2 * count + (math.prod(kept) if self.kind == "add" else 0))
+            return read + each * math.prod(kept)
+        return read + each * (count + (math.prod(kept) if self.kind == "add" else 0))
+
+    def _reads_all(self) -> bool:
+        """Whether every second element or run is so short that all sectors hold one."""
+        each = _core.empty(0, self.dtype).dtype.itemsize
+        steps = [axis for axis, one in enumerate(self.cut) if one.step == 2 and self.held[axis] > 2]
+        return any(2 * each * math.prod(self.held[axis + 1 :]) <= SECTOR for axis in steps)
 
     def __str__(self) -> str:
         text = f"{self.kind} {'x'.join(map(str, self.shape))} {self.dtype}"

@@ -44,6 +44,20 @@ def test_what_is_drawn(scripts):
     assert [shapes.draw(again, 1 << 31) for _ in range(600)] == drawn, "a seed says it all"
 
 
+def test_what_is_stepped_over_is_moved_with_its_sectors(scripts):
+    _, shapes = scripts
+    every, second = slice(None), slice(None, None, 2)
+    for held, cut, moved in (
+        ((100, 200), (every, every), 4 * (20_000 + 20_000)),
+        ((100, 200), (every, second), 4 * (20_000 + 10_000)),
+        ((100, 200, 4), (every, second, every), 4 * (80_000 + 40_000)),
+        ((100, 200, 5), (every, second, every), 4 * (50_000 + 50_000)),
+        ((100, 200), (second, every), 4 * (10_000 + 10_000)),
+    ):
+        one = shapes.Draw("copy", "float32", held, cut, tuple(range(len(held))), ())
+        assert one.bytes_moved == moved, (held, cut)
+
+
 def test_a_wrong_result_is_found(scripts):
     _, shapes = scripts
     chance = random.Random(4)

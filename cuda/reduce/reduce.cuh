@@ -305,11 +305,19 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
         row[r] = a.row(how, number < how.outer ? number : how.outer - 1);
         state[r] = op.start();
     }
-    if (a.is_aligned() && how.over % GK_REDUCE_VECTOR_BYTES == 0 && how.length % WIDTH == 0) {
+    const bool aligned = a.is_aligned() && how.over % GK_REDUCE_VECTOR_BYTES == 0 && how.length % WIDTH == 0;
+    bool alone = false;
+    if constexpr (gk_goes_aligned<Op, A>) {
+        // Of shorter rows too much is in the first and the last vector, whose elements are asked for; bytes are dear to
+        // put together.
+        enum { LEAST = (sizeof(typename Op::Element) == 1 ? GK_REDUCE_OWN_VECTORS / 4 : GK_REDUCE_OWN_VECTORS) * WIDTH };
+        alone = !aligned && how.length >= LEAST;
+        if (alone)
+            gk_take_short_aligned(op, how, state, row, lane);
+    }
+    if (aligned) {
         gk_take_short<GK_ALIGNED>(op, how, state, row, lane * WIDTH, how.length);
-    } else if constexpr (gk_goes_aligned<Op, A>) {
-        gk_take_short_aligned(op, how, state, row, lane);
-    } else {
+    } else if (!alone) {
         size_t sure = row[ROWS - 1].reaches(how.length) ? how.length : how.length > 2 * WIDTH ? how.length - 2 * WIDTH : 0;
         size_t i = gk_take_short<GK_BETWEEN>(op, how, state, row, lane * WIDTH, sure);
         gk_take_short<GK_ANYWHERE>(op, how, state, row, i, how.length);

@@ -23,6 +23,7 @@ enum {
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
     GK_REDUCE_GATHERED_LOADS = 4, /* the same of a gathered array: each has to be found */
+    GK_REDUCE_OWN_VECTORS = 16,   /* of a ragged row, from which on it is read by aligned ones alone */
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
     GK_REDUCE_JOIN_BYTES = 16384, /* shared memory to join the rows of a block of columns in */
     GK_REDUCE_BRANCHES = 32,      /* partial results of columns that one block joins */

@@ -229,6 +229,51 @@ def run_woven(dtype: np.dtype) -> int:
     return 1
 
 
+def run_vectors_of_lines(dtype: np.dtype) -> int:
+    """Two to four lines that lie on vectors, and end with what is none."""
+    each = 16 // dtype.itemsize
+    for lines, columns in ((2, 40_000), (3, 30_001), (4, 16_384 + each - 1)):
+        pitch = -(-columns // each) * each
+        a = random_array((lines, pitch), dtype)
+        part, turned = gk.to_device(a)[:, :columns], np.ascontiguousarray(a[:, :columns].T)
+        check("woven", gk.transpose(part), turned, 0.0)
+        out = gk.empty(a.shape, dtype)[:, :columns]
+        check("taken apart", gk.transpose(gk.to_device(turned), out=out), a[:, :columns], 0.0)
+    return 1
+
+
+def run_views(dtype: np.dtype) -> int:
+    """Copies of elements that lie otherwise: by tiles over several axes, by vectors, by steps."""
+    for shape, axes, key in (
+        ((150, 26, 131), (2, 0, 1), np.s_[:, :, 1:]),
+        ((37, 5, 26, 151), (3, 1, 0, 2), np.s_[1:]),
+        ((601, 661), (1, 0), np.s_[:, ::2]),
+        ((3001, 131), (0, 1), np.s_[:, 1:]),
+        ((50, 41, 5, 37), (1, 0, 2, 3), np.s_[..., 2:]),
+        ((70_001, 5), (1, 0), np.s_[::2]),
+    ):
+        a = random_array(shape, dtype)
+        part = np.s_[key] if isinstance(key, tuple) else (key,)
+        there = gk.to_device(a)[part]
+        check("view", gk.transpose(there, axes), a[part].transpose(axes), 0.0)
+        if dtype.itemsize < 4 and axes[-1] != len(axes) - 1:
+            got = gk.transpose(there, axes, variant="ragged")
+            check("view by ragged tiles", got, a[part].transpose(axes), 0.0)
+    return 1
+
+
+def run_found_operands(dtype: np.dtype) -> int:
+    """Sums with a second operand that is repeated or lies otherwise, of rows of any length."""
+    for length in (3, 12, 29, 32):
+        a = random_array((40, 30, 7, length + 1), dtype)
+        b = random_array((40, 1, 7, length), dtype)
+        exact = (a[..., 1:].astype(np.float64) + b).astype(dtype)
+        check("found", gk.add(gk.to_device(a)[..., 1:], gk.to_device(b)), exact, 0.0)
+        c = np.ascontiguousarray(b.T)
+        check("found", gk.add(gk.to_device(a)[..., 1:], gk.to_device(c).T), exact, 0.0)
+    return 1
+
+
 ONE_OPERAND = ("clip", "negative", "abs", "sqrt", "exp")
 REDUCTIONS = ("mean", "prod", "max", "min", "norm", "argmax", "argmin")
 RUNS = {"sum": run_sum, "matmul": run_matmul, "transpose": run_transpose}
@@ -249,6 +294,12 @@ def main(operations: list[str]) -> None:
         for name in ("uint8", "float16", "float32", "float64"):
             launched += run_boxes(gk.empty(0, name).dtype)
         launched += run_woven(gk.empty(0, "uint8").dtype) + run_woven(gk.empty(0, "float16").dtype)
+        for name in ("uint8", "float16", "float32"):
+            launched += run_vectors_of_lines(gk.empty(0, name).dtype)
+            launched += run_views(gk.empty(0, name).dtype)
+    if not operations or "add" in operations:
+        for name in ("float16", "float32", "int16", "float64"):
+            launched += run_found_operands(gk.empty(0, name).dtype)
     if "users" in operations:
         launched += run_expression(np.dtype("f4")) + run_expression(np.dtype("f2"))
         launched += run_expression_sums() + run_module()

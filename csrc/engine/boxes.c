@@ -5,7 +5,6 @@
 enum {
     TO,
     FROM,
-    NEAR = 64,   /* bytes from an element to the next: farther ones share no sector */
     SHARED = 16, /* the same, that are nearer than half a sector: it is there when it is needed */
     SOON = 256,  /* elements, within which the first cache still has a sector */
     MANY_BLOCKS = 1024, /* enough for a device that has to be filled evenly */
@@ -44,7 +43,7 @@ static int64_t until_next(const gk_nest *nest) {
 }
 
 /* Whether 32 bits tell the elements from the first to the last one of any box. */
-static bool are_near(const gk_nest *nest, int64_t size) {
+static bool are_counted(const gk_nest *nest, int64_t size) {
     for (int k = 0; k < 2; k++) {
         int64_t span = 0;
         for (int i = 0; i < nest->ndim; i++) {
@@ -59,9 +58,9 @@ static bool are_near(const gk_nest *nest, int64_t size) {
 
 bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
     int last = nest->ndim - 1;
-    if (last < 1 || gk_nest_count(nest) < least / (size_t)size || !are_near(nest, size))
+    if (last < 1 || gk_nest_count(nest) < least / (size_t)size || !are_counted(nest, size))
         return false;
-    return distance(nest->stride[TO][last]) <= NEAR && until_next(nest) >= SOON;
+    return distance(nest->stride[TO][last]) <= GK_NEAR && until_next(nest) >= SOON;
 }
 
 /* Sides such that the box has `run` elements, or all there are, along what is near in an array. */

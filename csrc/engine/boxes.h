@@ -5,6 +5,8 @@
 #include "engine/nest.h"
 #include "transpose/copies.h"
 
+enum { GK_NEAR = 64 }; /* bytes from an element to the next: farther ones share no sector */
+
 /* Whether that is worth its while: the arrays are large, their elements lie near one another in
    both, but along other axes. Array 0 of the nest is written, array 1 read; elements have `size`
    bytes. Arrays below `least` bytes are in the cache when they are read again. */

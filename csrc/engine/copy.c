@@ -14,7 +14,6 @@ enum {
     RAGGED = 256,      /* of which there have to be so many, or a device is idle */
     LONG_CHAIN = 512,  /* elements, of which tiles along a chain are filled well enough */
     WORD = 4,          /* bytes, of which smaller elements are moved several at a time */
-    NEAR = 64,         /* bytes between elements: farther ones share nothing that is moved */
     LITTLE = 1 << 15,  /* elements that are as soon moved by themselves */
     MANY = 1 << 17,    /* for which a device has no thread each */
     LINE = 128,        /* bytes of a cache */
@@ -76,8 +75,8 @@ static int source_axis(const gk_nest *nest) {
 
 /* Whether elements lie so close along both sides that neighbours share what memory moves. */
 static bool are_near(const gk_nest *nest, int axis) {
-    return llabs(nest->stride[TO][nest->ndim - 1]) <= NEAR &&
-           llabs(nest->stride[FROM][axis]) <= NEAR;
+    return llabs(nest->stride[TO][nest->ndim - 1]) <= GK_NEAR &&
+           llabs(nest->stride[FROM][axis]) <= GK_NEAR;
 }
 
 /* Whether elements lie side by side along both sides. */

@@ -4,6 +4,7 @@
 #include "device.cuh"
 #include "strided.cuh"
 #include "transpose/copies.h"
+#include "transpose/turn.cuh"
 
 // One line a size of element: bits, type; of the last step the word that is moved at a time, its bytes and its
 // alignment, the words a tile has down and across, threads a block, blocks that shall fit at a time. Words
@@ -107,16 +108,7 @@ __device__ static inline void transpose_tiled(char *out, const char *a, const gk
 template <typename T, typename WORD, int E> struct gk_square {
     WORD word[E];
 
-    __device__ inline void turn() {
-        T from[E][E], to[E][E];
-        memcpy(from, word, sizeof from);
-#pragma unroll
-        for (int i = 0; i < E; i++)
-#pragma unroll
-            for (int j = 0; j < E; j++)
-                to[j][i] = from[i][j];
-        memcpy(word, to, sizeof to);
-    }
+    __device__ inline void turn() { gk_turn<T, E, E>(word); }
 };
 
 // DOWN x ACROSS squares a tile. The words of a square stand a plane apart in shared memory, so that

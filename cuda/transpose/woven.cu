@@ -6,6 +6,7 @@
 #include "device.cuh"
 #include "strided.cuh"
 #include "transpose/copies.h"
+#include "transpose/turn.cuh"
 
 #define GK_WOVEN_THREADS 256 // a block
 #define GK_WOVEN_ROW(size, bytes)                                                                  \
@@ -187,26 +188,8 @@ template <typename T, int LINES> struct gk_vectors {
     enum { EACH = sizeof(uint4) / sizeof(T) };
     uint4 vector[LINES];
 
-    __device__ inline void weave() {
-        T line[LINES][EACH], woven[EACH][LINES];
-        memcpy(line, vector, sizeof line);
-#pragma unroll
-        for (int l = 0; l < LINES; l++)
-#pragma unroll
-            for (int e = 0; e < EACH; e++)
-                woven[e][l] = line[l][e];
-        memcpy(vector, woven, sizeof woven);
-    }
-    __device__ inline void take_apart() {
-        T line[LINES][EACH], woven[EACH][LINES];
-        memcpy(woven, vector, sizeof woven);
-#pragma unroll
-        for (int l = 0; l < LINES; l++)
-#pragma unroll
-            for (int e = 0; e < EACH; e++)
-                line[l][e] = woven[e][l];
-        memcpy(vector, line, sizeof line);
-    }
+    __device__ inline void weave() { gk_turn<T, LINES, EACH>(vector); }
+    __device__ inline void take_apart() { gk_turn<T, EACH, LINES>(vector); }
 
     // `first`: of the thread's vectors in each line; `pitch` between these.
     __device__ inline void load_lines(const char *first, int64_t pitch) {

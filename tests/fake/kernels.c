@@ -178,7 +178,8 @@ static void sum_f32(const launch *run) {
     free(totals);
 }
 
-enum { MOST_SUMS = 1000 }; /* of little arrays that are worth their time */
+/* Of little arrays, what is worth its time: each element's place is looked up by itself. */
+enum { MOST_SUMS = 1000, MOST_ADDENDS = 1 << 14 };
 
 /* Bytes to index i along `count` axes, the first of which is `axis` and the next one `step` on. */
 static int64_t little_offset(const gk_little *how, int axis, int step, int count, uint32_t i) {
@@ -199,7 +200,7 @@ static void of_little(const launch *run) {
 
 static void sum_little(const launch *run) {
     const gk_little *how = run->arguments[0];
-    if (how->results > MOST_SUMS) { /* each element's place is looked up by itself */
+    if (how->results > MOST_SUMS || how->results * how->length > MOST_ADDENDS) {
         of_little(run);
         return;
     }

@@ -179,16 +179,18 @@ LYING = (
     "one for a matrix",
     "a number",
 )
-# Of whole vectors of 16 bytes, of whole words, and of neither.
+# Of whole vectors of 16 bytes, of whole words, and of neither; more than 2^17 elements in all, so that a
+# thread takes several.
 ROWS = (32, 12, 18, 29, 3)
+SHARE = 45_000
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32", "float64", "bool"])
 @pytest.mark.parametrize("name", LYING)
 def test_rows_of_vectors_words_and_elements(name, dtype):
-    """An operand beside others, of so many elements that a thread takes several."""
+    """An operand beside others."""
     for seed, length in enumerate(ROWS[::2] if sanitized() else ROWS):
-        shape = (3, 70_000 // length, length)
+        shape = (3, SHARE // length, length)
         x, a = lying(name, shape, dtype, seed)
         y, b = lying(WHOLE[(seed + len(name)) % len(WHOLE)], shape, dtype, seed + 50)
         both = [np.ascontiguousarray(np.broadcast_to(c, shape)) for c in (a, b)]
@@ -202,7 +204,7 @@ def test_rows_of_vectors_words_and_elements(name, dtype):
             out = on_device(next(iter(places(shape, want.dtype)))[1])
             getattr(gk, op)(*given, out=out.view)
             assert out.holds(want), case
-            wider = gk.to_device(np.zeros((3, 70_000 // length, length + 16), want.dtype))
+            wider = gk.to_device(np.zeros((3, SHARE // length, length + 16), want.dtype))
             getattr(gk, op)(*given, out=wider[:, :, :length])
             oracle.assert_same(wider[:, :, :length].to_host(), want, f"{case}, in wider rows")
             assert not wider[:, :, length:].to_host().any(), case
@@ -211,7 +213,7 @@ def test_rows_of_vectors_words_and_elements(name, dtype):
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_rows_of_vectors_in_place(dtype):
     for length in ROWS:
-        shape = (3, 70_000 // length, length)
+        shape = (3, SHARE // length, length)
         for name in ("a slice of the middle", "upside down", "one for a row"):
             x, a = lying("as it is", shape, dtype, 1)
             y, b = lying(name, shape, dtype, 2)

@@ -14,7 +14,7 @@ import pytest
 
 import gpukern as gk
 import oracle
-from arrays import DTYPES, LAYOUTS, OnDevice, on_device, places, random
+from arrays import DTYPES, LAYOUTS, OnDevice, on_device, places, random, sanitized
 from gpukern import _core
 
 OPS = ("add", "sum", "matmul", "transpose")
@@ -342,7 +342,7 @@ import gpukern._core as first  # keeps the device's context, which takes a GPU 0
 first.backend()
 for name, call in calls.items():
     outcomes = []
-    for number in range(1, 400):
+    for number in range(1, 400, STEP):
         for module in [module for module in sys.modules if module.startswith("gpukern")]:
             del sys.modules[module]
         import gpukern as gk
@@ -371,11 +371,12 @@ for name, call in calls.items():
 
 def test_every_step_of_a_first_call_may_fail(script):
     """Streams, events and staging buffers that are not to be had: most calls go another way."""
-    run = script(FIRST_CALLS, GPUKERN_SIM_THREADS="1")
+    step = 3 if sanitized() else 1
+    run = script(f"STEP = {step}\n{FIRST_CALLS}", GPUKERN_SIM_THREADS="1")
     assert run.returncode == 0, run.stderr
     counts = {name: int(survived) for name, survived, _ in map(str.split, run.stdout.splitlines())}
     assert len(counts) == 5
-    assert counts["mapped"] >= 8, "a stream for each mailbox"
+    assert counts["mapped"] >= 8 // step, "a stream for each mailbox"
     assert counts["add"] > 0, "memory for the lanes"
     assert counts["matmul"] > 0
 

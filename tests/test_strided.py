@@ -179,8 +179,8 @@ LYING = (
     "one for a matrix",
     "a number",
 )
-# Of whole vectors of 16 bytes, of whole words, and of neither; more than 2^17 elements in all, so that a
-# thread takes several.
+# Of whole vectors of 16 bytes, of whole words, and of neither; more than 2^17 elements in all, so
+# that a thread takes several.
 ROWS = (32, 12, 18, 29, 3)
 SHARE = 45_000
 

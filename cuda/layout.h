@@ -58,8 +58,8 @@ typedef struct gk_units {
 /* How several arrays are walked an element at a time, whole in 128 bytes: a launch with more
    parameters begins later, by 0.3 us of the 2 that a short kernel takes on an H200, with 480 by
    0.5. `word`: of each array its address, in two words, or in their place the number of the host's
-   that it stands for; then, axis by axis from the last one on, a stride of each array in bytes
-   (elementwise in elements, which 32 bits are enough for) and the gk_divisor of its length in two
+   that it stands for; then, axis by axis from the last one on, a stride of each array in elements
+   (in bytes where they are converted) and the gk_divisor of its length in two
    words, the shift above the value. For the outermost axis zeros stand there, and nothing where
    there are as many axes as can be. */
 typedef struct gk_compact {

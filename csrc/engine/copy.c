@@ -312,6 +312,16 @@ static gk_status launch_packed(gk_call *call, const gk_nest *piece, const gk_row
     return gk_call_launch(call, row, blocks, arguments);
 }
 
+/* Elements that are found one by one, which lie so near one another that 32 bits count what is
+ * between. */
+static bool are_lone(const gk_nest *piece, const copying *how, gk_compact *compact) {
+    const gk_row *row = how->rows[GK_LAID_OUT];
+    gk_nest counted;
+    return gk_nest_is_lone(piece, row->tile_columns / row->threads) &&
+           gk_nest_in_elements(piece, 1, (int64_t[]){how->size, how->size}, &counted) &&
+           gk_nest_compact(&counted, compact);
+}
+
 static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                              void *context) {
     const copying *how = context;
@@ -322,8 +332,7 @@ static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layou
         *how->ran = row;
     if (row == how->packed)
         return launch_packed(call, piece, row);
-    if (gk_nest_is_lone(piece, row->tile_columns / row->threads) &&
-        gk_nest_compact(piece, &compact))
+    if (are_lone(piece, how, &compact))
         return gk_launch_compact(call, how->rows[GK_COMPACT], &compact, GK_LONE_ELEMENTS);
     gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads, true);
     void *arguments[] = {&to, &from, &units};

@@ -175,7 +175,7 @@ bool gk_nest_is_lone(const gk_nest *piece, int64_t each) {
 static bool count_strides(const gk_nest *piece, int k, gk_nest *counted) {
     int64_t room = INT32_MAX;
     for (int i = 0; i < piece->ndim; i++) {
-        int64_t stride = piece->stride[k][i] / piece->size[k], steps = piece->shape[i] - 1;
+        int64_t stride = piece->stride[k][i] / counted->size[k], steps = piece->shape[i] - 1;
         if (steps > 0 && magnitude(stride) > room / steps)
             return false;
         room -= magnitude(stride) * steps;
@@ -184,14 +184,15 @@ static bool count_strides(const gk_nest *piece, int k, gk_nest *counted) {
     return true;
 }
 
-bool gk_nest_in_elements(const gk_nest *piece, int64_t width, gk_nest *counted) {
+bool gk_nest_in_elements(const gk_nest *piece, int64_t width, const int64_t *size,
+                         gk_nest *counted) {
     int last = piece->ndim - 1;
     counted->ndim = piece->ndim;
     counted->arrays = piece->arrays;
     for (int i = 0; i <= last; i++)
         counted->shape[i] = i == last ? piece->shape[i] / width : piece->shape[i];
     for (int k = 0; k < piece->arrays; k++) {
-        counted->size[k] = piece->size[k];
+        counted->size[k] = size[k];
         counted->data[k] = piece->data[k];
         if (!count_strides(piece, k, counted))
             return false;

@@ -58,9 +58,11 @@ size_t gk_unit_blocks(const gk_units *units, int a_block);
    whole vectors, and only few elements count. */
 bool gk_nest_is_lone(const gk_nest *piece, int64_t each);
 
-/* The same nest with strides in elements, of which they are multiples, and its last axis in vectors
-   of so many, of which it is one. False where an offset takes more than 32 bits. */
-bool gk_nest_in_elements(const gk_nest *piece, int64_t width, gk_nest *counted);
+/* The same nest with strides in elements of these sizes, an array each, of which they are
+   multiples, and its last axis in vectors of so many, of which it is one. False where an offset
+   takes more than 32 bits. */
+bool gk_nest_in_elements(const gk_nest *piece, int64_t width, const int64_t *size,
+                         gk_nest *counted);
 
 /* All that a thread has to know for that, if it fits. */
 bool gk_nest_compact(const gk_nest *piece, gk_compact *compact);

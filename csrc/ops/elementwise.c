@@ -200,7 +200,7 @@ static gk_status launch_lone(gk_call *call, const work *ready, const gk_nest *pi
     gk_nest counted;
     int64_t size = (int64_t)gk_dtype_size(ready->dtype), width = lone_width(piece, size, each);
     *ran = NULL;
-    if (call->wanted || width == 0 || !gk_nest_in_elements(piece, width, &counted) ||
+    if (call->wanted || width == 0 || !gk_nest_in_elements(piece, width, piece->size, &counted) ||
         !gk_nest_compact(&counted, &compact))
         return GK_OK;
     compact.width = (uint8_t)width;

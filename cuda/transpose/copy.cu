@@ -31,9 +31,9 @@ GK_PACKED_ROW(32, 16)
 
 enum { TO, FROM, THREADS = GK_COPY_THREADS };
 
-// All loads before the first store, so that they are in flight together.
-template <typename T, int EACH>
-__device__ static inline void move_elements(char *to, const char *from, const int64_t (&offset)[EACH][2], int count) {
+// All loads before the first store, so that they are in flight together. Offsets are in units.
+template <typename T, typename UNIT, int EACH, typename Offset>
+__device__ static inline void move_elements(UNIT *to, const UNIT *from, const Offset (&offset)[EACH][2], int count) {
     T value[EACH];
 #pragma unroll
     for (int j = 0; j < EACH; j++)
@@ -53,9 +53,9 @@ __device__ static inline void copy_strided(char *to, const char *from, const gk_
 }
 
 template <typename T, int EACH> __device__ static inline void copy_lone(const gk_compact &compact) {
-    int64_t offset[EACH][2];
+    int32_t offset[EACH][2];
     int count = gk_lone_elements(compact, offset);
-    move_elements<T>((char *)gk_words(compact, TO), (const char *)gk_words(compact, FROM), offset, count);
+    move_elements<T>((T *)gk_words(compact, TO), (const T *)gk_words(compact, FROM), offset, count);
 }
 
 #define GK_COPY(bits, T)                                                                           \

@@ -30,6 +30,7 @@ GK_PACKED_ROW(32, 16)
 #ifndef GK_ROWS_ONLY
 
 enum { TO, FROM, THREADS = GK_COPY_THREADS };
+enum { LONG = 1024 }; // bytes of a row, where few warps come to its end
 
 // All loads before the first store, so that they are in flight together. Offsets are in units.
 template <typename T, typename UNIT, int EACH, typename Offset>
@@ -112,6 +113,26 @@ struct gk_walker {
     }
 };
 
+// A vector that lies anywhere, out of the two aligned ones it lies in, of which the second may be behind it.
+template <typename VECTOR> __device__ static inline VECTOR load_between(const char *at) {
+    enum { WORDS = sizeof(VECTOR) / sizeof(uint32_t) };
+    const unsigned shift = (uintptr_t)at % sizeof(VECTOR);
+    const VECTOR *low = (const VECTOR *)(at - shift), both[2] = {low[0], low[1]};
+    uint32_t word[2 * WORDS], result[WORDS];
+    memcpy(word, both, sizeof word);
+#pragma unroll
+    for (int step = WORDS / 2; step > 0; step /= 2)
+#pragma unroll
+        for (int w = 0; w + step < 2 * WORDS; w++)
+            word[w] = shift & (step * sizeof(uint32_t)) ? word[w + step] : word[w];
+#pragma unroll
+    for (int w = 0; w < WORDS; w++)
+        result[w] = __funnelshift_r(word[w], word[w + 1], shift % sizeof(uint32_t) * 8);
+    VECTOR vector;
+    memcpy(&vector, result, sizeof vector);
+    return vector;
+}
+
 template <typename T, typename VECTOR> __device__ static inline void copy_packed(char *to, const char *from, const gk_course &course) {
     enum { EACH = sizeof(VECTOR) / sizeof(T) };
     gk_walker at;
@@ -121,6 +142,13 @@ template <typename T, typename VECTOR> __device__ static inline void copy_packed
     const int count = course.count - at.number < EACH ? (int)(course.count - at.number) : EACH;
     T *target = (T *)to + at.number, value[EACH];
     at.find(course);
+    if constexpr (sizeof(T) < sizeof(uint32_t)) {
+        const uint32_t length = course.axis[0].length.value;
+        if (course.axis[0].stride == sizeof(T) && length >= LONG / sizeof(T) && length - at.index[0] >= 2 * EACH) {
+            *(VECTOR *)target = load_between<VECTOR>(from + at.offset);
+            return;
+        }
+    }
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         if (j < count)

@@ -249,6 +249,7 @@ def run_views(dtype: np.dtype) -> int:
         ((37, 5, 26, 151), (3, 1, 0, 2), np.s_[1:]),
         ((601, 661), (1, 0), np.s_[:, ::2]),
         ((3001, 131), (0, 1), np.s_[:, 1:]),
+        ((150, 1501), (0, 1), np.s_[:, 1:]),
         ((50, 41, 5, 37), (1, 0, 2, 3), np.s_[..., 2:]),
         ((70_001, 5), (1, 0), np.s_[::2]),
     ):
@@ -291,12 +292,14 @@ def main(operations: list[str]) -> None:
             launched += run_few_vectors(gk.empty(0, name).dtype)
         launched += run_small()
     if not operations or "transpose" in operations:
+        before = _core.limit("tiled_copy", 1 << 12)  # tiles and lines also of what is little
         for name in ("uint8", "float16", "float32", "float64"):
             launched += run_boxes(gk.empty(0, name).dtype)
         launched += run_woven(gk.empty(0, "uint8").dtype) + run_woven(gk.empty(0, "float16").dtype)
         for name in ("uint8", "float16", "float32"):
             launched += run_vectors_of_lines(gk.empty(0, name).dtype)
             launched += run_views(gk.empty(0, name).dtype)
+        _core.limit("tiled_copy", before)
     if not operations or "add" in operations:
         for name in ("float16", "float32", "int16", "float64"):
             launched += run_found_operands(gk.empty(0, name).dtype)

@@ -40,10 +40,11 @@ VIEWS = {
 
 @pytest.fixture(autouse=True)
 def of_less_bytes():
-    """Boxes for arrays that take no minutes on the simulator."""
-    before = _core.limit("boxed_copy", LEAST)
+    """Boxes for arrays that take no minutes on the simulator, also where tiles are as good."""
+    before = _core.limit("boxed_copy", LEAST), _core.limit("tiled_copy", 1 << 30)
     yield
-    _core.limit("boxed_copy", before)
+    _core.limit("boxed_copy", before[0])
+    _core.limit("tiled_copy", before[1])
 
 
 def ran(call: Any) -> tuple[Any, list[str]]:
@@ -71,9 +72,11 @@ def test_several_boxes_of_a_block(shape):
 
 def test_which_copies_go_by_boxes():
     """Where what shares a sector is far apart in the result; matrices have tiles that they fill."""
+    _core.limit("tiled_copy", 1 << 18)
     for shape, axes, variants in (
         ((90_001, 5), (1, 0), ["boxed"]),
         ((90_001, 3), (1, 0), ["packed"]),  # five elements in a row share a sector
+        ((220_001, 3), (1, 0), ["boxed"]),  # of more than what caches keep
         ((5, 90_001), (1, 0), ["packed"]),  # every sixth element does
         ((1000, 300, 1), (1, 0, 2), ["vectorized_wide"]),
         ((300, 32, 64), (0, 2, 1), ["vectorized_wide"]),

@@ -199,10 +199,18 @@ def test_ragged_tiles_run_over_several_axes(shape, axes, dtype, balanced):
             assert not got[:begin].any() and not got[begin + want.size :].any(), case
 
 
+@pytest.fixture
+def tiles_of_little():
+    """Also where elements are as soon moved by themselves."""
+    before = _core.limit("tiled_copy", 1 << 14)
+    yield
+    _core.limit("tiled_copy", before)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
 @pytest.mark.parametrize("step", [2, -1, 3])
-def test_tiles_of_elements_that_do_not_lie_side_by_side(dtype, step):
-    a = random((601, 661), DTYPES[dtype], 2)
+def test_tiles_of_elements_that_do_not_lie_side_by_side(dtype, step, tiles_of_little):
+    a = random((640, 767), DTYPES[dtype], 2)
     there = gk.to_device(a)
     for key in (np.s_[:, ::step], np.s_[::step], np.s_[::step, ::step]):
         want = np.ascontiguousarray(a[key].T)
@@ -216,6 +224,36 @@ def test_tiles_of_elements_that_do_not_lie_side_by_side(dtype, step):
         assert not held.to_host()[:, ::2].any(), f"{key}: written between the elements"
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+def test_long_rows_that_begin_between_two_vectors(dtype):
+    """At any place within one, from the shortest that are read by vectors on, and a little less."""
+    size = DTYPES[dtype].itemsize
+    for length in (1024 // size - 1, 1024 // size, 1027 // size + 1, 3001):
+        rows = (1 << 17) // length + 3
+        a = random((rows, length + 9), DTYPES[dtype], length)
+        there = gk.to_device(a)
+        for begin in range(9):
+            for step in (1, -1):
+                part = np.s_[::step, begin : begin + length]
+                got = gk.transpose(there[part], (0, 1)).to_host()
+                oracle.assert_same(got, np.ascontiguousarray(a[part]), f"{length}, {part}")
+
+
+def test_which_way_transposes_go():
+    """By what moves more a second: tiles as far as they are filled, ragged ones, elements."""
+    for dtype, shape, axes, variant in (
+        ("float16", (8, 4096, 32), (0, 2, 1), "vectorized_wide"),  # a quarter of each is enough
+        ("float16", (1128, 1313), (1, 0), "tiled_deep"),
+        ("float16", (12_000, 13, 7), (2, 1, 0), "ragged"),  # lines of several axes fill theirs
+        ("uint8", (6401, 1027), (1, 0), "ragged"),
+        ("float32", (60, 18, 128), (0, 2, 1), "packed"),
+        ("float32", (3, 53, 2, 717, 7), (4, 1, 0, 2, 3), "strided"),  # a sector is read late again
+    ):
+        _core.profile_start()
+        gk.transpose(gk.empty(shape, dtype), axes)
+        assert _core.profile_stop()[-1]["variant"] == variant, (dtype, shape)
+
+
 def test_matrix_transpose():
     a = random((2, 3, 5, 4), DTYPES["float32"])
     want = np.ascontiguousarray(np.matrix_transpose(a))
@@ -226,7 +264,7 @@ def test_matrix_transpose():
         gk.matrix_transpose(a[0, 0, 0])
 
 
-def test_the_default_turns_words():
+def test_the_default_turns_words(tiles_of_little):
     ran = []
     cases = (
         ("int8", (640, 60)),

@@ -14,11 +14,21 @@ import oracle
 from arrays import DTYPES, on_device, places, random, sanitized
 from gpukern import _core
 
+LEAST = 1 << 10  # bytes, of which eight times are woven
+
 # Lines and columns: blocks that are whole and not, and one more or less than a block has. Of more
 # than 16 lines none that tiles take by vectors, which are better then.
 MATRICES = [(2, 40_001), (3, 20_000), (3, 10_924), (3, 16_357), (4, 16_384), (5, 13_107), (7, 9001)]
 MATRICES += [(12, 4099), (11, 600_000), (2, 16_385), (13, 2600), (16, 4099), (33, 1021)]
 MANY_LINES = [(46, 3707), (64, 513), (63, 700)]  # of bytes alone
+
+
+@pytest.fixture(autouse=True)
+def of_less_bytes():
+    """Lines of arrays that take no minutes on the simulator."""
+    before = _core.limit("tiled_copy", LEAST)
+    yield
+    _core.limit("tiled_copy", before)
 
 
 def ran(call: Any) -> tuple[Any, list[str]]:

@@ -177,7 +177,8 @@ static int take_limit(PyObject *name, gk_limit *limit) {
     static const char *const names[] = {
         [GK_LIMIT_PINNED] = "pinned_memory", [GK_LIMIT_DEVICE] = "device_memory",
         [GK_LIMIT_MAPPED] = "mapped_call",   [GK_LIMIT_CHUNK] = "chunk",
-        [GK_LIMIT_BOXED] = "boxed_copy",     [GK_LIMIT_VECTORS] = "vectors",
+        [GK_LIMIT_BOXED] = "boxed_copy",     [GK_LIMIT_TILED] = "tiled_copy",
+        [GK_LIMIT_VECTORS] = "vectors",
     };
     if (!PyUnicode_Check(name)) {
         PyErr_SetString(PyExc_TypeError, "limit: name has to be a text");
@@ -190,7 +191,7 @@ static int take_limit(PyObject *name, gk_limit *limit) {
         }
     PyErr_Format(PyExc_ValueError,
                  "limit: unknown name %R; there are pinned_memory, device_memory, mapped_call, "
-                 "chunk, boxed_copy and vectors",
+                 "chunk, boxed_copy, tiled_copy and vectors",
                  name);
     return -1;
 }
@@ -297,7 +298,7 @@ static PyMethodDef methods[] = {
      "take, 0 for all there is. mapped_call: calls of no more bytes copy nothing. chunk: how much\n"
      "of a host array goes through the device at a time. boxed_copy: copies of no less bytes may "
      "go\n"
-     "by boxes."},
+     "by boxes; tiled_copy: of more than these by tiles, of eight times that by woven lines."},
     {"live_bytes", live_bytes, METH_NOARGS,
      "live_bytes($module)\n--\n\nBytes of device memory that are allocated now."},
     {"pinned_bytes", pinned_bytes, METH_NOARGS,

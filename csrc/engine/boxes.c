@@ -6,7 +6,9 @@ enum {
     TO,
     FROM,
     SHARED = 16, /* the same, that are nearer than half a sector: it is there when it is needed */
-    SOON = 256,  /* elements, within which the first cache still has a sector */
+    SECTOR = 32, /* bytes that memory moves at a time */
+    WORD = 4,    /* bytes of elements: smaller ones are as soon moved otherwise */
+    LATE = 8192, /* elements, after which no cache of a multiprocessor has it */
     MANY_BLOCKS = 1024, /* enough for a device that has to be filled evenly */
     PACKED = 8192,      /* bytes that the host copies at full speed, wherever the next ones are */
     MOST_BOXES = 64,    /* of a block, for which a thread finds its elements once */
@@ -31,15 +33,19 @@ static void sort_axes(const gk_nest *nest, int array, int *order) {
     }
 }
 
-/* How many elements are written from one that is read to the next one of its sector. */
-static int64_t until_next(const gk_nest *nest) {
+/* The same to the next one along an axis whose elements are nearer than that. */
+static int64_t until_nearer(const gk_nest *nest, uint64_t than, int64_t least) {
     int64_t count = 1;
     for (int i = nest->ndim - 1; i >= 0; i--) {
-        if (distance(nest->stride[FROM][i]) < SHARED)
+        if (count >= least && distance(nest->stride[FROM][i]) < than)
             return count;
         count *= nest->shape[i];
     }
-    return 0; /* there is none */
+    return 0;
+}
+
+int64_t gk_until_next(const gk_nest *nest) {
+    return until_nearer(nest, SHARED, 1);
 }
 
 /* Whether 32 bits tell the elements from the first to the last one of any box. */
@@ -56,11 +62,18 @@ static bool are_counted(const gk_nest *nest, int64_t size) {
     return true;
 }
 
+/* Whether a sector has something that is read so late that it is fetched again. */
+static bool is_fetched_again(const gk_nest *nest, bool many) {
+    return gk_until_next(nest) >= GK_SOON || (many && until_nearer(nest, SECTOR, LATE) > 0);
+}
+
 bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
     int last = nest->ndim - 1;
-    if (last < 1 || gk_nest_count(nest) < least / (size_t)size || !are_counted(nest, size))
+    size_t count = gk_nest_count(nest);
+    if (last < 1 || count < least / (size_t)size || !are_counted(nest, size))
         return false;
-    return distance(nest->stride[TO][last]) <= GK_NEAR && until_next(nest) >= SOON;
+    return distance(nest->stride[TO][last]) <= GK_NEAR &&
+           is_fetched_again(nest, size >= WORD && count >= 5 * (least / (size_t)size) / 2);
 }
 
 /* Sides such that the box has `run` elements, or all there are, along what is near in an array. */

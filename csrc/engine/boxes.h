@@ -5,7 +5,14 @@
 #include "engine/nest.h"
 #include "transpose/copies.h"
 
-enum { GK_NEAR = 64 }; /* bytes from an element to the next: farther ones share no sector */
+enum {
+    GK_NEAR = 64,  /* bytes from an element to the next: farther ones share no sector */
+    GK_SOON = 256, /* elements, within which the first cache still has a sector */
+};
+
+/* How many elements are written from one that is read to the next one of its sector; 0: there is
+ * none. */
+int64_t gk_until_next(const gk_nest *nest);
 
 /* Whether that is worth its while: the arrays are large, their elements lie near one another in
    both, but along other axes. Array 0 of the nest is written, array 1 read; elements have `size`

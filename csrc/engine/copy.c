@@ -4,17 +4,16 @@
 
 #include "engine/boxes.h"
 #include "engine/nest.h"
+#include "engine/rates.h"
 #include "transpose/copies.h"
 
 enum {
     TO,
     FROM,
-    FULL = 35,         /* percent of its tiles that a matrix has to fill */
-    FULL_RAGGED = 48,  /* the same of ragged ones, which are larger */
-    RAGGED = 256,      /* of which there have to be so many, or a device is idle */
+    RAGGED = 256,      /* tiles of which there have to be so many, or a device is idle */
     LONG_CHAIN = 512,  /* elements, of which tiles along a chain are filled well enough */
     WORD = 4,          /* bytes, of which smaller elements are moved several at a time */
-    LITTLE = 1 << 15,  /* elements that are as soon moved by themselves */
+    LITTLE_LINES = 8,  /* times what may go by tiles is as soon moved without woven lines */
     MANY = 1 << 17,    /* for which a device has no thread each */
     LINE = 128,        /* bytes of a cache */
     LEAST_RUN = 16,    /* elements in a line, of which some are read at a time */
@@ -23,9 +22,8 @@ enum {
     WIDEST_LINES = 80, /* bytes: of more there are tiles */
     WIDEST_WOVEN = 4,  /* bytes of an element: wider ones are as fast by themselves */
     LEAST_COLUMNS = 128,
-    LEAST_MATRIX = 1024, /* bytes: a block would be idle */
+    LEAST_MATRIX = 8192, /* bytes: of less a block has little */
 };
-
 /* The last of one axis and the rest of the nest, which is a nest for each of its indices. */
 static void take_axis_out(gk_nest *nest, int axis) {
     nest->ndim--;
@@ -110,17 +108,9 @@ static gk_status choose_tiles(gk_call *call, int64_t size, uintptr_t bits, bool 
     return gk_call_blame(call, gk_row_chosen(&wish, call->backend, row, &call->error));
 }
 
-/* Whether a matrix fills so much of its tiles, in percent. */
-static bool do_fill(int64_t rows, int64_t columns, const gk_row *row, double full) {
-    int64_t down = gk_parts_of(rows, row->tile_rows) * row->tile_rows;
-    int64_t across = gk_parts_of(columns, row->tile_columns) * row->tile_columns;
-    return 100.0 * (double)rows * (double)columns >= full * (double)down * (double)across;
-}
-
-/* Whether tiles are better than an element at a time through the cache. */
-static bool are_worth_tiles(const gk_nest *nest, int axis, const gk_row *row) {
-    return gk_nest_count(nest) > LITTLE && are_near(nest, axis) &&
-           do_fill(nest->shape[nest->ndim - 1], nest->shape[axis], row, FULL);
+/* Whether there is more than so many times what elements by themselves are as soon through with. */
+static bool is_more_than(gk_call *call, const gk_nest *nest, int64_t size, size_t times) {
+    return gk_nest_count(nest) * (size_t)size > times * atomic_load(&call->engine->tiled_limit);
 }
 
 /* How a matrix whose rows run along these axes is cut into tiles of the row. */
@@ -192,11 +182,10 @@ static chains chains_along(const gk_nest *nest, int axis) {
     return of;
 }
 
-/* Whether ragged tiles are better than smaller ones, or single elements. */
-static bool are_worth_ragged(const gk_nest *nest, const chains *of, const gk_row *row) {
+/* Whether a device is busy with so many ragged tiles, and they can be counted. */
+static bool are_enough(const gk_nest *nest, const chains *of, const gk_row *row) {
     int64_t tile = (int64_t)row->tile_rows * row->tile_columns;
-    return do_fill(of->rows.length, of->columns.length, row, FULL_RAGGED) &&
-           of->rows.length <= INT32_MAX && of->columns.length <= INT32_MAX &&
+    return of->rows.length <= INT32_MAX && of->columns.length <= INT32_MAX &&
            (int64_t)gk_nest_count(nest) >= RAGGED * tile;
 }
 
@@ -277,10 +266,11 @@ static int64_t run_in_line(const gk_nest *piece, int64_t size) {
 
 /* Whether a piece has many small elements and is written as one run that begins on a vector. Not
    one that is read by short runs: what the threads of a warp read at a time is several elements
-   apart, so that each would be in another one of them. */
+   apart, so that each would be in another one of them. Nor one whose sectors are read again
+   late: neighbouring threads would have the fewer of them in common. */
 static bool is_packed(const gk_nest *piece, const copying *how) {
     int64_t next = how->size;
-    if (!how->packed || gk_nest_count(piece) <= MANY)
+    if (!how->packed || gk_nest_count(piece) <= MANY || gk_until_next(piece) >= GK_SOON)
         return false;
     for (int i = piece->ndim - 1; i >= 0; next *= piece->shape[i], i--)
         if (piece->stride[TO][i] != next)
@@ -409,7 +399,7 @@ static uintptr_t bits_of_lines(const gk_nest *nest, int axis, int lines) {
 static gk_status choose_lines(gk_call *call, const gk_nest *nest, int axis, int64_t size,
                               int *lines, const gk_row **row) {
     const gk_row *tiles;
-    bool may = size <= WIDEST_WOVEN && gk_nest_count(nest) > LITTLE;
+    bool may = size <= WIDEST_WOVEN && is_more_than(call, nest, size, LITTLE_LINES);
     *lines = may ? axis_of_lines(nest, axis, size) : -1;
     *row = NULL;
     if (*lines < 0)
@@ -458,23 +448,35 @@ static gk_status copy_woven(gk_call *call, gk_nest *nest, int axis, int lines, i
 
 /* all ------------------------------------------------------------------------------------------ */
 
+/* What is moved a second without tiles. */
+static double rate_without_tiles(gk_call *call, const gk_nest *nest, int64_t size) {
+    return gk_boxes_are_worth(nest, size, atomic_load(&call->engine->boxed_limit))
+               ? gk_rate_of_boxes(size)
+               : gk_rate_of_elements(size, gk_until_next(nest) >= GK_SOON);
+}
+
 /* The tiles that are better than boxes and single elements; NULL: there are none. */
 static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, int64_t size,
                                  const chains *of, const gk_row **row) {
-    gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, row);
-    const bool worth = status == GK_OK && are_worth_tiles(nest, axis, *row);
-    const bool by_words = worth && (*row)->alignment >= WORD;
-    if (status == GK_OK && size < WORD && !by_words && are_side_by_side(nest, axis, size)) {
-        const gk_row *ragged;
+    const gk_row *tiles = NULL, *ragged = NULL;
+    *row = NULL;
+    if (!is_more_than(call, nest, size, 1) || !are_near(nest, axis))
+        return GK_OK;
+    double rate = rate_without_tiles(call, nest, size);
+    gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, &tiles);
+    if (status == GK_OK && size < WORD && are_side_by_side(nest, axis, size))
         status = choose_tiles(call, size, (uintptr_t)size, true, NULL, &ragged);
-        if (status == GK_OK && are_worth_ragged(nest, of, ragged)) {
-            *row = ragged;
-            return GK_OK;
-        }
-    }
-    if (!worth)
-        *row = NULL;
-    return status;
+    if (status != GK_OK)
+        return status;
+    double filled = gk_filled(nest->shape[nest->ndim - 1], nest->shape[axis], tiles);
+    double of_tiles = gk_rate_of_tiles(tiles, size, filled), of_ragged = 0;
+    if (ragged && are_enough(nest, of, ragged))
+        of_ragged = gk_rate_of_ragged(size, gk_filled(of->rows.length, of->columns.length, ragged));
+    if (of_tiles >= rate && of_tiles >= of_ragged)
+        *row = tiles;
+    else if (of_ragged >= rate)
+        *row = ragged;
+    return GK_OK;
 }
 
 /* Where rows of the source do not run along the last axis but along this one: as matrices, if that

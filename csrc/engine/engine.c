@@ -23,6 +23,7 @@
 enum {
     MOST_WORKERS = 16,      /* more threads than this do not copy faster */
     BOXED_BYTES = 24 << 20, /* less is in the cache when it is read again */
+    TILED_BYTES = 1 << 18,  /* elements of so many are as soon moved by themselves */
 };
 
 typedef struct open_device {
@@ -61,6 +62,7 @@ gk_engine *gk_engine_new(gk_places places) {
     engine->base.mapped_limit = GK_MAPPED_BYTES;
     engine->base.chunk_limit = GK_FLOW_CHUNK;
     engine->base.boxed_limit = BOXED_BYTES;
+    engine->base.tiled_limit = TILED_BYTES;
     engine->base.vectors_limit = SIZE_MAX;
     if (!gk_lock_init(&engine->lock))
         goto no_lock;
@@ -318,6 +320,8 @@ static atomic_size_t *limit_of(gk_engine *engine, gk_limit which) {
         return &engine->chunk_limit;
     case GK_LIMIT_BOXED:
         return &engine->boxed_limit;
+    case GK_LIMIT_TILED:
+        return &engine->tiled_limit;
     case GK_LIMIT_VECTORS:
         break;
     }

@@ -40,7 +40,8 @@ typedef struct gk_engine {
     atomic_size_t mapped_limit; /* a call of no more bytes than this copies nothing;
                                    GK_MAPPED_BYTES: or what was found to be faster */
     atomic_size_t chunk_limit;  /* bytes of a chunk of a host array */
-    atomic_size_t boxed_limit;  /* copies of no less bytes than this may go by boxes */
+    atomic_size_t boxed_limit;  /* copies of no less bytes than this may go by boxes, */
+    atomic_size_t tiled_limit;  /* and of more than this by tiles, of eight times that by lines */
     atomic_size_t
         vectors_limit; /* arrays of no less are reduced by vectors; SIZE_MAX: as is best */
 } gk_engine;
@@ -89,6 +90,7 @@ typedef enum gk_limit {
     GK_LIMIT_MAPPED,
     GK_LIMIT_CHUNK,
     GK_LIMIT_BOXED,
+    GK_LIMIT_TILED,
     GK_LIMIT_VECTORS,
 } gk_limit;
 size_t gk_engine_limit(gk_engine *engine, gk_limit which);

@@ -35,6 +35,16 @@ template <typename T> __device__ static inline gk_vector<T> gk_load_every_second
     return loaded;
 }
 
+// A vector that lies anywhere. Two elements of 8 bytes are two loads either way, and need no more registers so.
+template <typename T> __device__ static inline gk_vector<T> gk_load_anywhere(const T *at) {
+    if (sizeof(T) != 8)
+        return gk_load_between(at);
+    const uint2 low = ((const uint2 *)at)[0], high = ((const uint2 *)at)[1];
+    gk_vector<T> loaded;
+    loaded.bits[0] = low.x, loaded.bits[1] = low.y, loaded.bits[2] = high.x, loaded.bits[3] = high.y;
+    return loaded;
+}
+
 // Elements side by side in memory, of an array that ends at `end`: rows anywhere, or the columns of
 // matrices whose rows are a pitch apart.
 template <typename T> struct gk_run {
@@ -61,7 +71,7 @@ template <typename T> struct gk_run {
 #pragma unroll
         for (int j = 0; j < COUNT; j++)
             if (j < some)
-                loaded[j] = LIES == GK_ALIGNED ? gk_load_once(at[j].first) : LIES == GK_BETWEEN ? gk_load_between(at[j].first) : at[j].carefully(wanted);
+                loaded[j] = LIES == GK_ALIGNED ? gk_load_once(at[j].first) : LIES == GK_BETWEEN ? gk_load_anywhere(at[j].first) : at[j].carefully(wanted);
     }
     __device__ gk_vector<T> carefully(int wanted) const { return reaches(0) ? gk_load_between(first) : by_elements(wanted); }
     // An aligned vector, of which what lies behind the end is not read.

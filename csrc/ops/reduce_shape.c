@@ -36,6 +36,11 @@ enum {
     STAGE = 4,                 /* times less that the launch leaves */
     LEAST_ROW = 128,           /* bytes of a row that is worth a result of its own in between */
     LONGEST_WAY = 1 << 15,     /* rows that a thread of a block of columns numbers */
+    NEAR = 32,                 /* bytes of a row that is in one sector */
+    HEAVY_COLUMN = 2048,       /* rows of columns of large states, which threads find one by one */
+    HEAVY_LENGTH = 1024,       /* the same, of little matrices that are stacked, */
+    HEAVY_OUTER = 4096,        /* of which there are many */
+    HEAVY_ROWS = 16,           /* rows of a thread of such, at least */
     COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
 };
@@ -134,24 +139,59 @@ static void plan_columns(gk_reduction *how, gk_dtype dtype) {
     cut(how, wanted > least ? wanted : least, tile, tile);
 }
 
+/* Whether threads have few rows each, segments are many, or lanes idle that narrower blocks have
+ * not. */
+static bool joins_much(const gk_reduction *how, gk_dtype dtype) {
+    const size_t vectors = divided(how->inner, vector_width(dtype)), least = LEAST_LANES;
+    const size_t idle = divided(vectors, how->lanes) * how->lanes;
+    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
+    return how->segments > 1 && (how->segments > GK_REDUCE_BRANCHES || how->segment < WARP * tall ||
+                                 divided(vectors, least) * least * 8 < idle * 7);
+}
+
+/* Of heavy states as few as will do: where there are few blocks they are narrow, down to a line of
+   the cache of each row, and a thread has many rows, so that there is less to join, and less of it
+   through memory. */
+static void plan_heavy_columns(gk_reduction *how, gk_dtype dtype) {
+    const size_t vectors = divided(how->inner, vector_width(dtype));
+    const bool small = how->outer * how->length * how->inner * gk_dtype_size(dtype) < SMALL;
+    how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
+    how->lanes = lanes_for(vectors, WARP);
+    while (how->lanes > LEAST_LANES && column_groups(how, dtype) < COLUMN_PLACES)
+        how->lanes /= 2;
+    size_t groups = column_groups(how, dtype), tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
+    size_t wanted = groups > 0 && groups < COLUMN_PLACES ? COLUMN_PLACES / groups : 1;
+    size_t least = divided(how->length, LONGEST_WAY * tall);
+    cut(how, wanted > least ? wanted : least, (small ? GK_REDUCE_COLUMN_LOADS : HEAVY_ROWS) * tall,
+        GK_REDUCE_COLUMN_LOADS * tall);
+}
+
 /* Matrices so little that a block would be idle. */
 static bool are_matrices_little(const gk_reduction *how) {
     return how->outer > 1 && how->inner > 1 && how->length * how->inner < FEW;
 }
 
-/* Whether they are columns all the same, which are a good part of a vector. */
-static bool are_stacked(const gk_reduce_plan *plan, gk_dtype dtype) {
+/* Whether they are columns all the same, which are a good part of a vector; or, of heavy states, so
+   many that each has a few threads. */
+static bool are_stacked(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
+    const gk_reduction *how = &plan->how;
+    const size_t vectors = divided(how->inner, vector_width(dtype));
+    if (heavy && !plan->packed && how->inner > 1 && how->inner * NARROW >= vector_width(dtype) &&
+        vectors * NARROW <= LEAST_LANES && how->length <= HEAVY_LENGTH &&
+        how->outer * vectors >= HEAVY_OUTER)
+        return true;
     return !plan->packed && are_matrices_little(&plan->how) &&
            plan->how.inner * NARROW >= vector_width(dtype);
 }
 
 /* Several of them in a block, each by part of a warp: as many threads as it takes to load it in
    two turns, more where there would be few blocks. */
-static void plan_stacked(gk_reduction *how, gk_dtype dtype) {
+static void plan_stacked(gk_reduction *how, gk_dtype dtype, bool heavy) {
+    const size_t rows = heavy ? HEAVY_ROWS : GK_REDUCE_COLUMN_LOADS;
     how->lanes = lanes_for(divided(how->inner, vector_width(dtype)), WARP);
     uint32_t threads = how->lanes;
     while (threads < WARP && threads / how->lanes < how->length &&
-           (threads / how->lanes * 2 * GK_REDUCE_COLUMN_LOADS < how->length ||
+           (threads / how->lanes * 2 * rows < how->length ||
             how->outer * threads / GK_REDUCE_COLUMN_THREADS < ENOUGH_BLOCKS))
         threads *= 2;
     how->group = (uint8_t)__builtin_ctz(threads);
@@ -172,7 +212,8 @@ static bool is_little(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
     if (how->inner == 1)
         return how->length <= LITTLE_ROW &&
                count <= (vector_width(dtype) > 2 ? LITTLE : LITTLE_WIDE_ROWS);
-    if (heavy && results <= LITTLE_RESULTS && how->length >= LONG_COLUMN)
+    if (heavy && results <= LITTLE_RESULTS && how->length >= LONG_COLUMN &&
+        (how->length <= HEAVY_COLUMN || how->inner * gk_dtype_size(dtype) <= NEAR))
         return count <= LITTLE_HEAVY;
     return count <= (how->length <= LITTLE_COLUMN ? LITTLE : LITTLE_PACKED);
 }
@@ -215,9 +256,9 @@ static uint32_t short_lanes(size_t vectors, size_t rows) {
     return lanes_for(vectors, lanes > busy ? lanes : busy);
 }
 
-static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool heavy) {
     gk_reduction *how = &plan->how;
-    bool stacked = are_stacked(plan, array->dtype);
+    bool stacked = are_stacked(plan, array->dtype, heavy);
     if (are_matrices_little(how) && !stacked)
         plan->packed = true;
     plan->walk = GK_WALK_COLUMNS;
@@ -233,9 +274,11 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     } else if (plan->walk == GK_WALK_ROWS) {
         plan_rows(how, array->dtype);
     } else if (stacked) {
-        plan_stacked(how, array->dtype);
+        plan_stacked(how, array->dtype, heavy);
     } else {
         plan_columns(how, array->dtype);
+        if (heavy && joins_much(how, array->dtype))
+            plan_heavy_columns(how, array->dtype);
     }
 }
 
@@ -249,7 +292,7 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
     else if (may && has_short_columns(&plan))
         plan_short_columns(&plan, array->dtype);
     else
-        plan_run(&plan, array, reduced);
+        plan_run(&plan, array, reduced, heavy);
     if (plan.how.segments == 0) /* little arrays, short rows, and axes of no elements */
         plan.how.segments = 1;
     gk_divide_by(&plan.how, plan.how.length);

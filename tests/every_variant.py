@@ -24,6 +24,13 @@ VIEWS += [
     ((2000, 40), np.s_[:, :33]),
     ((3, 40_000), np.s_[::2, :32_000]),
 ]
+# More than a cache holds, in another order than it is added up in: the memory, the order of axes, those
+# that are reduced.
+SHUFFLED = (
+    ((13, 7, 9, 89, 31), (0, 1, 2, 3, 4), (0, 2, 3)),
+    ((2, 161, 448, 2, 4), (4, 2, 0, 3, 1), (1, 2)),
+    ((7, 6, 2, 14, 33, 55), (1, 4, 2, 5, 3, 0), (2, 3)),
+)
 # Rows that a copy engine can fetch, more of them than a tile has, and more stages than there are.
 FETCHED = (136, 264, 392)
 
@@ -70,6 +77,7 @@ def run_sum(variant: Variant) -> None:
         check(str(variant), got, np.asarray(exact), abs(float(exact)) * 2.0**-7)
     if variant.variant in ("single_launch", "compensated"):
         run_reduction(variant)
+        run_shuffled(variant)
 
 
 def run_reduction(variant: Variant) -> None:
@@ -86,6 +94,20 @@ def run_reduction(variant: Variant) -> None:
             of_numpy = np.linalg.norm if variant.op == "norm" else getattr(np, variant.op)
             exact = of_numpy(wide.ravel()) if axis is None else of_numpy(wide, axis=axis)
             check(str(variant), got, exact, 2.0**-7 * max(float(np.abs(exact).max()), 1.0))
+
+
+def run_shuffled(variant: Variant) -> None:
+    """Whole numbers that are small, so that their sums are exact; on a GPU, where that takes no time."""
+    for shape, order, axes in SHUFFLED if _core.backend() == "cuda" else ():
+        dtype = gk.empty(0, variant.dtype).dtype
+        whole = random_array((8 // dtype.itemsize, *shape), dtype)
+        a = whole.transpose(0, *(axis + 1 for axis in order))
+        axis = tuple(each + 1 for each in axes)
+        got = gk.max(gk.to_device(whole).transpose(0, *(each + 1 for each in order)), axis)
+        check(f"max of {shape} {dtype}", got, a.astype(np.float64).max(axis), 0.0)
+        got = gk.sum(gk.to_device(whole).transpose(0, *(each + 1 for each in order)), axis)
+        exact = a.astype(np.float64).sum(axis)
+        check(str(variant), got, exact, 2.0**-7 * max(float(np.abs(exact).max()), 1.0))
 
 
 def run_dot(variant: Variant) -> None:

@@ -124,6 +124,36 @@ def test_lanes_add_up_what_lies_in_another_order(name, variant, size, by_vectors
     same_bits(got, want, f"mean {name} {size}")
 
 
+# Columns whose rows lie evenly or not, across memory or along it, more than 4 MiB of them: dtype, what
+# holds them, its part, the order of axes, those that are reduced.
+SHUFFLED = {
+    "lists of rows": ("float32", (13, 7, 9, 89, 31), np.s_[..., :87, :], range(5), (0, 2, 3)),
+    "rows of which the last ends": ("float16", (3, 1203, 700), np.s_[:, 3:, 1:], range(3), (0, 1)),
+    "rows of few": ("float64", (2, 200_003, 5), np.s_[:, ::2, :3], range(3), (0, 1)),
+    "across": ("float32", (2, 161, 448, 2, 4), np.s_[:], (4, 2, 0, 3, 1), (1, 2, 4)),
+    "along": ("float16", (7, 6, 2, 14, 33, 55), np.s_[:], (1, 4, 2, 5, 3, 0), (2, 3, 5)),
+    "along, kept ones turned": ("float32", (41, 37, 29, 31), np.s_[:], (2, 3, 1, 0), (0, 1)),
+    "every second pair": ("float32", (1168, 3, 398, 7), np.s_[:, :, ::2], range(4), (0, 1)),
+    "bytes": ("uint8", (16_001, 290, 2), np.s_[:, ::2], range(3), (0,)),
+}
+
+
+@pytest.mark.parametrize("case", SHUFFLED)
+def test_tiles_of_elements_in_another_order(case, by_vectors):
+    """Sums that show each change of the order, with the bits of an array that lies in a run."""
+    name, size, cut, order, axes = SHUFFLED[case]
+    a = random(size, DTYPES[name], 11)
+    there = gk.to_device(a)[cut].transpose(tuple(order))
+    packed = gk.to_device(np.ascontiguousarray(a[cut].transpose(tuple(order))))
+    for variant in (None, "single_launch") if name == "float32" else (None,):
+        got, want = (gk.sum(x, axes, variant=variant).to_host() for x in (there, packed))
+        same_bits(got, want, f"{case} {variant}")
+    for op in ("argmax", "min") if axes and len(axes) == 1 else ("min",):
+        axis = axes[0] if op == "argmax" else axes
+        got, want = (getattr(gk, op)(x, axis).to_host() for x in (there, packed))
+        same_bits(got, want, f"{op} {case}")
+
+
 @pytest.mark.parametrize("op", ["max", "min", "sum", "prod", "mean"])
 @pytest.mark.parametrize(
     ("name", "size", "cut"),

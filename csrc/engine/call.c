@@ -241,8 +241,8 @@ static gk_status gemm_work(gk_call *call, const void *what) {
     return call->backend->gemm(call->backend, what, &call->error);
 }
 
-static gk_status launch(gk_call *call, const gk_row *row, size_t blocks, size_t shared_bytes,
-                        void **arguments) {
+gk_status gk_call_launch_sharing(gk_call *call, const gk_row *row, size_t blocks,
+                                 size_t shared_bytes, void **arguments) {
     if (blocks == 0)
         return GK_OK;
     if (blocks > INT32_MAX)
@@ -259,7 +259,7 @@ static gk_status launch(gk_call *call, const gk_row *row, size_t blocks, size_t 
 }
 
 gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments) {
-    return launch(call, row, blocks, row->shared_bytes, arguments);
+    return gk_call_launch_sharing(call, row, blocks, row->shared_bytes, arguments);
 }
 
 gk_status gk_call_launch_kernel(gk_call *call, gk_launch *launch) {
@@ -290,7 +290,8 @@ gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem
         status = launch_part(call, row, &prepared.parts[i], prepared.arguments);
     size_t shared_bytes = prepared.shared_bytes ? prepared.shared_bytes : row->shared_bytes;
     if (status == GK_OK)
-        status = launch(call, row, prepared.blocks, shared_bytes, prepared.arguments);
+        status =
+            gk_call_launch_sharing(call, row, prepared.blocks, shared_bytes, prepared.arguments);
     release_temporaries(call, before); /* in the order of the stream: there may be many launches */
     return status;
 }

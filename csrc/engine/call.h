@@ -83,6 +83,10 @@ gk_status gk_call_stream_memory(gk_call *call, size_t bytes, gk_stream_memory *m
 
 /* Launch a row's kernel on `blocks` blocks; nothing at all for 0. */
 gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments);
+
+/* The same with so much of the row's dynamic shared memory. */
+gk_status gk_call_launch_sharing(gk_call *call, const gk_row *row, size_t blocks,
+                                 size_t shared_bytes, void **arguments);
 gk_status gk_call_gemm(gk_call *call, const gk_row *row, gk_gemm gemm);
 /* A kernel of a user's module; all but the stream is given. */
 gk_status gk_call_launch_kernel(gk_call *call, gk_launch *launch);

@@ -103,7 +103,8 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     if (!whole->plan.gathered && !whole->plan.pitched)
         gk_plan_of_run(&copy, operands[0].dtype);
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
-    return gk_call_launch(call, whole->row, blocks, arguments);
+    const size_t shared = how->tiles ? whole->row->shared_bytes : 0;
+    return gk_call_launch_sharing(call, whole->row, blocks, shared, arguments);
 }
 
 gk_status gk_pack_reduced(gk_call *call, const gk_array *a, uint64_t last, gk_array *packed) {
@@ -123,36 +124,6 @@ static bool is_turned(const gk_array *array) {
             before = i;
         }
     return false;
-}
-
-static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_array *operands,
-                                gk_array *result) {
-    gk_call *call = whole->call;
-    const bool is_packed = whole->plan.packed;
-    gk_array packed[GK_MAX_OPERANDS];
-    bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
-    if (!is_run && whole->kind->base.operand_count == 1)
-        is_run = gk_plan_pitched(&whole->plan, &operands[0], axes);
-    is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run) || is_run;
-    if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)
-        is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
-    if (!is_run)
-        is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);
-    gk_status status = gk_reducing_choose(whole, &operands[0], result->dtype);
-    if (status == GK_OK && !is_run) {
-        status = gk_pack_reduced(call, &operands[0], is_packed ? axes : 0, &packed[0]);
-        gk_plan_packed(&whole->plan, &packed[0]);
-        if (whole->kind->base.operand_count == 2)
-            packed[1] = operands[1];
-        operands = packed;
-    }
-    if (status == GK_OK)
-        status = prepare(whole, &operands[0], result->dtype);
-    if (status != GK_OK)
-        return status;
-    whole->plan.how.result = result->data;
-    size_t blocks = gk_plan_blocks(&whole->plan, operands[0].dtype);
-    return gk_reducing_launch(whole, call, &whole->plan.how, blocks, operands);
 }
 
 /* arrays whose axes lie in another order in memory --------------------------------------------- */
@@ -195,6 +166,56 @@ static gk_status turn(gk_call *call, const gk_array *a, uint64_t reduced, const 
 static gk_status turn_back(gk_call *call, const turned *of) {
     bool there = of->found.data == of->wanted.data;
     return there ? GK_OK : gk_copy_strided(call, &of->wanted, &of->found);
+}
+
+static gk_status launch_planned(gk_reducing *whole, const gk_array *operands,
+                                const gk_array *result) {
+    gk_status status = prepare(whole, &operands[0], result->dtype);
+    if (status != GK_OK)
+        return status;
+    whole->plan.how.result = result->data;
+    size_t blocks = gk_plan_blocks(&whole->plan, operands[0].dtype);
+    return gk_reducing_launch(whole, whole->call, &whole->plan.how, blocks, operands);
+}
+
+/* Kept axes may come in another order there. */
+static gk_status run_by_tiles(gk_reducing *whole, uint64_t axes, const gk_array *a,
+                              const int *order, const gk_array *result) {
+    turned lies;
+    gk_status status = gk_reducing_choose(whole, a, result->dtype);
+    if (status == GK_OK)
+        status = turn(whole->call, a, axes, order, result, &lies);
+    if (status == GK_OK)
+        status = launch_planned(whole, &lies.array, &lies.found);
+    return status == GK_OK ? turn_back(whole->call, &lies) : status;
+}
+
+static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_array *operands,
+                                gk_array *result) {
+    gk_call *call = whole->call;
+    const bool is_packed = whole->plan.packed;
+    gk_array packed[GK_MAX_OPERANDS];
+    int order[GK_MAX_DIMENSIONS];
+    bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
+    if (!is_run && whole->kind->base.operand_count == 1)
+        is_run = gk_plan_pitched(&whole->plan, &operands[0], axes);
+    is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run) || is_run;
+    if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)
+        is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
+    if (!is_run && whole->kind->base.operand_count == 1 &&
+        gk_plan_tiles(&whole->plan, &operands[0], axes, order))
+        return run_by_tiles(whole, axes, &operands[0], order, result);
+    if (!is_run)
+        is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);
+    gk_status status = gk_reducing_choose(whole, &operands[0], result->dtype);
+    if (status == GK_OK && !is_run) {
+        status = gk_pack_reduced(call, &operands[0], is_packed ? axes : 0, &packed[0]);
+        gk_plan_packed(&whole->plan, &packed[0]);
+        if (whole->kind->base.operand_count == 2)
+            packed[1] = operands[1];
+        operands = packed;
+    }
+    return status == GK_OK ? launch_planned(whole, operands, result) : status;
 }
 
 /* The kept axes in the order of memory, where that leaves the order of all additions. */

@@ -68,6 +68,11 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
    true. */
 bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
+/* Have a kernel take columns by tiles, whose loads are of neighbours in memory, where no other
+   takes them as they lie and a copy would cost more: true, and the order of axes that it takes,
+   kept ones in front. */
+bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
+
 /* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the
    array has to be made one run in memory, and its reduced axes the last ones where the plan says
    so; then the kernel has to find those. */

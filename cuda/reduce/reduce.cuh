@@ -11,14 +11,15 @@
 #include "reduce/reduction.h"
 
 // A kernel that takes a gk_reduction, and those of a reduction, which GK_REDUCE_KERNELS defines.
-#define GK_REDUCE(op, variant, dtype, symbol, block, note)                                         \
-    GK_ROW(op, variant, dtype, symbol, note, .takes = GK_TAKES_REDUCTION, .tile_rows = 1, .tile_columns = block, .threads = block, .alignment = 1, .follows = true)
+#define GK_REDUCE(op, variant, dtype, symbol, block, note) GK_REDUCE_SHARING(op, variant, dtype, symbol, block, 0, note)
+#define GK_REDUCE_SHARING(op, variant, dtype, symbol, block, bytes, note)                          \
+    GK_ROW(op, variant, dtype, symbol, note, .takes = GK_TAKES_REDUCTION, .tile_rows = 1, .tile_columns = block, .threads = block, .alignment = 1, .follows = true, .shared_bytes = bytes)
 #define GK_WALKS(op, variant, dtype, symbol, note)                                                 \
     GK_REDUCE(op, variant, dtype, symbol##_rows, GK_REDUCE_THREADS, note)                          \
     GK_REDUCE(op##_short, variant, dtype, symbol##_short, GK_REDUCE_THREADS, "of rows shorter than a block") \
     GK_REDUCE(op##_columns, variant, dtype, symbol##_columns, GK_REDUCE_COLUMN_THREADS, "of columns") \
     GK_REDUCE(op##_gathered, variant, dtype, symbol##_gathered, GK_REDUCE_THREADS, "of rows whose elements lie anywhere") \
-    GK_REDUCE(op##_gathered_columns, variant, dtype, symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, "of such columns") \
+    GK_REDUCE_SHARING(op##_gathered_columns, variant, dtype, symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_TILE_BYTES, "of such columns") \
     GK_REDUCE(op##_little, variant, dtype, symbol##_little, GK_REDUCE_THREADS, "of few elements, which lie anywhere")
 
 #ifndef GK_ROWS_ONLY
@@ -506,13 +507,26 @@ __device__ static inline void gk_store_columns(const Op &op, const gk_reduction 
             to[e] = result[e];
 }
 
+// What a thread has come by in its rows of a segment, the first of which is `row`, becomes results.
+template <class Op, int WIDTH>
+__device__ static inline void gk_end_columns(const Op &op, const gk_reduction &how, const gk_columns &at, size_t row, typename gk_way<Op>::State (&down)[WIDTH]) {
+    typename Op::State state[WIDTH];
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        state[e] = gk_way<Op>::end(down[e], row, at.height);
+    gk_join_columns(op, how, state);
+    if (!gk_join_segments(op, how, at, state))
+        return;
+    if (at.y == 0 && at.column < how.inner)
+        gk_store_columns(op, how, at.outer * how.inner + at.column, how.inner - at.column, state);
+}
+
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
 template <class Op, class A> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const A &a) {
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
     Op op = {how.flip};
     gk_columns at = gk_find_columns<WIDTH>(how);
     typename gk_way<Op>::State down[WIDTH];
-    typename Op::State state[WIDTH];
     size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
@@ -531,15 +545,10 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
         gk_take_down<GK_BETWEEN, A::AT_ONCE>(op, how, at, column, number, sure, down);
         gk_take_down<GK_ANYWHERE, 1>(op, how, at, column, number, count - sure, down);
     }
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        state[e] = gk_way<Op>::end(down[e], row, at.height);
-    gk_join_columns(op, how, state);
-    if (!gk_join_segments(op, how, at, state))
-        return;
-    if (at.y == 0 && at.column < how.inner)
-        gk_store_columns(op, how, at.outer * how.inner + at.column, how.inner - at.column, state);
+    gk_end_columns(op, how, at, row, down);
 }
+
+#include "reduce/tiles.cuh"
 
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \
     extern "C" __global__ void __launch_bounds__(threads, resident) symbol
@@ -569,7 +578,10 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_follow();                                                                               \
-        gk_reduce_columns<Op>(how, gk_gather(how, layout, a));                                     \
+        if (how.tiles)                                                                             \
+            gk_reduce_columns_by_tiles<Op>(how, layout, a);                                        \
+        else                                                                                       \
+            gk_reduce_columns<Op>(how, gk_gather(how, layout, a));                                 \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_LITTLE_RESIDENT)(gk_little how) {      \
         gk_follow();                                                                               \

@@ -23,6 +23,11 @@ enum {
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
     GK_REDUCE_GATHERED_LOADS = 4, /* the same of a gathered array: each has to be found */
+    GK_REDUCE_TILE_VECTORS = 1024, /* of a block of columns at a time, of elements in another order */
+    GK_REDUCE_TILE_LOADS = 8,     /* of a thread at a time, an element each, of such */
+    GK_REDUCE_TILE_ROWS = 1024,   /* at most, and columns of a warp's vectors */
+    GK_REDUCE_TILE_COLUMNS = 512,
+    GK_REDUCE_TILE_BYTES = GK_REDUCE_TILE_VECTORS / 32 * 33 * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_TILE_ROWS + GK_REDUCE_TILE_COLUMNS),
     GK_REDUCE_OWN_VECTORS = 16,   /* of a ragged row, from which on it is read by aligned ones alone */
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
     GK_REDUCE_JOIN_BYTES = 16384, /* shared memory to join the rows of a block of columns in */
@@ -38,6 +43,12 @@ typedef enum gk_reduce_stage {
     GK_REDUCE_FINISH,  /* only join the partial results */
 } gk_reduce_stage;
 
+typedef enum gk_reduce_tiles {
+    GK_REDUCE_TILED = 1,    /* by tiles: */
+    GK_REDUCE_STRAIGHT = 2, /* each row of a block's is a run */
+    GK_REDUCE_DOWN = 4,     /* neighbours in memory are in neighbouring rows */
+} gk_reduce_tiles;
+
 typedef struct gk_reduction {
     size_t outer, length, inner;
     size_t segment;   /* elements of the reduced axis */
@@ -52,6 +63,8 @@ typedef struct gk_reduction {
     bool flip;        /* the order of the values turned round: min and argmin */
     bool short_rows;  /* of a gathered array: `lanes` threads a row */
     bool lone_rows;   /* of short rows: a warp has one, and not several */
+    uint8_t tiles;    /* gk_reduce_tiles, of gathered columns that are taken by these; else 0 */
+    uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns */
     int64_t reach;    /* bytes from the first element to the end of the farthest */
     int64_t over;     /* from one of `outer` to the next; not of a gathered array */
     int64_t apart;    /* from one reduced element to the next, where all lie so; else 0 */
@@ -61,6 +74,7 @@ typedef struct gk_reduction {
                            before and after */
     void *result;
 } gk_reduction;
+static_assert(sizeof(gk_reduction) <= 128, "more parameters cost time");
 
 /* The reduction of a little array, whole in the 128 bytes beyond which a launch begins later (see
    gk_compact): few elements, which lie anywhere. The reduced axes stand in front, from the last one

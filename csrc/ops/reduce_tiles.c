@@ -1,0 +1,215 @@
+/* Reductions down columns of arrays whose axes lie in another order in memory, by tiles: which
+   order of kept axes has a tile's loads be of neighbours. */
+#include "ops/reduce_shape.h"
+
+#include "engine/nest.h"
+
+#include <stdlib.h>
+
+enum {
+    WARP = 32,           /* threads */
+    SECTOR = 32,         /* bytes that memory moves at a time */
+    SCATTERED = 4 << 20, /* bytes that are in the cache when they are read again */
+    /* Times less than what is moved is used, and a copy is no better: the rest is of rows that are
+       read at the same time, or is read again at another. */
+    LEAST_OF_KEPT = 4,
+    LEAST_OF_REDUCED = 2,
+};
+
+#define BETTER 1.5 /* times more of it used: results have to be put in order afterwards */
+
+/* A tile of the array with its axes in some order, of `kept` results by `reduced` elements. */
+typedef struct tile {
+    int order[GK_MAX_DIMENSIONS];
+    size_t kept, reduced;
+    bool is_turned; /* kept axes are in the order of memory */
+    double used;    /* of the bytes that its loads move */
+    int near;       /* its axis along which memory is nearest; -1: it is a single element */
+    int nearest;    /* the array's */
+} tile;
+
+static size_t product(const gk_array *array, const int *order, int first, int end) {
+    size_t count = 1;
+    for (int i = first; i < end; i++)
+        count *= (size_t)array->shape[order[i]];
+    return count;
+}
+
+static int count_kept(const gk_array *array, uint64_t reduced) {
+    int kept = 0;
+    for (int i = 0; i < array->ndim; i++)
+        kept += !gk_is_reduced(reduced, i);
+    return kept;
+}
+
+/* Kept axes, as they come or as they lie in memory, and then reduced ones as they come. */
+static void order_axes(const gk_array *array, uint64_t reduced, bool turned, int *order) {
+    int lies[GK_MAX_DIMENSIONS], next = 0;
+    gk_order_axes(array, lies);
+    for (int i = 0; i < array->ndim; i++) {
+        const int axis = turned ? lies[i] : i;
+        if (!gk_is_reduced(reduced, axis))
+            order[next++] = axis;
+    }
+    for (int i = 0; i < array->ndim; i++)
+        if (gk_is_reduced(reduced, i))
+            order[next++] = i;
+}
+
+/* How far `count` elements in the order of axes [first, end) reach along each of them. */
+static void reach(const gk_array *array, const int *order, int first, int end, size_t count,
+                  int64_t *along) {
+    for (int i = end - 1; i >= first; i--) {
+        const size_t length = (size_t)array->shape[order[i]];
+        along[order[i]] = (int64_t)(length < count ? length : count);
+        count = count / length > 1 ? count / length : 1;
+    }
+}
+
+/* The share of the sectors that a tile's elements lie in, beside what the whole array's would be.
+ */
+static void measure(const gk_array *array, int kept, tile *of) {
+    int64_t along[GK_MAX_DIMENSIONS], used = 1, all = 1, span, whole;
+    int lies[GK_MAX_DIMENSIONS];
+    span = whole = (int64_t)gk_dtype_size(array->dtype);
+    reach(array, of->order, 0, kept, of->kept, along);
+    reach(array, of->order, kept, array->ndim, of->reduced, along);
+    gk_order_axes(array, lies);
+    of->near = of->nearest = -1;
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        const int axis = lies[i];
+        const int64_t stride = llabs(array->strides[axis]);
+        if (array->shape[axis] == 1 || stride == 0)
+            continue;
+        of->nearest = of->nearest < 0 ? axis : of->nearest;
+        if (of->near < 0 && along[axis] > 1)
+            of->near = axis;
+        if (stride >= SECTOR)
+            break;
+        used *= along[axis];
+        all *= array->shape[axis];
+        span += stride * (along[axis] - 1);
+        whole += stride * (array->shape[axis] - 1);
+    }
+    span = span < SECTOR ? SECTOR : span;
+    whole = whole < SECTOR ? SECTOR : whole;
+    of->used = (double)used / (double)span / ((double)all / (double)whole);
+}
+
+/* Kept axes as they come, or as they lie where that is better. */
+static tile choose(const gk_reduction *how, const gk_array *array, uint64_t reduced) {
+    const size_t width = GK_REDUCE_VECTOR_BYTES / gk_dtype_size(array->dtype);
+    tile made[2];
+    for (int i = 0; i < 2; i++) {
+        tile *one = &made[i];
+        one->is_turned = i == 1;
+        order_axes(array, reduced, one->is_turned, one->order);
+        one->kept = how->lanes * width;
+        one->reduced = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
+        if (!one->is_turned && one->kept > how->inner)
+            one->kept = how->inner;
+        measure(array, count_kept(array, reduced), one);
+    }
+    return made[made[1].used > made[0].used * BETTER];
+}
+
+/* Axes [first, end) of an order behind those that are there, strides in elements, those merged that
+   are one; false: they are too many. */
+static bool append(const gk_array *array, const int *order, int first, int end, gk_axes *layout) {
+    const int64_t size = (int64_t)gk_dtype_size(array->dtype);
+    const int start = layout->ndim;
+    for (int i = first; i < end; i++) {
+        int64_t length = array->shape[order[i]], stride = array->strides[order[i]] / size;
+        int last = layout->ndim - 1;
+        if (length == 1)
+            continue;
+        if (last >= start && layout->axis[last].stride == stride * length)
+            length *= layout->axis[last].length.value;
+        else if (++last == GK_LAYOUT_DIMENSIONS)
+            return false;
+        layout->axis[last].length = gk_divisor_of((uint32_t)length);
+        layout->axis[last].stride = stride;
+        layout->ndim = last + 1;
+    }
+    return true;
+}
+
+/* Whether loads take elements whole, and 32 bits count how far they are apart. */
+static bool are_counted(const gk_array *array) {
+    const int64_t size = (int64_t)gk_dtype_size(array->dtype);
+    uintptr_t bits = (uintptr_t)array->data;
+    int64_t room = INT32_MAX;
+    if (gk_count(array) == 0 || gk_count(array) > INT32_MAX)
+        return false;
+    for (int i = 0; i < array->ndim; i++) {
+        const int64_t steps = array->shape[i] - 1, stride = llabs(array->strides[i]) / size;
+        bits |= (uintptr_t)array->strides[i];
+        if (steps > 0 && stride > room / steps)
+            return false;
+        room -= stride * (steps > 0 ? steps : 0);
+    }
+    return bits % (uintptr_t)size == 0;
+}
+
+/* The layout, of kept axes and reduced ones. False: there are too many, or nothing is reduced. */
+static bool lay_out(gk_reduce_plan *plan, const gk_array *array, int kept, const tile *of) {
+    gk_reduction *how = &plan->how;
+    gk_axes *layout = &plan->layout;
+    int outer = 0; /* kept axes in front of all that is reduced, as they come */
+    while (!of->is_turned && outer < kept && product(array, of->order, 0, outer) < how->outer)
+        outer++;
+    *layout = (gk_axes){0};
+    if (!append(array, of->order, 0, outer, layout))
+        return false;
+    how->outer_axes = (uint8_t)layout->ndim;
+    if (!append(array, of->order, outer, kept, layout))
+        return false;
+    how->kept_axes = (uint8_t)layout->ndim;
+    return append(array, of->order, kept, array->ndim, layout) && layout->ndim > how->kept_axes;
+}
+
+static bool describe(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
+                     const tile *of) {
+    gk_reduction *how = &plan->how;
+    if (!lay_out(plan, array, count_kept(array, reduced), of))
+        return false;
+    how->reach = (int64_t)gk_dtype_size(array->dtype);
+    for (int i = 0; i < array->ndim; i++)
+        if (array->strides[i] > 0)
+            how->reach += array->strides[i] * (array->shape[i] - 1);
+    how->tiles = GK_REDUCE_TILED;
+    if (of->near >= 0 && gk_is_reduced(reduced, of->near))
+        how->tiles |= GK_REDUCE_DOWN;
+    if (how->kept_axes == how->outer_axes + 1 && plan->layout.axis[how->outer_axes].stride == 1)
+        how->tiles |= GK_REDUCE_STRAIGHT;
+    if (of->is_turned) {
+        how->inner *= how->outer;
+        how->outer = 1;
+    }
+    return true;
+}
+
+/* Whether another kernel finds the elements as soon. */
+static bool are_found(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    gk_reduce_plan found = *plan;
+    return gk_plan_gathered(&found, array, reduced) &&
+           (gk_bytes(array) <= SCATTERED || found.how.apart != 0);
+}
+
+bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
+    gk_reduce_plan tiles = *plan;
+    const bool whole = 1 << plan->how.group == GK_REDUCE_COLUMN_THREADS && plan->how.lanes <= WARP;
+    if (plan->walk != GK_WALK_COLUMNS || !whole || !are_counted(array) ||
+        are_found(plan, array, reduced))
+        return false;
+    const tile of = choose(&plan->how, array, reduced);
+    const bool kept = of.nearest >= 0 && !gk_is_reduced(reduced, of.nearest);
+    if (of.used * (kept ? LEAST_OF_KEPT : LEAST_OF_REDUCED) < 1 ||
+        !describe(&tiles, array, reduced, &of))
+        return false;
+    tiles.gathered = true;
+    *plan = tiles;
+    for (int i = 0; i < array->ndim; i++)
+        order[i] = of.order[i];
+    return true;
+}

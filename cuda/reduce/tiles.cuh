@@ -1,0 +1,136 @@
+// Columns of elements that lie in another order than they are taken in, by blocks that list where their rows begin.
+// Where a row of a block's is a run it is taken by vectors. Else a block loads a tile of the array as it lies,
+// neighbours by neighbouring threads, and takes it from shared memory. The additions are those of one run.
+#ifndef GK_REDUCE_TILES_CUH
+#define GK_REDUCE_TILES_CUH
+
+// A tile of rows, one behind the other, and lists of places in the array: where rows begin, and where their elements
+// lie from there on.
+template <typename T> struct gk_tile {
+    enum { WIDTH = gk_vector<T>::WIDTH, LOADS = sizeof(T) <= 2 ? 2 * GK_REDUCE_TILE_LOADS : GK_REDUCE_TILE_LOADS, GAP = 32 };
+    gk_vector<T> vectors[GK_REDUCE_TILE_VECTORS / GAP * (GAP + 1)];
+    int32_t rows[GK_REDUCE_TILE_ROWS], columns[GK_REDUCE_TILE_COLUMNS];
+
+    // A vector is left out after every 32, or the elements of a column would be in one bank.
+    __device__ gk_vector<T> at(unsigned vector) const { return vectors[vector + vector / GAP]; }
+    __device__ void put(unsigned element, T x) { memcpy((char *)vectors + (element + element / (GAP * WIDTH) * WIDTH) * sizeof(T), &x, sizeof x); }
+};
+
+// Neighbours in memory by neighbouring threads: along the rows, which are `pitch` elements apart in the tile, or `down`
+// the columns. A thread stays in one row or column, so that an element costs a place in a list; of rows or columns,
+// that is, which of both it has more of, for several loads to be under way.
+template <typename T> __device__ static inline void gk_fill_tile(gk_tile<T> &tile, const T *a, uint32_t rows, uint32_t columns, uint32_t pitch, bool down) {
+    enum { LOADS = gk_tile<T>::LOADS, THREADS = GK_REDUCE_COLUMN_THREADS };
+    const uint32_t near = down ? rows : columns, far = down ? columns : rows;
+    const uint32_t side = near < THREADS ? near : THREADS, level = threadIdx.x / side, levels = THREADS / side;
+    const bool turns = near > THREADS && near / THREADS > far, stays = down == turns; // in a column
+    const uint32_t last = turns ? near : far, step = turns ? THREADS : levels, first = turns ? threadIdx.x : level;
+    const int32_t *const places = stays ? tile.rows : tile.columns, *const fixed = stays ? tile.columns : tile.rows;
+    const uint32_t apart = stays ? pitch : 1, beside = stays ? 1 : pitch;
+    if (level >= levels)
+        return;
+#pragma unroll 1
+    for (uint32_t other = turns ? 0 : threadIdx.x - level * side; other < (turns ? far : near); other += turns ? 1 : THREADS) {
+        const T *const from = a + fixed[other];
+#pragma unroll 1
+        for (uint32_t i = first; i < last; i += step * LOADS) {
+            T x[LOADS];
+#pragma unroll
+            for (int j = 0; j < LOADS; j++)
+                if (i + j * step < last)
+                    x[j] = gk_read<T>(from + places[i + j * step]);
+#pragma unroll
+            for (int j = 0; j < LOADS; j++)
+                if (i + j * step < last)
+                    tile.put(other * beside + (i + j * step) * apart, x[j]);
+        }
+    }
+}
+
+// Where elements i along some axes lie, in elements; strides of a layout of tiles are.
+__device__ static inline int32_t gk_place_along(const gk_axes &layout, int first, int end, size_t i) {
+    return (int32_t)gk_offset_along(layout, first, end, (uint32_t)i);
+}
+
+// Rows of a segment whose places are listed, of which each is a run: by vectors, without a tile.
+template <class Op, class A, class STATE, int WIDTH>
+__device__ static inline void gk_take_listed(const Op &op, const gk_columns &at, const A &column, const int32_t *places, unsigned rows, size_t wanted, unsigned &number,
+                                             STATE (&state)[WIDTH]) {
+    enum { LOADS = A::AT_ONCE };
+#pragma unroll 1
+    for (unsigned row = at.y; row < rows; row += LOADS * at.height) {
+        gk_vector<typename A::Element> x[LOADS];
+        A line[LOADS];
+        bool sure = true;
+#pragma unroll
+        for (int j = 0; j < LOADS; j++) { // beyond the end: the last one again, for nobody
+            const unsigned i = row + j * at.height;
+            line[j] = column.moved((int64_t)places[i < rows ? i : rows - 1] * (int64_t)sizeof(typename A::Element));
+            sure = sure && line[j].reaches(0);
+        }
+        if (sure)
+            A::template load<GK_BETWEEN>(x, line, WIDTH);
+        else
+            A::template load<GK_ANYWHERE>(x, line, wanted < WIDTH ? (int)wanted : WIDTH);
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (row + j * at.height < rows)
+#pragma unroll
+                for (int e = 0; e < WIDTH; e++)
+                    gk_way<Op>::take(op, state[e], x[j][e], number + j);
+        number += LOADS;
+    }
+}
+
+// Columns by tiles, or by lists alone.
+template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+    typedef typename Op::Element T;
+    enum { WIDTH = gk_vector<T>::WIDTH, THREADS = GK_REDUCE_COLUMN_THREADS };
+    GK_DYNAMIC_SHARED(uint4, memory);
+    gk_tile<T> &tile = *(gk_tile<T> *)memory;
+    Op op = {how.flip};
+    const gk_columns at = gk_find_columns<WIDTH>(how);
+    const unsigned wide = how.lanes * WIDTH, tall = at.height * GK_REDUCE_COLUMN_LOADS, lane = threadIdx.x & (how.lanes - 1);
+    const bool is_straight = (how.tiles & GK_REDUCE_STRAIGHT) != 0;
+    const unsigned listed = is_straight ? (unsigned)GK_REDUCE_TILE_ROWS : tall;
+    const size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
+    const size_t leftmost = at.column < how.inner ? at.column - lane * WIDTH : (how.inner - 1) / wide * wide;
+    const T *const reach = (const T *)((const char *)a + how.reach);
+    typename gk_way<Op>::State down[WIDTH];
+    unsigned number = 0;
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        down[e] = gk_way<Op>::start();
+    const unsigned columns = how.inner - leftmost < wide ? (unsigned)(how.inner - leftmost) : wide;
+    a += gk_place_along(layout, 0, how.outer_axes, at.outer);
+    for (unsigned c = threadIdx.x; c < columns && !is_straight; c += THREADS)
+        tile.columns[c] = gk_place_along(layout, how.outer_axes, how.kept_axes, leftmost + c);
+    for (size_t row = begin; row < end; row += listed) {
+        const unsigned rows = end - row < listed ? (unsigned)(end - row) : listed;
+        for (unsigned line = threadIdx.x; line < rows; line += THREADS)
+            tile.rows[line] = gk_place_along(layout, how.kept_axes, layout.ndim, row + line);
+        __syncthreads();
+        if (is_straight) {
+            const gk_run<T> column = {a + at.column, reach};
+            if (at.column < how.inner)
+                gk_take_listed(op, at, column, tile.rows, rows, how.inner - at.column, number, down);
+            __syncthreads();
+            continue;
+        }
+        gk_fill_tile(tile, a, rows, columns, wide, (how.tiles & GK_REDUCE_DOWN) != 0);
+        __syncthreads();
+#pragma unroll
+        for (unsigned j = 0; j < GK_REDUCE_COLUMN_LOADS; j++) {
+            const unsigned line = at.y + j * at.height;
+            const gk_vector<T> x = tile.at(line * how.lanes + lane);
+            if (line < rows)
+#pragma unroll
+                for (int e = 0; e < WIDTH; e++)
+                    gk_way<Op>::take(op, down[e], x[e], number + j);
+        }
+        number += GK_REDUCE_COLUMN_LOADS;
+    }
+    gk_end_columns(op, how, at, begin + at.y, down);
+}
+
+#endif

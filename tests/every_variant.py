@@ -24,8 +24,8 @@ VIEWS += [
     ((2000, 40), np.s_[:, :33]),
     ((3, 40_000), np.s_[::2, :32_000]),
 ]
-# More than a cache holds, in another order than it is added up in: the memory, the order of axes, those
-# that are reduced.
+# More than a cache holds, in another order than it is added up in: the memory, the order of axes,
+# those that are reduced.
 SHUFFLED = (
     ((13, 7, 9, 89, 31), (0, 1, 2, 3, 4), (0, 2, 3)),
     ((2, 161, 448, 2, 4), (4, 2, 0, 3, 1), (1, 2)),
@@ -97,7 +97,7 @@ def run_reduction(variant: Variant) -> None:
 
 
 def run_shuffled(variant: Variant) -> None:
-    """Whole numbers that are small, so that their sums are exact; on a GPU, where that takes no time."""
+    """Whole numbers that are small, whose sums are exact; on a GPU, where that takes no time."""
     for shape, order, axes in SHUFFLED if _core.backend() == "cuda" else ():
         dtype = gk.empty(0, variant.dtype).dtype
         whole = random_array((8 // dtype.itemsize, *shape), dtype)

@@ -124,8 +124,8 @@ def test_lanes_add_up_what_lies_in_another_order(name, variant, size, by_vectors
     same_bits(got, want, f"mean {name} {size}")
 
 
-# Columns whose rows lie evenly or not, across memory or along it, more than 4 MiB of them: dtype, what
-# holds them, its part, the order of axes, those that are reduced.
+# Columns whose rows lie evenly or not, across memory or along it, more than 4 MiB of them: dtype,
+# what holds them, its part, the order of axes, those that are reduced.
 SHUFFLED = {
     "lists of rows": ("float32", (13, 7, 9, 89, 31), np.s_[..., :87, :], range(5), (0, 2, 3)),
     "rows of which the last ends": ("float16", (3, 1203, 700), np.s_[:, 3:, 1:], range(3), (0, 1)),
@@ -134,6 +134,7 @@ SHUFFLED = {
     "along": ("float16", (7, 6, 2, 14, 33, 55), np.s_[:], (1, 4, 2, 5, 3, 0), (2, 3, 5)),
     "along, kept ones turned": ("float32", (41, 37, 29, 31), np.s_[:], (2, 3, 1, 0), (0, 1)),
     "every second pair": ("float32", (1168, 3, 398, 7), np.s_[:, :, ::2], range(4), (0, 1)),
+    "every second column": ("float32", (3, 803, 1400), np.s_[:, 3:, ::2], range(3), (0, 1)),
     "bytes": ("uint8", (16_001, 290, 2), np.s_[:, ::2], range(3), (0,)),
 }
 

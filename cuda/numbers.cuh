@@ -43,7 +43,8 @@ template <typename T> __device__ static inline T gk_read(const void *at) {
 
 // Of each dtype: `wide`, what its arithmetic is done in (the half types in float32, which has more
 // than twice their bits, so that one rounding at the end is as accurate as arithmetic of their own);
-// `sum`, what sums and products of many are carried in; `order`, what extremes are compared in.
+// `sum`, what sums and products of many are carried in; `order`, what extremes are compared in, of
+// unsigned numbers by those of signed ones.
 template <typename T, typename WIDE, typename SUM, typename ORDER> struct gk_traits_of {
     typedef WIDE wide;
     typedef SUM sum;
@@ -55,8 +56,6 @@ template <> struct gk_traits<double> : gk_traits_of<double, double, double, doub
 template <> struct gk_traits<float16> : gk_traits_of<float16, float, float, float> {};
 template <> struct gk_traits<bfloat16> : gk_traits_of<bfloat16, float, float, float> {};
 template <> struct gk_traits<int64_t> : gk_traits_of<int64_t, int64_t, int64_t, int64_t> {};
-template <> struct gk_traits<uint32_t> : gk_traits_of<uint32_t, uint32_t, int64_t, int64_t> {};
-template <> struct gk_traits<uint64_t> : gk_traits_of<uint64_t, uint64_t, int64_t, uint64_t> {};
 
 // arithmetic ---------------------------------------------------------------------------------------
 

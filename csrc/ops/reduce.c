@@ -250,7 +250,7 @@ static gk_status flow_planned(const gk_reduction_operation *kind, gk_call *call,
     gk_reducing whole = {.call = call, .kind = kind, .plan = plan_of(&kind->base, call, operands)};
     gk_reduction *how = &whole.plan.how;
     gk_status status = gk_reducing_choose(&whole, &operands[0], result);
-    gk_reducing_describe(&whole, result);
+    gk_reducing_describe(&whole, operands[0].dtype, result);
     /* Also of a single segment: the launch that finishes it is one and the same, and needs no
        counters. */
     if (status == GK_OK)
@@ -338,10 +338,10 @@ GK_OVER_AXES(mean, of_sums, GK_MEAN_DOC, GK_OF_MEAN, .last = GK_DIVIDED)
 GK_OVER_AXES(prod, of_sums, GK_PROD_DOC, GK_OF_PRODUCT, .last = GK_AS_IT_IS)
 GK_OVER_AXES(max, of_extremes, GK_MAX_DOC, GK_OF_OPERAND, .no_elements = NO_EXTREME(maximum))
 GK_OVER_AXES(min, of_extremes, GK_MIN_DOC, GK_OF_OPERAND, .no_elements = NO_EXTREME(minimum),
-             .flip = true)
+             .reversed = true)
 GK_OVER_AXES(norm, of_extremes, GK_NORM_DOC, GK_OF_REAL, .last = GK_SQUARE_ROOT,
              .zero_of_nothing = true)
 GK_OVER_AXES(argmax, of_indices, GK_ARGMAX_DOC, GK_OF_INDEX, .no_elements = NO_INDEX(argmax))
 GK_OVER_AXES(argmin, of_indices, GK_ARGMIN_DOC, GK_OF_INDEX, .no_elements = NO_INDEX(argmin),
-             .flip = true)
+             .reversed = true)
 GK_REDUCTION_OP(dot, 2, infer_dot, of_dot, 0, GK_DOT_DOC, GK_OF_OPERAND, .zero_of_nothing = true)

@@ -53,10 +53,15 @@ gk_status gk_reducing_choose(gk_reducing *made, const gk_array *a, gk_dtype resu
     return gk_call_blame(call, status);
 }
 
-void gk_reducing_describe(gk_reducing *whole, gk_dtype result) {
+static uint8_t order_of(const gk_reduction_operation *kind, gk_dtype of) {
+    const int order = kind->reversed ? GK_ORDER_REVERSED : 0;
+    return (uint8_t)(gk_dtype_kind(of) == GK_UNSIGNED ? order | GK_ORDER_UNSIGNED : order);
+}
+
+void gk_reducing_describe(gk_reducing *whole, gk_dtype of, gk_dtype result) {
     whole->plan.how.stored = (uint8_t)result;
     whole->plan.how.last = (uint8_t)whole->kind->last;
-    whole->plan.how.flip = whole->kind->flip;
+    whole->plan.how.order = order_of(whole->kind, of);
 }
 
 /* Counters for blocks to arrive at: the stream's, or memory that has to be zeroed for the launch.
@@ -77,7 +82,7 @@ static gk_status prepare(gk_reducing *whole, const gk_array *a, gk_dtype result)
     gk_call *call = whole->call;
     gk_reduction *how = &whole->plan.how;
     gk_stream_memory lasting = {0};
-    gk_reducing_describe(whole, result);
+    gk_reducing_describe(whole, a->dtype, result);
     size_t partials = gk_plan_partials(&whole->plan);
     if (partials == 0)
         return GK_OK;

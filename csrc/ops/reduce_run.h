@@ -19,7 +19,7 @@ typedef struct gk_reduction_operation {
     gk_operation base;
     gk_result_rule result;
     gk_reduce_last last;
-    bool flip;
+    bool reversed;           /* the least is the greatest in the reverse order */
     bool zero_of_nothing;    /* else what the kernel makes of no elements */
     const char *no_elements; /* why there has to be one, in NumPy's words; NULL: there need not */
 } gk_reduction_operation;
@@ -38,7 +38,7 @@ typedef struct gk_reducing {
 
 /* The kernel, for elements of a's dtype; what it has to know beside the shape; its launch. */
 gk_status gk_reducing_choose(gk_reducing *made, const gk_array *a, gk_dtype result);
-void gk_reducing_describe(gk_reducing *whole, gk_dtype result);
+void gk_reducing_describe(gk_reducing *whole, gk_dtype of, gk_dtype result);
 gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_reduction *how,
                              size_t blocks, const gk_array *operands);
 

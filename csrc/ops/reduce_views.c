@@ -151,7 +151,7 @@ gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, co
     little.kept = (uint32_t)plan->kept & 7;
     little.stored = how->stored & 31U;
     little.last = how->last & 3U;
-    little.flip = how->flip;
+    little.order = how->order & 3U;
     for (int i = 0; i < layout->ndim; i++) {
         bool is_kept = i < plan->kept;
         int place = is_kept ? GK_LITTLE_AXES - plan->kept + i : layout->ndim - 1 - i;

@@ -81,7 +81,7 @@ __device__ static inline void gk_take_little(const Op &op, const gk_little &how,
 template <class Op> __device__ static inline void gk_reduce_little(const gk_little &how) {
     enum { EACH = gk_vector<typename Op::Element>::WIDTH };
     __shared__ typename Op::State cell[GK_REDUCE_THREADS];
-    Op op = {how.flip != 0};
+    Op op = {how.order};
     unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
     unsigned side = how.across ? __popc(results - 1) : how.lanes, above = thread >> side, within = thread - (above << side);
     unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);

@@ -47,18 +47,20 @@ template <typename A> __device__ static inline gk_found<A> gk_from_lane_across(g
 
 // numbers ----------------------------------------------------------------------------------------
 
-// The reverse order of the same values.
-__device__ static inline float gk_flipped(float x, bool flip) { return flip ? -x : x; }
-__device__ static inline double gk_flipped(double x, bool flip) { return flip ? -x : x; }
-__device__ static inline int32_t gk_flipped(int32_t x, bool flip) { return flip ? ~x : x; }
-__device__ static inline int64_t gk_flipped(int64_t x, bool flip) { return flip ? ~x : x; }
-__device__ static inline uint64_t gk_flipped(uint64_t x, bool flip) { return flip ? ~x : x; }
+// The same values in the order asked for, and back: elements T as they are compared. Unsigned numbers with
+// the first bit turned over are in the order of signed ones, and all bits turned over reverse it.
+template <typename T> __device__ static inline float gk_ordered(float x, uint32_t order) { return order & GK_ORDER_REVERSED ? -x : x; }
+template <typename T> __device__ static inline double gk_ordered(double x, uint32_t order) { return order & GK_ORDER_REVERSED ? -x : x; }
+template <typename T, typename A> __device__ static inline A gk_ordered(A x, uint32_t order) {
+    const A first = -((A)1 << (8 * (sizeof(T) < sizeof(A) ? sizeof(T) : sizeof(A)) - 1));
+    const A turned = order & GK_ORDER_REVERSED ? ~x : x;
+    return order & GK_ORDER_UNSIGNED ? turned ^ first : turned;
+}
 
 __device__ static inline void gk_set_lowest(float *x) { *x = -INFINITY; }
 __device__ static inline void gk_set_lowest(double *x) { *x = -INFINITY; }
 __device__ static inline void gk_set_lowest(int32_t *x) { *x = INT32_MIN; }
 __device__ static inline void gk_set_lowest(int64_t *x) { *x = INT64_MIN; }
-__device__ static inline void gk_set_lowest(uint64_t *x) { *x = 0; }
 
 // Whole numbers in the order of the values, -0 before +0 and NaN behind all: which one is the greatest
 // does not depend on what came first.
@@ -181,7 +183,7 @@ template <class Op, class HOW> __device__ static inline void gk_store(const Op &
 template <typename T, typename A> struct gk_total {
     typedef T Result;
     static constexpr bool ANY_ORDER = false;
-    bool flip;
+    uint32_t order; // gk_reduce_order
     template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == gk_dtype_of<T>::number && how.last != GK_SQUARE_ROOT; }
     template <class HOW> __device__ static T result(const HOW &how, A sum) {
         return how.last == GK_DIVIDED ? gk_as<T>(gk_quotient((double)sum, how.divisor, how.reciprocal)) : gk_as<T>(sum);
@@ -196,8 +198,8 @@ template <typename T, typename A> struct gk_total {
 template <typename T> struct gk_total<T, int64_t> {
     typedef int64_t Result;
     static constexpr bool ANY_ORDER = true;
-    bool flip;
-    template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == GK_int64 && how.last == GK_AS_IT_IS; }
+    uint32_t order; // gk_reduce_order
+    template <class HOW> __device__ static bool gives(const HOW &how) { return (how.stored == GK_int64 || how.stored == GK_uint64) && how.last == GK_AS_IT_IS; }
     template <class HOW> __device__ static int64_t result(const HOW &, int64_t sum) { return sum; }
     template <class HOW> __device__ static void store(const HOW &how, size_t i, int64_t sum) {
         if (how.last != GK_AS_IT_IS)
@@ -209,7 +211,7 @@ template <typename T> struct gk_total<T, int64_t> {
 template <typename T, typename A> struct gk_total<T, gk_pair<A>> {
     typedef T Result;
     static constexpr bool ANY_ORDER = false;
-    bool flip;
+    uint32_t order; // gk_reduce_order
     template <class HOW> __device__ static bool gives(const HOW &how) { return gk_total<T, A>::gives(how); }
     template <class HOW> __device__ static T result(const HOW &how, gk_pair<A> sum) {
         return how.last == GK_DIVIDED ? gk_total<T, double>::result(how, gk_settle<double>(sum)) : gk_as<T>(gk_settle<A>(sum));
@@ -289,55 +291,54 @@ template <int COUNT, typename T, typename A> struct gk_compensated_dot : gk_comp
 
 // extremes ---------------------------------------------------------------------------------------
 
-// The greatest value, or NaN where there is one; of the flipped values it is the least.
+// The greatest value in an order, or NaN where there is one; in the reverse order it is the least.
 template <typename T, typename A> struct gk_extreme {
     typedef T Element;
     typedef typename gk_rank<A>::type State;
     static constexpr int OPERANDS = 1;
     static constexpr bool ANY_ORDER = true;
-    bool flip;
+    uint32_t order; // gk_reduce_order
     __device__ static State start() {
         A lowest;
         gk_set_lowest(&lowest);
         return gk_rank<A>::of(lowest);
     }
     __device__ static T padding(T x) { return x; }
-    __device__ void take(State &state, T x, T, size_t) const { join(state, gk_rank<A>::of(gk_flipped(gk_as<A>(x), flip))); }
+    __device__ void take(State &state, T x, T, size_t) const { join(state, gk_rank<A>::of(gk_ordered<T>(gk_as<A>(x), order))); }
     __device__ static void join(State &state, State other) { state = other > state ? other : state; }
     typedef T Result;
-    template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == gk_dtype_of<T>::number; }
-    __device__ A value(State state) const { return gk_flipped(gk_rank<A>::value(state), flip); }
+    // Unsigned results have the bits of signed ones.
+    template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == gk_dtype_of<T>::number || how.order & GK_ORDER_UNSIGNED; }
+    __device__ A value(State state) const { return gk_ordered<T>(gk_rank<A>::value(state), order); }
     template <class HOW> __device__ T result(const HOW &, State state) const { return gk_as<T>(value(state)); }
     template <class HOW> __device__ void store(const HOW &how, size_t i, State state) const { store_value(how.result, how.stored, i, value(state)); }
     __device__ static void store_value(void *result, int32_t stored, size_t i, float value) { gk_store_real(result, stored, i, value); }
     __device__ static void store_value(void *result, int32_t stored, size_t i, double value) { gk_store_real(result, stored, i, value); }
     __device__ static void store_value(void *result, int32_t stored, size_t i, int64_t value) { gk_store_whole(result, stored, i, value); }
     __device__ static void store_value(void *result, int32_t stored, size_t i, int32_t value) { gk_store_whole(result, stored, i, value); }
-    __device__ static void store_value(void *result, int32_t stored, size_t i, uint64_t value) { gk_store_whole(result, stored, i, (int64_t)value); }
 };
 
 // Of an index there is one dtype.
 struct gk_place {
     typedef int64_t Result;
     static constexpr bool ANY_ORDER = true;
-    bool flip;
+    uint32_t order; // gk_reduce_order
     template <class HOW> __device__ static bool gives(const HOW &) { return true; }
     template <class HOW, class STATE> __device__ static void store(const HOW &, size_t, STATE) {}
 };
 
 // The order of values of one or two bytes in 16 bits, NaN behind all; -0 is no less than +0 here.
-template <typename T> __device__ static inline uint32_t gk_short_rank(T x, bool flip) {
-    const uint32_t middle = (T)-1 > (T)0 ? 0 : 0x8000, bits = (uint32_t)(int32_t)x + middle;
-    return (flip ? ~bits : bits) & 0xffff;
+template <typename T> __device__ static inline uint32_t gk_short_rank(T x, uint32_t order) {
+    return (uint32_t)(gk_ordered<T>((int32_t)x, order) + 0x8000) & 0xffff;
 }
-__device__ static inline uint32_t gk_short_rank_of_half(const void *x, int32_t infinity, bool flip) {
+__device__ static inline uint32_t gk_short_rank_of_half(const void *x, int32_t infinity, uint32_t order) {
     int16_t bits;
     memcpy(&bits, x, sizeof bits);
-    const int32_t size = bits & 0x7fff, sign = (flip ? ~bits : bits) >> 15; // -1 of what is less than 0
+    const int32_t size = bits & 0x7fff, sign = (order & GK_ORDER_REVERSED ? ~bits : bits) >> 15; // -1 of what is less than 0
     return size > infinity ? 0xffff : (uint32_t)((size ^ sign) - sign + 0x8000);
 }
-__device__ static inline uint32_t gk_short_rank(float16 x, bool flip) { return gk_short_rank_of_half(&x, 0x7c00, flip); }
-__device__ static inline uint32_t gk_short_rank(bfloat16 x, bool flip) { return gk_short_rank_of_half(&x, 0x7f80, flip); }
+__device__ static inline uint32_t gk_short_rank(float16 x, uint32_t order) { return gk_short_rank_of_half(&x, 0x7c00, order); }
+__device__ static inline uint32_t gk_short_rank(bfloat16 x, uint32_t order) { return gk_short_rank_of_half(&x, 0x7f80, order); }
 
 // Where the greatest value of a dtype of one or two bytes stands, or the first NaN; the first of several. The
 // value and the reverse of its place are one number, of which the greatest is wanted: half the registers and
@@ -349,7 +350,7 @@ template <typename T> struct gk_narrow_index : gk_place {
     static constexpr uint64_t LAST = ((uint64_t)1 << PLACES) - 1;
     __device__ static State start() { return 0; }
     __device__ static T padding(T x) { return x; }
-    __device__ void take(State &state, T x, T, size_t i) const { join(state, ((uint64_t)gk_short_rank(x, flip) << PLACES) + (LAST - i)); }
+    __device__ void take(State &state, T x, T, size_t i) const { join(state, ((uint64_t)gk_short_rank(x, order) << PLACES) + (LAST - i)); }
     __device__ static void join(State &state, State other) { state = other > state ? other : state; }
     template <class HOW> __device__ static int64_t result(const HOW &, State state) { return (int64_t)(LAST - (state & LAST)); }
 };
@@ -367,7 +368,7 @@ template <typename T, typename A> struct gk_extreme_index : gk_place {
     __device__ static T padding(T x) { return x; }
     // A thread comes by its elements from the first to the last.
     __device__ void take(State &state, T x, T, size_t i) const {
-        A value = gk_flipped(gk_as<A>(x), flip);
+        A value = gk_ordered<T>(gk_as<A>(x), order);
         if (!(value <= state.value) && state.value == state.value)
             state = {value, (int64_t)i};
     }
@@ -398,7 +399,7 @@ template <typename T> struct gk_way<gk_narrow_index<T>> {
     typedef uint32_t State;
     __device__ static State start() { return 0; }
     __device__ static void take(const Op &op, State &state, T x, uint32_t i) {
-        const State other = (gk_short_rank(x, op.flip) << 16) + (0xffff - i);
+        const State other = (gk_short_rank(x, op.order) << 16) + (0xffff - i);
         state = other > state ? other : state;
     }
     __device__ static typename Op::State end(State state, size_t first, size_t step) {
@@ -414,7 +415,7 @@ template <typename T, typename A> struct gk_way<gk_extreme_index<T, A>> {
     };
     __device__ static State start() { return {Op::start().value, UINT32_MAX}; }
     __device__ static void take(const Op &op, State &state, T x, uint32_t i) {
-        A value = gk_flipped(gk_as<A>(x), op.flip);
+        A value = gk_ordered<T>(gk_as<A>(x), op.order);
         if (!(value <= state.value) && state.value == state.value)
             state = {value, i};
     }

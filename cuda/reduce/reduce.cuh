@@ -184,7 +184,7 @@ __device__ static inline void gk_join_partials(const Op &op, typename Op::State 
 template <class Op, class A>
 __device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a, const A &b) {
     typedef typename Op::State State;
-    Op op = {how.flip};
+    Op op = {how.order};
     const uint32_t segments = (uint32_t)how.segments; // no more than blocks
     size_t row = blockIdx.x / segments, segment = blockIdx.x % segments;
     State state = op.start(), *partials = (State *)how.partials + row * how.segments;
@@ -291,7 +291,7 @@ __device__ static inline void gk_take_short_aligned(const Op &op, const gk_reduc
 
 template <class Op, class A> __device__ static inline void gk_reduce_short(const gk_reduction &how, const A &a) {
     enum { ROWS = GK_REDUCE_SHORT_ROWS, WIDTH = gk_vector<typename Op::Element>::WIDTH };
-    Op op = {how.flip};
+    Op op = {how.order};
     unsigned lane = threadIdx.x % how.lanes, groups = GK_REDUCE_THREADS / how.lanes;
     // Rows of a group one below the other are stored side by side; those of one or two lanes lie apart,
     // so that a warp reads neighbours.
@@ -336,7 +336,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
 // each of several rows. Its additions are those of 32 lanes of short rows.
 template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(const gk_reduction &how, const A &a) {
     const size_t row = (size_t)blockIdx.x * (GK_REDUCE_THREADS / GK_WARP) + threadIdx.x / GK_WARP;
-    Op op = {how.flip};
+    Op op = {how.order};
     typename Op::State state = op.start();
     if (row >= how.outer)
         return;
@@ -524,7 +524,7 @@ __device__ static inline void gk_end_columns(const Op &op, const gk_reduction &h
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
 template <class Op, class A> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const A &a) {
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
-    Op op = {how.flip};
+    Op op = {how.order};
     gk_columns at = gk_find_columns<WIDTH>(how);
     typename gk_way<Op>::State down[WIDTH];
     size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;

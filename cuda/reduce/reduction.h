@@ -37,6 +37,10 @@ enum {
 };
 
 typedef enum gk_reduce_last { GK_AS_IT_IS, GK_DIVIDED, GK_SQUARE_ROOT } gk_reduce_last;
+typedef enum gk_reduce_order {
+    GK_ORDER_REVERSED = 1, /* min and argmin */
+    GK_ORDER_UNSIGNED = 2, /* of whole numbers, by the kernels of signed ones */
+} gk_reduce_order;
 typedef enum gk_reduce_stage {
     GK_REDUCE_WHOLE,   /* the last block to arrive joins the partial results */
     GK_REDUCE_PARTIAL, /* leave the partial results: other launches bring more of them */
@@ -60,7 +64,7 @@ typedef struct gk_reduction {
     uint8_t stored;   /* gk_dtype of the result */
     uint8_t last;     /* gk_reduce_last */
     uint8_t stage;    /* gk_reduce_stage */
-    bool flip;        /* the order of the values turned round: min and argmin */
+    uint8_t order;    /* of the values of an extreme: gk_reduce_order */
     bool short_rows;  /* of a gathered array: `lanes` threads a row */
     bool lone_rows;   /* of short rows: a warp has one, and not several */
     uint8_t tiles;    /* gk_reduce_tiles, of gathered columns that are taken by these; else 0 */
@@ -90,7 +94,7 @@ typedef struct gk_little {
     uint32_t runs : 1;           /* lanes take a vector's elements at a time, as those of short rows do */
     uint32_t in_turn : 1;        /* lanes are joined one after another, as rows of a block of columns are */
     uint32_t reduced : 3, kept : 3; /* axes */
-    uint32_t stored : 5, last : 2, flip : 1; /* as above */
+    uint32_t stored : 5, last : 2, order : 2; /* as above */
     struct {
         int32_t stride; /* bytes */
         uint32_t length, multiplier; /* the length with its shift */

@@ -52,13 +52,23 @@ __device__ static inline int32_t gk_place_along(const gk_axes &layout, int first
     return (int32_t)gk_offset_along(layout, first, end, (uint32_t)i);
 }
 
-// Rows of a segment whose places are listed, of which each is a run: by vectors, without a tile.
+// One row more, element by element of a vector.
+template <class Op, class T, class STATE, int WIDTH>
+__device__ static inline void gk_take_row(const Op &op, const gk_vector<T> &x, unsigned number, STATE (&state)[WIDTH]) {
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        gk_way<Op>::take(op, state[e], x[e], number);
+}
+
+// Rows of a segment whose places are listed, of which each is a run: by vectors, without a tile. Near the end of the
+// array, where a vector reaches too far, they are taken one at a time.
 template <class Op, class A, class STATE, int WIDTH>
 __device__ static inline void gk_take_listed(const Op &op, const gk_columns &at, const A &column, const int32_t *places, unsigned rows, size_t wanted, unsigned &number,
                                              STATE (&state)[WIDTH]) {
     enum { LOADS = A::AT_ONCE };
+    const int some = wanted < WIDTH ? (int)wanted : WIDTH;
 #pragma unroll 1
-    for (unsigned row = at.y; row < rows; row += LOADS * at.height) {
+    for (unsigned row = at.y; row < rows; row += LOADS * at.height, number += LOADS) {
         gk_vector<typename A::Element> x[LOADS];
         A line[LOADS];
         bool sure = true;
@@ -68,27 +78,32 @@ __device__ static inline void gk_take_listed(const Op &op, const gk_columns &at,
             line[j] = column.moved((int64_t)places[i < rows ? i : rows - 1] * (int64_t)sizeof(typename A::Element));
             sure = sure && line[j].reaches(0);
         }
-        if (sure)
+        if (sure) {
             A::template load<GK_BETWEEN>(x, line, WIDTH);
-        else
-            A::template load<GK_ANYWHERE>(x, line, wanted < WIDTH ? (int)wanted : WIDTH);
 #pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            if (row + j * at.height < rows)
-#pragma unroll
-                for (int e = 0; e < WIDTH; e++)
-                    gk_way<Op>::take(op, state[e], x[j][e], number + j);
-        number += LOADS;
+            for (int j = 0; j < LOADS; j++)
+                if (row + j * at.height < rows)
+                    gk_take_row(op, x[j], number + j, state);
+            continue;
+        }
+#pragma unroll 1
+        for (unsigned j = 0; j < LOADS && row + j * at.height < rows; j++) {
+            const A one[1] = {column.moved((int64_t)places[row + j * at.height] * (int64_t)sizeof(typename A::Element))};
+            gk_vector<typename A::Element> single[1];
+            A::template load<GK_ANYWHERE>(single, one, some);
+            gk_take_row(op, single[0], number + j, state);
+        }
     }
 }
 
 // Columns by tiles, or by lists alone.
 template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
     typedef typename Op::Element T;
-    enum { WIDTH = gk_vector<T>::WIDTH, THREADS = GK_REDUCE_COLUMN_THREADS };
+    // Of narrow elements a vector is much to do, and shared memory is near.
+    enum { WIDTH = gk_vector<T>::WIDTH, THREADS = GK_REDUCE_COLUMN_THREADS, UNROLLED = sizeof(T) <= 2 ? 2 : GK_REDUCE_COLUMN_LOADS };
     GK_DYNAMIC_SHARED(uint4, memory);
     gk_tile<T> &tile = *(gk_tile<T> *)memory;
-    Op op = {how.flip};
+    Op op = {how.order};
     const gk_columns at = gk_find_columns<WIDTH>(how);
     const unsigned wide = how.lanes * WIDTH, tall = at.height * GK_REDUCE_COLUMN_LOADS, lane = threadIdx.x & (how.lanes - 1);
     const bool is_straight = (how.tiles & GK_REDUCE_STRAIGHT) != 0;
@@ -119,14 +134,12 @@ template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(con
         }
         gk_fill_tile(tile, a, rows, columns, wide, (how.tiles & GK_REDUCE_DOWN) != 0);
         __syncthreads();
-#pragma unroll
+#pragma unroll(UNROLLED)
         for (unsigned j = 0; j < GK_REDUCE_COLUMN_LOADS; j++) {
             const unsigned line = at.y + j * at.height;
             const gk_vector<T> x = tile.at(line * how.lanes + lane);
             if (line < rows)
-#pragma unroll
-                for (int e = 0; e < WIDTH; e++)
-                    gk_way<Op>::take(op, down[e], x[e], number + j);
+                gk_take_row(op, x, number + j, down);
         }
         number += GK_REDUCE_COLUMN_LOADS;
     }

@@ -264,6 +264,14 @@ def run_vectors_of_lines(dtype: np.dtype) -> int:
     return 1
 
 
+def run_runs() -> int:
+    """Large contiguous copies, of whole vectors and of more."""
+    for length in (1 << 19, (1 << 20) + 1, (1 << 20) + 15):
+        a = random_array((length,), np.dtype("u1"))
+        check("run", gk.transpose(gk.to_device(a), (0,)), a, 0.0)
+    return 1
+
+
 def run_views(dtype: np.dtype) -> int:
     """Copies of elements that lie otherwise: by tiles over several axes, by vectors, by steps."""
     for shape, axes, key in (
@@ -315,6 +323,7 @@ def main(operations: list[str]) -> None:
         launched += run_small()
     if not operations or "transpose" in operations:
         before = _core.limit("tiled_copy", 1 << 12)  # tiles and lines also of what is little
+        launched += run_runs()
         for name in ("uint8", "float16", "float32", "float64"):
             launched += run_boxes(gk.empty(0, name).dtype)
         launched += run_woven(gk.empty(0, "uint8").dtype) + run_woven(gk.empty(0, "float16").dtype)

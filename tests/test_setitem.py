@@ -183,3 +183,33 @@ def test_a_failure_writes_nothing_and_leaves_nothing():
     assert not _core.fail_call(0)
     assert number > 3
     assert d[1::2].tolist() == a.tolist()
+
+
+@pytest.mark.parametrize("begin", [0, 1, 16])
+@pytest.mark.parametrize("length", [1 << 19, (1 << 19) - 1, (1 << 19) + 1, 555_555, (1 << 20) + 15])
+def test_runs_that_vectors_copy(length, begin):
+    """From the least on that is not left to the driver, and what is behind their last vector."""
+    a = random(begin + length, DTYPES["uint8"], length)
+    there, held = gk.to_device(a)[begin:], gk.to_device(np.zeros(32 + length + 32, np.uint8))
+    held[32 : 32 + length] = there
+    got = held.to_host()
+    oracle.assert_same(got[32 : 32 + length], a[begin:], "copied")
+    assert not got[:32].any() and not got[32 + length :].any(), "written around it"
+    oracle.assert_same(there.copy().to_host(), a[begin:], "a copy")
+
+
+def test_who_copies_runs():
+    """Vectors, but for little and for much, and for what does not lie on them."""
+    for length, key, by_vectors in (
+        (1 << 19, np.s_[:], True),
+        ((1 << 19) + 16, np.s_[16:], True),
+        ((1 << 19) - 1, np.s_[:], False),
+        (1 << 20, np.s_[1:], False),
+        ((56 << 20) + 1, np.s_[:], False),
+    ):
+        there = gk.empty((length,), "uint8")
+        out = gk.empty(there[key].shape, "uint8")
+        _core.profile_start()
+        gk.transpose(there[key], (0,), out=out)
+        [record] = _core.profile_stop()
+        assert (record["variant"] == "run") == by_vectors, (length, key)

@@ -43,6 +43,7 @@
     LAYOUTS(convert)                                                                               \
     X(sum_finish)                                                                                  \
     LAYOUTS(copy)                                                                                  \
+    X(copy_run)                                                                                    \
     X(copy_packed)                                                                                 \
     X(copy_boxed)                                                                                  \
     X(copy_woven)

@@ -73,7 +73,7 @@ bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
     if (last < 1 || count < least / (size_t)size || !are_counted(nest, size))
         return false;
     return distance(nest->stride[TO][last]) <= GK_NEAR &&
-           is_fetched_again(nest, size >= WORD && count >= 5 * (least / (size_t)size) / 2);
+           is_fetched_again(nest, size >= WORD && count >= 2 * (least / (size_t)size));
 }
 
 /* Sides such that the box has `run` elements, or all there are, along what is near in an array. */

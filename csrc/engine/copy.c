@@ -10,20 +10,23 @@
 enum {
     TO,
     FROM,
-    RAGGED = 256,      /* tiles of which there have to be so many, or a device is idle */
-    LONG_CHAIN = 512,  /* elements, of which tiles along a chain are filled well enough */
-    WORD = 4,          /* bytes, of which smaller elements are moved several at a time */
-    LITTLE_LINES = 8,  /* times what may go by tiles is as soon moved without woven lines */
-    MANY = 1 << 17,    /* for which a device has no thread each */
-    LINE = 128,        /* bytes of a cache */
-    LEAST_RUN = 16,    /* elements in a line, of which some are read at a time */
-    FEW_LINES = 16,    /* that are woven, */
-    MOST_LINES = 64,   /* as these are where tiles would move elements by themselves, */
-    WIDEST_LINES = 80, /* bytes: of more there are tiles */
-    WIDEST_WOVEN = 4,  /* bytes of an element: wider ones are as fast by themselves */
+    RAGGED = 256,           /* tiles of which there have to be so many, or a device is idle */
+    LONG_CHAIN = 512,       /* elements, of which tiles along a chain are filled well enough */
+    WORD = 4,               /* bytes, of which smaller elements are moved several at a time */
+    LITTLE_LINES = 8,       /* times the limit of tiles is as soon moved without woven lines */
+    MANY = 1 << 17,         /* for which a device has no thread each */
+    LINE = 128,             /* bytes of a cache */
+    LEAST_COPIED = 1 << 19, /* bytes of one run, from which on the driver's own copies are slower */
+    MOST_COPIED = 56 << 20, /* than ours, up to where both are bound by the memory */
+    LEAST_RUN = 16,         /* elements in a line, of which some are read at a time */
+    FEW_LINES = 16,         /* that are woven, */
+    MOST_LINES = 64,        /* as these are where tiles would move elements by themselves, */
+    WIDEST_LINES = 80,      /* bytes: of more there are tiles */
+    WIDEST_WOVEN = 4,       /* bytes of an element: wider ones are as fast by themselves */
     LEAST_COLUMNS = 128,
     LEAST_MATRIX = 8192, /* bytes: of less a block has little */
 };
+
 /* The last of one axis and the rest of the nest, which is a nest for each of its indices. */
 static void take_axis_out(gk_nest *nest, int axis) {
     nest->ndim--;
@@ -108,9 +111,11 @@ static gk_status choose_tiles(gk_call *call, int64_t size, uintptr_t bits, bool 
     return gk_call_blame(call, gk_row_chosen(&wish, call->backend, row, &call->error));
 }
 
-/* Whether there is more than so many times what elements by themselves are as soon through with. */
-static bool is_more_than(gk_call *call, const gk_nest *nest, int64_t size, size_t times) {
-    return gk_nest_count(nest) * (size_t)size > times * atomic_load(&call->engine->tiled_limit);
+/* Whether there is so much that elements by themselves are not as soon through with it as tiles: of
+   less than words it is their number that counts. */
+static bool are_enough_for_tiles(gk_call *call, const gk_nest *nest, int64_t size) {
+    const size_t each = size > WORD ? (size_t)size : WORD;
+    return gk_nest_count(nest) * each > atomic_load(&call->engine->tiled_limit);
 }
 
 /* How a matrix whose rows run along these axes is cut into tiles of the row. */
@@ -218,6 +223,28 @@ static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, con
         if (has_axis(&of->rows, i) || has_axis(&of->columns, i))
             take_axis_out(nest, i);
     return status == GK_OK ? gk_nest_run(call, nest, launch_stack, &matrix) : status;
+}
+
+/* runs ----------------------------------------------------------------------------------------- */
+
+static gk_status copy_run(gk_call *call, const gk_array *to, const gk_array *from,
+                          const gk_row **ran) {
+    void *target = to->data, *source = from->data;
+    size_t bytes = gk_bytes(to);
+    const gk_row *row = NULL;
+    const gk_wish wish = {.op = GK_OP_copy_run,
+                          .dtype = GK_bits128,
+                          .strided = true,
+                          .address_bits = (uintptr_t)target | (uintptr_t)source};
+    if (bytes >= LEAST_COPIED && bytes <= MOST_COPIED)
+        row = gk_row_suiting(&wish, call->backend);
+    if (!row)
+        return gk_call_copy_within(call, target, source, bytes);
+    if (ran)
+        *ran = row;
+    void *arguments[] = {&target, &source, &bytes};
+    const int64_t vectors = gk_parts_of((int64_t)bytes, row->alignment);
+    return gk_call_launch(call, row, (size_t)gk_parts_of(vectors, row->tile_columns), arguments);
 }
 
 /* elements ------------------------------------------------------------------------------------- */
@@ -399,7 +426,8 @@ static uintptr_t bits_of_lines(const gk_nest *nest, int axis, int lines) {
 static gk_status choose_lines(gk_call *call, const gk_nest *nest, int axis, int64_t size,
                               int *lines, const gk_row **row) {
     const gk_row *tiles;
-    bool may = size <= WIDEST_WOVEN && is_more_than(call, nest, size, LITTLE_LINES);
+    bool may = size <= WIDEST_WOVEN && gk_nest_count(nest) * (size_t)size >
+                                           LITTLE_LINES * atomic_load(&call->engine->tiled_limit);
     *lines = may ? axis_of_lines(nest, axis, size) : -1;
     *row = NULL;
     if (*lines < 0)
@@ -460,7 +488,7 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
                                  const chains *of, const gk_row **row) {
     const gk_row *tiles = NULL, *ragged = NULL;
     *row = NULL;
-    if (!is_more_than(call, nest, size, 1) || !are_near(nest, axis))
+    if (!are_enough_for_tiles(call, nest, size) || !are_near(nest, axis))
         return GK_OK;
     double rate = rate_without_tiles(call, nest, size);
     gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, &tiles);
@@ -512,7 +540,7 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
     if (gk_count(to) == 0)
         return GK_OK;
     if (gk_is_contiguous(to) && gk_is_contiguous(from) && !asked_for)
-        return gk_call_copy_within(call, to->data, from->data, gk_bytes(to));
+        return copy_run(call, to, from, ran);
     gk_nest_make(&nest, (const gk_array *[]){to, from}, 2);
     if (gk_nest_bits(&nest) % (uintptr_t)size != 0)
         return copy_elements(call, &nest, split_into_bytes(&nest, size), ran);

@@ -22,7 +22,7 @@
 
 enum {
     MOST_WORKERS = 16,      /* more threads than this do not copy faster */
-    BOXED_BYTES = 24 << 20, /* less is in the cache when it is read again */
+    BOXED_BYTES = 32 << 20, /* less is in the cache when it is read again */
     TILED_BYTES = 1 << 18,  /* elements of so many are as soon moved by themselves */
 };
 

@@ -9,7 +9,8 @@ double gk_filled(int64_t rows, int64_t columns, const gk_row *row) {
 /* A multiprocessor has its tiles for as long as it takes a thread to move some words, and one for
    each that it has, there or not; full tiles are bound by the memory. */
 double gk_rate_of_tiles(const gk_row *row, int64_t size, double filled) {
-    const double most = 3600.0, of_word = 7.5, begun = size == 4 && row->alignment == 8 ? 5.0 : 3.0;
+    const double most = 3600.0, of_word = 7.5;
+    const double begun = size >= 8 ? 9.0 : size == 4 && row->alignment == 8 ? 5.0 : 3.0;
     double bytes = (double)row->tile_rows * row->tile_columns * (double)size;
     double word = (double)(row->alignment > size ? row->alignment : size);
     double rate = of_word * bytes * filled / (bytes / word / row->threads + begun);

@@ -47,14 +47,16 @@ template <typename A> __device__ static inline gk_found<A> gk_from_lane_across(g
 
 // numbers ----------------------------------------------------------------------------------------
 
-// The same values in the order asked for, and back: elements T as they are compared. Unsigned numbers with
-// the first bit turned over are in the order of signed ones, and all bits turned over reverse it.
+// The same values in the order asked for, and back: elements T as they are compared. All bits of a whole number
+// turned over reverse the order. Unsigned ones with the first bit turned over are in the order of signed ones; those
+// of one or two bytes the other way about, since they are taken out of a word with zeros above them.
 template <typename T> __device__ static inline float gk_ordered(float x, uint32_t order) { return order & GK_ORDER_REVERSED ? -x : x; }
 template <typename T> __device__ static inline double gk_ordered(double x, uint32_t order) { return order & GK_ORDER_REVERSED ? -x : x; }
 template <typename T, typename A> __device__ static inline A gk_ordered(A x, uint32_t order) {
-    const A first = -((A)1 << (8 * (sizeof(T) < sizeof(A) ? sizeof(T) : sizeof(A)) - 1));
-    const A turned = order & GK_ORDER_REVERSED ? ~x : x;
-    return order & GK_ORDER_UNSIGNED ? turned ^ first : turned;
+    constexpr bool SHORT = sizeof(T) <= 2;
+    const A all = SHORT ? (A)((1 << 8 * sizeof(T)) - 1) : (A)-1, first = SHORT ? (A)(1 << (8 * sizeof(T) - 1)) : (A)((A)1 << (8 * sizeof(A) - 1));
+    const bool turns = ((order & GK_ORDER_UNSIGNED) != 0) != SHORT;
+    return (x & all) ^ ((order & GK_ORDER_REVERSED ? all : 0) ^ (turns ? first : 0));
 }
 
 __device__ static inline void gk_set_lowest(float *x) { *x = -INFINITY; }
@@ -329,7 +331,7 @@ struct gk_place {
 
 // The order of values of one or two bytes in 16 bits, NaN behind all; -0 is no less than +0 here.
 template <typename T> __device__ static inline uint32_t gk_short_rank(T x, uint32_t order) {
-    return (uint32_t)(gk_ordered<T>((int32_t)x, order) + 0x8000) & 0xffff;
+    return (uint32_t)gk_ordered<T>((int32_t)x, order);
 }
 __device__ static inline uint32_t gk_short_rank_of_half(const void *x, int32_t infinity, uint32_t order) {
     int16_t bits;

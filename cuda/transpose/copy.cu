@@ -27,6 +27,10 @@ GK_PACKED_ROW(8, 8)
 GK_PACKED_ROW(16, 8)
 GK_PACKED_ROW(32, 16)
 
+#define GK_RUN_VECTORS 2 // of a thread
+GK_ROW(copy_run, run, bits128, gk_copy_run, "one run into another, 128 bits at a time: begins sooner than a copy of the driver's", .takes = GK_TAKES_LAYOUT,
+       .tile_rows = 1, .tile_columns = GK_RUN_VECTORS * GK_COPY_THREADS, .threads = GK_COPY_THREADS, .alignment = 16, .follows = true)
+
 #ifndef GK_ROWS_ONLY
 
 enum { TO, FROM, THREADS = GK_COPY_THREADS };
@@ -178,5 +182,25 @@ template <typename T, typename VECTOR> __device__ static inline void copy_packed
 GK_COPY_PACKED(8, uint8_t, uint2)
 GK_COPY_PACKED(16, uint16_t, uint2)
 GK_COPY_PACKED(32, uint32_t, uint4)
+
+// The vectors of a thread are a block's width apart; what is left behind the last whole one goes byte by byte.
+extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_run(char *to, const char *from, size_t bytes) {
+    gk_follow();
+    const size_t whole = bytes / sizeof(uint4), first = (size_t)blockIdx.x * (GK_RUN_VECTORS * THREADS) + threadIdx.x;
+    uint4 vector[GK_RUN_VECTORS];
+#pragma unroll
+    for (int j = 0; j < GK_RUN_VECTORS; j++)
+        if (first + j * THREADS < whole)
+            vector[j] = ((const uint4 *)from)[first + j * THREADS];
+#pragma unroll
+    for (int j = 0; j < GK_RUN_VECTORS; j++) {
+        const size_t i = first + j * THREADS;
+        if (i < whole)
+            ((uint4 *)to)[i] = vector[j];
+        else if (i == whole)
+            for (size_t byte = i * sizeof(uint4); byte < bytes; byte++)
+                to[byte] = from[byte];
+    }
+}
 
 #endif

@@ -96,6 +96,11 @@ static void of_pointers(const launch *run, int operands) {
     mark(run, address_in(run, 0));
 }
 
+static void copy_run(const launch *run) {
+    size_t bytes = *(size_t *)run->arguments[2];
+    writes(run, address_in(run, 0), reads(run, address_in(run, 1), bytes), bytes);
+}
+
 /* --- products ---------------------------------------------------------------------------- */
 
 static void matmul_f32(const launch *run) {
@@ -277,7 +282,9 @@ static void run_kernel(const launch *run) {
         of_user(run);
         return;
     }
-    if (strstr(symbol, "_compact"))
+    if (strcmp(symbol, "gk_copy_run") == 0)
+        copy_run(run);
+    else if (strstr(symbol, "_compact"))
         of_compact(run, starts(symbol, "gk_copy") || starts(symbol, "gk_convert") ? 1 : 2);
     else if (starts(symbol, "gk_add_f32") && !ends(symbol, "_strided") && !ends(symbol, "_wide"))
         add_f32(run);

@@ -3,15 +3,16 @@
 #include "binding/arrays/operands.h"
 #include "binding/profile.h"
 #include "binding/values.h"
+#include "engine/copy.h"
 #include "engine/transfer.h"
 
-static gk_status fill(gk_call *call, const gk_array *operand, void *target) {
+static gk_status fill(gk_call *call, const gk_array *operand, const gk_array *target) {
     gk_array staged;
     if (operand->place == GK_HOST)
-        return gk_upload(call, operand, target);
-    gk_status status = gk_stage_operand(call, operand, &staged);
+        return gk_upload(call, operand, target->data);
+    gk_status status = gk_stage_view(call, operand, &staged);
     if (status == GK_OK)
-        status = gk_call_copy_within(call, target, staged.data, gk_bytes(operand));
+        status = gk_copy_strided(call, target, &staged);
     return status == GK_OK ? gk_call_rejoin(call, operand) : status;
 }
 
@@ -21,7 +22,7 @@ PyObject *gk_device_array_copy_operand(gk_state *state, gk_call *call, const gk_
     if (!made)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
-    status = fill(call, operand, ((gk_device_array *)made)->array.data);
+    status = fill(call, operand, &((gk_device_array *)made)->array);
     gk_call_end(call);
     Py_END_ALLOW_THREADS;
     if (status == GK_OK)

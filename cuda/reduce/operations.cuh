@@ -54,9 +54,10 @@ template <typename T> __device__ static inline float gk_ordered(float x, uint32_
 template <typename T> __device__ static inline double gk_ordered(double x, uint32_t order) { return order & GK_ORDER_REVERSED ? -x : x; }
 template <typename T, typename A> __device__ static inline A gk_ordered(A x, uint32_t order) {
     constexpr bool SHORT = sizeof(T) <= 2;
-    const A all = SHORT ? (A)((1 << 8 * sizeof(T)) - 1) : (A)-1, first = SHORT ? (A)(1 << (8 * sizeof(T) - 1)) : (A)((A)1 << (8 * sizeof(A) - 1));
-    const bool turns = ((order & GK_ORDER_UNSIGNED) != 0) != SHORT;
-    return (x & all) ^ ((order & GK_ORDER_REVERSED ? all : 0) ^ (turns ? first : 0));
+    const A all = SHORT ? (A)((1 << 8 * sizeof(T)) - 1) : (A)-1;
+    const uint64_t first = order / GK_ORDER_UNSIGNED % 2 ^ SHORT; // by arithmetic: of a choice compilers make two loops
+    const A turned = ((A)0 - (A)(order & GK_ORDER_REVERSED)) ^ (A)(first << (8 * (SHORT ? sizeof(T) : sizeof(A)) - 1));
+    return (x ^ turned) & all;
 }
 
 __device__ static inline void gk_set_lowest(float *x) { *x = -INFINITY; }

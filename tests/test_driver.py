@@ -273,6 +273,17 @@ assert _core.live_bytes() == live, (_core.live_bytes(), live)
             assert word in sentence
 
 
+def test_a_run_is_copied_where_there_is_no_memory_for_a_kernel(on_fake):
+    code = """
+there, out = gk.to_device(np.arange(1 << 20, dtype=np.uint8)), gk.empty((1 << 20,), "uint8")
+out[...] = there
+assert (out.to_host() == np.arange(1 << 20, dtype=np.uint8)).all()
+fails((gk.add, out, out))
+"""
+    [[name, sentence]] = answers(on_fake(code, FAKE_MODULE=2))
+    assert name == "MemoryError" and "loading the kernel failed" in sentence
+
+
 @pytest.mark.parametrize(
     ("status", "words"),
     [

@@ -240,11 +240,15 @@ static gk_status copy_run(gk_call *call, const gk_array *to, const gk_array *fro
         row = gk_row_suiting(&wish, call->backend);
     if (!row)
         return gk_call_copy_within(call, target, source, bytes);
-    if (ran)
-        *ran = row;
     void *arguments[] = {&target, &source, &bytes};
     const int64_t vectors = gk_parts_of((int64_t)bytes, row->alignment);
-    return gk_call_launch(call, row, (size_t)gk_parts_of(vectors, row->tile_columns), arguments);
+    const size_t blocks = (size_t)gk_parts_of(vectors, row->tile_columns);
+    gk_status status = gk_call_launch(call, row, blocks, arguments);
+    if (status == GK_MEMORY_ERROR) /* for the kernel, which is loaded when it is first wanted */
+        return gk_call_copy_within(call, target, source, bytes);
+    if (status == GK_OK && ran)
+        *ran = row;
+    return status;
 }
 
 /* elements ------------------------------------------------------------------------------------- */

@@ -17,21 +17,13 @@ struct gk_event {
     CUevent handle;
 };
 
-/* What is made takes memory, and a call may know a way without it. */
-static gk_status check_made(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error) {
-    gk_status status = gk_cuda_check(cuda, result, doing, error);
-    if (status == GK_CUDA_ERROR && result == CUDA_ERROR_OUT_OF_MEMORY)
-        status = error->status = GK_MEMORY_ERROR;
-    return status;
-}
-
 static gk_status cuda_stream_new(gk_backend *base, gk_stream *stream, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
     CUstream made = NULL;
     CUresult result;
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamCreate(&made, CU_STREAM_NON_BLOCKING));
     *stream = (gk_stream)made;
-    return check_made(cuda, result, "creating a stream", error);
+    return gk_cuda_check_made(cuda, result, "creating a stream", error);
 }
 
 static void cuda_stream_free(gk_backend *base, gk_stream stream) {
@@ -168,7 +160,7 @@ static gk_status cuda_event_new(gk_backend *base, gk_event **event, gk_error *er
     GK_IN_CONTEXT(cuda, result, cuda->driver.cuEventCreate(&made->handle, CU_EVENT_DEFAULT));
     if (result != CUDA_SUCCESS) {
         free(made);
-        return check_made(cuda, result, "creating an event", error);
+        return gk_cuda_check_made(cuda, result, "creating an event", error);
     }
     *event = made;
     return GK_OK;

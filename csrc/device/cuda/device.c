@@ -58,6 +58,13 @@ gk_status gk_cuda_check(gk_cuda *cuda, CUresult result, const char *doing, gk_er
                            : "");
 }
 
+gk_status gk_cuda_check_made(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error) {
+    gk_status status = gk_cuda_check(cuda, result, doing, error);
+    if (status == GK_CUDA_ERROR && result == CUDA_ERROR_OUT_OF_MEMORY)
+        status = error->status = GK_MEMORY_ERROR;
+    return status;
+}
+
 CUresult gk_cuda_enter(const gk_cuda *cuda, bool *pushed) {
     CUcontext current = NULL;
     *pushed = false;

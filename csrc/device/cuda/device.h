@@ -57,6 +57,8 @@ typedef struct gk_cuda {
 
 /* The sentence for a result of the driver, or GK_OK. */
 gk_status gk_cuda_check(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error);
+/* The same of what was made: that takes memory, and a call may know a way without it. */
+gk_status gk_cuda_check_made(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error);
 
 /* Make the primary context current for the expression and give the thread back what it had. */
 CUresult gk_cuda_enter(const gk_cuda *cuda, bool *pushed);

@@ -163,7 +163,7 @@ gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *functio
                        "it with GPUKERN_ARCHS=%d",
                        cuda->base.capability / 10, cuda->base.capability % 10,
                        cuda->base.capability);
-    return gk_cuda_check(cuda, result, "loading the kernel", error);
+    return gk_cuda_check_made(cuda, result, "loading the kernel", error);
 }
 
 /* Under the lock. */

@@ -85,4 +85,8 @@ gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, co
 /* The array with its reduced axes behind the kept ones: the same memory. */
 gk_array gk_reduced_last(const gk_array *array, uint64_t reduced);
 
+/* Axes [first, end) behind those that are there already, those merged that are one; false: they are
+   too many for a layout. */
+bool gk_append_axes(const gk_array *array, int first, int end, gk_axes *layout);
+
 #endif

@@ -2,8 +2,6 @@
    order of kept axes has a tile's loads be of neighbours. */
 #include "ops/reduce_shape.h"
 
-#include "engine/nest.h"
-
 #include <stdlib.h>
 
 enum {
@@ -113,25 +111,15 @@ static tile choose(const gk_reduction *how, const gk_array *array, uint64_t redu
     return made[made[1].used > made[0].used * BETTER];
 }
 
-/* Axes [first, end) of an order behind those that are there, strides in elements, those merged that
-   are one; false: they are too many. */
-static bool append(const gk_array *array, const int *order, int first, int end, gk_axes *layout) {
+/* The array with its axes in an order, and strides in elements. */
+static gk_array in_order(const gk_array *array, const int *order) {
     const int64_t size = (int64_t)gk_dtype_size(array->dtype);
-    const int start = layout->ndim;
-    for (int i = first; i < end; i++) {
-        int64_t length = array->shape[order[i]], stride = array->strides[order[i]] / size;
-        int last = layout->ndim - 1;
-        if (length == 1)
-            continue;
-        if (last >= start && layout->axis[last].stride == stride * length)
-            length *= layout->axis[last].length.value;
-        else if (++last == GK_LAYOUT_DIMENSIONS)
-            return false;
-        layout->axis[last].length = gk_divisor_of((uint32_t)length);
-        layout->axis[last].stride = stride;
-        layout->ndim = last + 1;
+    gk_array moved = *array;
+    for (int i = 0; i < array->ndim; i++) {
+        moved.shape[i] = array->shape[order[i]];
+        moved.strides[i] = array->strides[order[i]] / size;
     }
-    return true;
+    return moved;
 }
 
 /* Whether loads take elements whole, and 32 bits count how far they are apart. */
@@ -155,17 +143,18 @@ static bool are_counted(const gk_array *array) {
 static bool lay_out(gk_reduce_plan *plan, const gk_array *array, int kept, const tile *of) {
     gk_reduction *how = &plan->how;
     gk_axes *layout = &plan->layout;
+    const gk_array lies = in_order(array, of->order);
     int outer = 0; /* kept axes in front of all that is reduced, as they come */
     while (!of->is_turned && outer < kept && product(array, of->order, 0, outer) < how->outer)
         outer++;
     *layout = (gk_axes){0};
-    if (!append(array, of->order, 0, outer, layout))
+    if (!gk_append_axes(&lies, 0, outer, layout))
         return false;
     how->outer_axes = (uint8_t)layout->ndim;
-    if (!append(array, of->order, outer, kept, layout))
+    if (!gk_append_axes(&lies, outer, kept, layout))
         return false;
     how->kept_axes = (uint8_t)layout->ndim;
-    return append(array, of->order, kept, array->ndim, layout) && layout->ndim > how->kept_axes;
+    return gk_append_axes(&lies, kept, lies.ndim, layout) && layout->ndim > how->kept_axes;
 }
 
 static bool describe(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,

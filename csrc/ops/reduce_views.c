@@ -77,9 +77,7 @@ bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
 /* elements that lie anywhere ---------------------------------------------------------------------
  */
 
-/* Axes [first, end) behind those that are there already, those merged that are one; false: they are
-   too many for a layout. */
-static bool append_axes(const gk_array *array, int first, int end, gk_axes *layout) {
+bool gk_append_axes(const gk_array *array, int first, int end, gk_axes *layout) {
     const int start = layout->ndim;
     for (int i = first; i < end; i++) {
         int64_t length = array->shape[i], stride = array->strides[i];
@@ -124,10 +122,10 @@ static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, ui
     int axes = 0; /* that are kept, of which some may be one in the layout */
     for (int i = 0; i < array->ndim; i++)
         axes += !gk_is_reduced(reduced, i);
-    if (!append_axes(&lies, 0, axes, layout))
+    if (!gk_append_axes(&lies, 0, axes, layout))
         return false;
     const int kept = plan->kept = layout->ndim;
-    if (!append_axes(&lies, axes, lies.ndim, layout) || !has_whole_elements(array, layout) ||
+    if (!gk_append_axes(&lies, axes, lies.ndim, layout) || !has_whole_elements(array, layout) ||
         !are_little(layout, kept))
         return false;
     int last = layout->ndim - 1;
@@ -169,7 +167,7 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
     gk_array lies = plan->packed ? gk_reduced_last(array, reduced) : *array;
     gk_axes *layout = &plan->layout;
     const size_t size = gk_dtype_size(array->dtype);
-    if (gk_count(array) > INT32_MAX || !append_axes(&lies, 0, lies.ndim, layout) ||
+    if (gk_count(array) > INT32_MAX || !gk_append_axes(&lies, 0, lies.ndim, layout) ||
         !has_whole_elements(array, layout))
         return false;
     if (layout->ndim == 0)

@@ -284,6 +284,19 @@ fails((gk.add, out, out))
     assert name == "MemoryError" and "loading the kernel failed" in sentence
 
 
+def test_operands_are_taken_as_they_lie_where_there_is_no_memory_to_turn_them(on_fake):
+    code = """
+there, out = gk.to_device(np.zeros((1024, 1100), np.uint8)), gk.empty((1100, 1024), "uint8")
+gk.add(there.T, out, out=out)
+there.to_host()
+taken = [gk.empty((1 << 20,), "uint8"), gk.empty((1 << 20,), "uint8")]
+gk.add(there.T, out, out=out)
+fails((gk.empty, (1_126_400,), "uint8"))
+"""
+    [[name, _]] = answers(on_fake(code, FAKE_MEMORY=5_000_000))
+    assert name == "MemoryError"
+
+
 @pytest.mark.parametrize(
     ("status", "words"),
     [

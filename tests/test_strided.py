@@ -220,3 +220,26 @@ def test_rows_of_vectors_in_place(dtype):
             gk.add(x, y, out=x)
             with np.errstate(over="ignore"):
                 oracle.assert_same(x.to_host(), a + b, f"{shape}, {name}")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32"])
+@pytest.mark.parametrize(
+    ("held", "order"),
+    [((1031, 1090), (1, 0)), ((41, 77, 353), (2, 0, 1)), ((9, 1300, 97), (2, 1, 0))],
+)
+def test_large_operands_that_lie_in_another_order(dtype, held, order):
+    """They are put in the order of the result first, whatever else the call takes."""
+    a, kind = random(held, DTYPES[dtype], 5), DTYPES[dtype]
+    there = gk.to_device(a)
+    turned, want = there.transpose(order), a.transpose(order)
+    other, row = random(want.shape, kind, 6), random(want.shape[-1:], kind, 7)
+    on, beside = gk.to_device(other), gk.to_device(row)
+    oracle.assert_same(gk.add(turned, on).to_host(), np.asarray(gk.add(want.copy(), other)), "left")
+    oracle.assert_same(gk.subtract(beside, turned).to_host(), row - want, "right, beside a row")
+    oracle.assert_same(gk.multiply(turned, 2).to_host(), np.asarray(want * kind.type(2)), "number")
+    oracle.assert_same(gk.less(turned, turned).to_host(), np.zeros(want.shape, bool), "")
+    out = gk.zeros(held, dtype)
+    gk.maximum(turned, on, out=out.transpose(order))
+    greater = np.asarray(gk.maximum(want.copy(), other))
+    oracle.assert_same(out.transpose(order).to_host(), greater, "a turned result")
+    oracle.assert_same(there.to_host(), a, "the operand was changed")

@@ -18,6 +18,12 @@ enum {
     LONE = 3 << 17,        /* elements, or vectors: so many are best found one by one */
     LEAST_VECTORS = 8,     /* in a row that ends in less than one */
     LONGEST_ROW = 1 << 19, /* bytes of an operand: several make a chunk of the widest result */
+    TURNED = 1 << 20,  /* elements of an operand that is worth a copy in the order of the result, */
+    WIDEST_TURNED = 4, /* of so many bytes at most, */
+    FAR = 256,         /* if there are so many others between neighbours, */
+    LONG_RUN = 32,     /* of which so many are side by side, */
+    SHORT_RUN = 8,     /* or so many of more bytes than this: */
+    MUCH_TURNED = 8 << 20,
 };
 
 typedef struct elementwise_operation {
@@ -317,8 +323,57 @@ static gk_status run_packed(gk_call *call, work *made, const gk_array *operands,
     return copied ? gk_copy_strided(call, result, &target) : status;
 }
 
-gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, int count,
-                             gk_array *result) {
+/* The axis along which the next element is so many bytes away, or -1. */
+static int axis_of_stride(const gk_array *operand, int64_t stride) {
+    int axis = operand->ndim - 1;
+    while (axis >= 0 && (operand->shape[axis] == 1 || operand->strides[axis] != stride))
+        axis--;
+    return axis;
+}
+
+/* How many elements from one side by side in memory are far from one another in the operand's own
+   order. */
+static int64_t far_run(const gk_array *operand) {
+    const int64_t size = (int64_t)gk_dtype_size(operand->dtype);
+    int64_t run = 1;
+    for (int axis; (axis = axis_of_stride(operand, run * size)) >= 0;) {
+        int64_t apart = 1;
+        for (int i = axis + 1; i < operand->ndim; i++)
+            apart *= operand->shape[i];
+        if (apart < FAR)
+            break;
+        run *= operand->shape[axis];
+    }
+    return run;
+}
+
+/* Whether what memory moves for each element of a large array is of use to others long after. */
+static bool is_turned(const gk_array *operand) {
+    if (gk_dtype_size(operand->dtype) > WIDEST_TURNED || gk_count(operand) < TURNED)
+        return false;
+    return far_run(operand) >= (gk_bytes(operand) < MUCH_TURNED ? LONG_RUN : SHORT_RUN);
+}
+
+/* Copies, in the order of a contiguous result, of what lies in another one: kernels of transposes
+   move that at the rate of memory. Where there is no memory for one the operand is taken as it
+   lies. */
+static gk_status put_in_order(gk_call *call, const gk_array *operands, int count,
+                              gk_array *ordered) {
+    for (int k = 0; k < count; k++) {
+        gk_copy_view(&ordered[k], &operands[k]);
+        if (is_number(&operands[k]) || !is_turned(&operands[k]))
+            continue;
+        gk_status status = gk_stage_packed(call, &operands[k], &ordered[k]);
+        if (status == GK_MEMORY_ERROR)
+            gk_copy_view(&ordered[k], &operands[k]);
+        else if (status != GK_OK)
+            return status;
+    }
+    return GK_OK;
+}
+
+static gk_status run_as_they_lie(gk_call *call, gk_op op, const gk_array *operands, int count,
+                                 gk_array *result) {
     work made; /* its views, which are large, are made where they are needed */
     made.op = op;
     made.count = count;
@@ -349,6 +404,18 @@ gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, 
     if (call->wanted && !strided)
         return run_packed(call, &made, operands, result, &nest);
     return launch_strided(call, &made, &nest);
+}
+
+gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, int count,
+                             gk_array *result) {
+    gk_array ordered[GK_MAX_OPERANDS];
+    bool turned = false;
+    for (int k = 0; k < count; k++)
+        turned = turned || is_turned(&operands[k]);
+    if (!turned || call->wanted || gk_count(result) == 0 || !gk_is_contiguous(result))
+        return run_as_they_lie(call, op, operands, count, result);
+    gk_status status = put_in_order(call, operands, count, ordered);
+    return status == GK_OK ? run_as_they_lie(call, op, ordered, count, result) : status;
 }
 
 static bool is_exchanged(const gk_operation *operation) {

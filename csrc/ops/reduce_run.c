@@ -102,7 +102,7 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     gk_axes layout = whole->plan.layout;
     void *a = operands[0].data, *b = whole->kind->base.operand_count == 2 ? operands[1].data : a;
     if (whole->plan.walk == GK_WALK_LITTLE) {
-        gk_little little = gk_plan_little(&whole->plan, how, a);
+        gk_little little = gk_plan_little(&whole->plan, how, &operands[0]);
         return gk_call_launch(call, whole->row, blocks, (void *[]){&little});
     }
     if (!whole->plan.gathered && !whole->plan.pitched)
@@ -179,6 +179,7 @@ static gk_status launch_planned(gk_reducing *whole, const gk_array *operands,
     if (status != GK_OK)
         return status;
     whole->plan.how.result = result->data;
+    gk_plan_wide(&whole->plan, &operands[0]);
     size_t blocks = gk_plan_blocks(&whole->plan, operands[0].dtype);
     return gk_reducing_launch(whole, whole->call, &whole->plan.how, blocks, operands);
 }
@@ -204,7 +205,8 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
     if (!is_run && whole->kind->base.operand_count == 1)
         is_run = gk_plan_pitched(&whole->plan, &operands[0], axes);
-    is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run) || is_run;
+    const bool index = whole->kind->result == GK_OF_INDEX;
+    is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, index) || is_run;
     if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)
         is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
     if (!is_run && whole->kind->base.operand_count == 1 &&
@@ -256,13 +258,15 @@ static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint
     return !gk_is_float(a->dtype) && kind->result != GK_OF_REAL && !is_wide(kind, a->dtype, result);
 }
 
-/* Of some results, of which large states are carried along for elements that are small. */
+/* What is better joined as little as may be: extremes, which are as cheap an operation as their
+   loads, and of sums and indices those of which large states are carried along for small elements.
+ */
 static bool is_heavy(const gk_reduction_operation *kind, const gk_array *a, uint64_t axes,
                      gk_dtype result) {
     if (!is_exact(kind, a, axes, result))
         return false;
-    return kind->result == GK_OF_INDEX ||
-           (kind->result != GK_OF_OPERAND && gk_dtype_size(a->dtype) == 1);
+    return kind->result == GK_OF_INDEX || kind->result == GK_OF_OPERAND ||
+           gk_dtype_size(a->dtype) == 1;
 }
 
 /* stages -------------------------------------------------------------------------------------- */

@@ -305,7 +305,7 @@ uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_orde
     size_t most = 1, length = 1, inner = 1;
     int64_t beyond = 0; /* from one run of the axes so far to the next, if they lie evenly */
     int groups = 0;
-    if (gk_bytes(array) < STAGED)
+    if (gk_bytes(array) < STAGED && !(any_order && gk_count(array) > LITTLE_PACKED))
         return 0;
     for (int i = array->ndim - 1; i >= 0; i--) {
         size_t along = (size_t)array->shape[i];
@@ -384,9 +384,14 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
     }
     if (same || (columns && !merge_axes(&turned, axes, &how)))
         return false;
-    if (columns && divided(how.inner, vector_width(array->dtype)) * 2 <= how.lanes)
+    const size_t width = vector_width(array->dtype);
+    const bool narrow = plan->short_columns && gk_bytes(array) >= GK_REDUCE_TURNED_NARROW;
+    const size_t fewest = narrow ? width : how.lanes / 2 * width + 1;
+    if (columns && how.inner < fewest)
         return false;
     gk_plan_part(plan, &turned, axes);
+    if (plan->short_columns)
+        plan_short_columns(plan, array->dtype);
     return true;
 }
 
@@ -399,7 +404,8 @@ size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
         return divided(how->outer, GK_REDUCE_THREADS / how->lanes *
                                        (how->lone_rows ? 1 : GK_REDUCE_SHORT_ROWS));
     case GK_WALK_LITTLE:
-        return divided(how->outer * how->inner, GK_REDUCE_THREADS / how->lanes);
+        return divided(divided(how->outer * how->inner, plan->wide ? gk_few_columns(dtype) : 1),
+                       GK_REDUCE_THREADS / how->lanes);
     default:
         return column_groups(how, dtype) * how->segments;
     }

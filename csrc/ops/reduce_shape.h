@@ -7,7 +7,9 @@
 #include "layout.h"
 #include "reduce/reduction.h"
 
-enum { GK_REDUCE_TURNED = 1 << 20 }; /* bytes for which results may be put in order afterwards */
+/* Bytes for which results may be put in order afterwards: of short columns side by side in runs
+   that are narrow those that are in no cache. */
+enum { GK_REDUCE_TURNED = 1 << 20, GK_REDUCE_TURNED_NARROW = 48 << 20 };
 
 /* It depends on the shape, the axes and the dtype alone, and so does the order of the additions. */
 typedef struct gk_reduce_plan {
@@ -20,6 +22,7 @@ typedef struct gk_reduce_plan {
     gk_axes layout;
     int kept;           /* of a little array: that many axes of it, and behind them those reduced */
     bool across;        /* the same: neighbouring threads have neighbouring results */
+    bool wide;          /* the same: a lane has a vector of these */
     bool runs, in_turn; /* the same: lanes take and join elements as large arrays' kernels do */
 } gk_reduce_plan;
 
@@ -29,7 +32,7 @@ static inline bool gk_is_reduced(uint64_t reduced, int axis) {
 }
 
 /* Of several operands the elements are taken together, and all of them make one result. `heavy`:
-   what is carried along is large beside the elements, and their order changes nothing. Arrays of no
+   to join costs much beside the elements, and their order changes nothing. Arrays of no
    less bytes than `vectors` are taken by vectors, however few their elements: the engine's limit.
  */
 gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands, bool heavy,
@@ -60,8 +63,9 @@ void gk_plan_of_run(gk_reduction *how, gk_dtype dtype);
 bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
 /* Have a thread take each of short columns by itself, where that is better than by vectors, for
-   which the array is ready if it `is_run`: true. */
-bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run);
+   which the array is ready if it `is_run`: true. `index`: for where an element stands. */
+bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run,
+                   bool index);
 
 /* Have the kernel of little arrays take a large one whose axes lie in another order in memory, with
    the lanes and the order of additions of the plan, where it can and neighbours lie near then:
@@ -79,8 +83,18 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 void gk_plan_packed(gk_reduce_plan *plan, const gk_array *packed);
 
+/* Have a thread take neighbouring columns of a little array, or short ones, side by side, where the
+   elements and the results, whose memory is known now, are vectors. */
+void gk_plan_wide(gk_reduce_plan *plan, const gk_array *array);
+
+/* How many neighbours that is, or 1, where it is none. */
+static inline uint32_t gk_few_columns(gk_dtype dtype) {
+    return gk_dtype_size(dtype) == 8 ? 1 : GK_REDUCE_FEW_COLUMNS;
+}
+
 /* What the kernel of a little array takes. */
-gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, const void *a);
+gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how,
+                         const gk_array *array);
 
 /* The array with its reduced axes behind the kept ones: the same memory. */
 gk_array gk_reduced_last(const gk_array *array, uint64_t reduced);

@@ -11,10 +11,14 @@ enum {
     ALONE_HALF_BYTES = 8 << 20, /* of which more is in one */
     RESULT_COST = 4,            /* vectors, where a result costs as much as so many elements */
     MANY_RESULTS = 1 << 20,
-    SCATTERED = 4 << 20, /* bytes that are in the cache when they are read again */
-    FEW_BLOCKS = 64,     /* that leave a device idle */
-    LINE = 8,            /* elements near one another that are worth a load */
-    NEAR = 32,           /* bytes: what memory is read by */
+    SCATTERED = 4 << 20,     /* bytes that are in the cache when they are read again */
+    FEW_BLOCKS = 64,         /* that leave a device idle */
+    LINE = 8,                /* elements near one another that are worth a load */
+    NEAR = 32,               /* bytes: what memory is read by */
+    BUSY = 3 << 15,          /* threads that a device is busy with, however many rows they have, */
+    BUSY_WITH_FEW = 3 << 14, /* or with these, which are read at once */
+    FEW_ROWS = 8,
+    FEW_OF_LONG_ROWS = 16,
 };
 
 #define NO_STRIDE INT64_MIN
@@ -134,9 +138,40 @@ static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, ui
     return true;
 }
 
-gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, const void *a) {
+void gk_plan_wide(gk_reduce_plan *plan, const gk_array *array) {
     const gk_axes *layout = &plan->layout;
-    gk_little little = {.a = a, .result = how->result};
+    const int last = plan->kept - 1;
+    const uint32_t size = (uint32_t)gk_dtype_size(array->dtype);
+    const uint32_t columns = gk_few_columns(array->dtype);
+    uintptr_t bits = (uintptr_t)array->data;
+    plan->wide = false;
+    if (columns == 1 || plan->walk != GK_WALK_LITTLE || plan->how.lanes != 1 || last < 0 ||
+        layout->ndim != plan->kept + 1 || layout->axis[last].stride != (int64_t)size ||
+        layout->axis[last].length.value % columns != 0)
+        return;
+    for (int i = 0; i < layout->ndim; i++)
+        bits |= i == last ? 0 : (uintptr_t)layout->axis[i].stride;
+    const size_t vectors = plan->how.outer * plan->how.inner / columns;
+    plan->wide = vectors >= (plan->how.length <= FEW_ROWS ? BUSY_WITH_FEW : BUSY) &&
+                 bits % (columns * size) == 0 &&
+                 (uintptr_t)plan->how.result % GK_REDUCE_VECTOR_BYTES == 0;
+}
+
+/* The axis of neighbouring results, in vectors of `columns` of them. */
+static void count_vectors(gk_little *little, const gk_axes *layout, int last, uint32_t columns) {
+    const gk_divisor length = gk_divisor_of(layout->axis[last].length.value / columns);
+    little->results /= columns;
+    little->axis[GK_LITTLE_AXES - 1].stride *= (int32_t)columns;
+    if (last > 0) {
+        little->axis[GK_LITTLE_AXES - 1].length = gk_packed_length(length);
+        little->axis[GK_LITTLE_AXES - 1].multiplier = length.multiplier;
+    }
+}
+
+gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how,
+                         const gk_array *array) {
+    const gk_axes *layout = &plan->layout;
+    gk_little little = {.a = array->data, .result = how->result};
     little.divisor = how->divisor;
     little.reciprocal = how->reciprocal;
     little.results = (uint32_t)(how->outer * how->inner);
@@ -159,6 +194,9 @@ gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how, co
         little.axis[place].length = gk_packed_length(layout->axis[i].length);
         little.axis[place].multiplier = layout->axis[i].length.multiplier;
     }
+    little.wide = plan->wide;
+    if (plan->wide)
+        count_vectors(&little, layout, plan->kept - 1, gk_few_columns(array->dtype));
     return little;
 }
 
@@ -213,14 +251,28 @@ static bool are_better_alone(const gk_reduce_plan *plan, const gk_array *array, 
                                                      (size == 2 ? ALONE_HALF_BYTES : ALONE_BYTES);
 }
 
-bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run) {
+/* What threads that have vectors of them, or elements that are as good, are better for than a block
+   of columns, which has more loads under way. Indices of 8-byte elements have two numbers of that
+   size each. */
+static bool are_few_of_long_rows(const gk_reduce_plan *plan, const gk_reduce_plan *alone,
+                                 gk_dtype dtype, bool index) {
+    const bool singly = gk_few_columns(dtype) == 1 && !index;
+    const size_t most = alone->wide ? FEW_OF_LONG_ROWS : singly ? FEW_ROWS : 0;
+    return plan->how.length <= most && plan->how.lanes >= WARP;
+}
+
+bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run,
+                   bool index) {
     gk_reduce_plan alone = *plan;
-    if (!plan->short_columns || plan->how.outer * plan->how.inner > INT32_MAX ||
-        !are_better_alone(plan, array, is_run))
+    if (!plan->short_columns || plan->how.outer * plan->how.inner > INT32_MAX)
         return false;
     alone.walk = GK_WALK_LITTLE;
     alone.how.lanes = 1;
     if (!gk_plan_gathered(&alone, array, reduced))
+        return false;
+    gk_plan_wide(&alone, array);
+    if (!are_better_alone(plan, array, is_run) &&
+        !are_few_of_long_rows(plan, &alone, array->dtype, index))
         return false;
     *plan = alone;
     return true;

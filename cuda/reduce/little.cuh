@@ -74,6 +74,71 @@ __device__ static inline void gk_take_little(const Op &op, const gk_little &how,
     }
 }
 
+// Where neighbouring columns are vectors, a thread has one of so many of them. Of 8 bytes a warp's single elements
+// are as good.
+template <typename T> constexpr int gk_few_columns = sizeof(T) == 8 ? 1 : GK_REDUCE_FEW_COLUMNS;
+
+// The results of neighbouring columns, the first of which is number i.
+template <class Op, int COLUMNS>
+__device__ static inline void gk_store_few(const Op &op, const gk_little &how, size_t i, const typename Op::State (&state)[COLUMNS]) {
+    typedef typename Op::Result R;
+    enum { EACH = COLUMNS * sizeof(R) <= GK_REDUCE_VECTOR_BYTES ? COLUMNS : gk_vector<R>::WIDTH };
+#pragma unroll
+    for (int first = 0; first < COLUMNS; first += EACH) {
+        R result[EACH];
+        if (op.gives(how)) {
+#pragma unroll
+            for (int e = 0; e < EACH; e++)
+                result[e] = op.result(how, state[first + e]);
+            gk_vector<R, EACH> some;
+            some.pack(result);
+            *(gk_vector<R, EACH> *)((R *)how.result + i + first) = some;
+        } else {
+#pragma unroll
+            for (int e = 0; e < EACH; e++)
+                op.store(how, i + first + e, state[first + e]);
+        }
+    }
+}
+
+// Columns of few rows, so many neighbours of them a thread from their first row to their last, with no lanes to
+// join: an access moves a vector, and to find it is work for all of its columns.
+template <class Op, int COLUMNS> __device__ static inline void gk_reduce_few(const gk_little &how) {
+    typedef typename Op::Element T;
+    enum { LOADS = COLUMNS == 1 ? (int)GK_REDUCE_LINE_LOADS : sizeof(T) < 4 ? 2 * GK_REDUCE_LOADS : (int)GK_REDUCE_LOADS };
+    const uint32_t number = blockIdx.x * GK_REDUCE_THREADS + threadIdx.x;
+    if (number >= how.results)
+        return;
+    Op op = {how.order};
+    uint32_t found[1] = {number};
+    int64_t begin[1] = {0};
+    gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, found, begin);
+    const char *row = (const char *)how.a + begin[0];
+    const int64_t apart = how.axis[0].stride;
+    typename gk_way<Op>::State down[COLUMNS];
+#pragma unroll
+    for (int e = 0; e < COLUMNS; e++)
+        down[e] = gk_way<Op>::start();
+    for (uint32_t i = 0; i < how.length; i += LOADS, row += LOADS * apart) {
+        gk_vector<T, COLUMNS> x[LOADS];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (i + j < how.length)
+                x[j] = gk_load_once<COLUMNS>((const T *)(row + j * apart));
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (i + j < how.length)
+#pragma unroll
+                for (int e = 0; e < COLUMNS; e++)
+                    gk_way<Op>::take(op, down[e], x[j][e], i + j);
+    }
+    typename Op::State state[COLUMNS];
+#pragma unroll
+    for (int e = 0; e < COLUMNS; e++)
+        state[e] = gk_way<Op>::end(down[e], 0, 1);
+    gk_store_few(op, how, (size_t)number * COLUMNS, state);
+}
+
 // Little work, of the whole array or of each of many results: what counts is how few instructions stand between
 // the launch and the result, so each element is loaded alone, and few of them by a thread. A group of lanes has a result: next to
 // one another, or `across`, where those of a warp have neighbouring results. Which one only moves
@@ -82,6 +147,10 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     enum { EACH = gk_vector<typename Op::Element>::WIDTH };
     __shared__ typename Op::State cell[GK_REDUCE_THREADS];
     Op op = {how.order};
+    if (how.wide)
+        return gk_reduce_few<Op, gk_few_columns<typename Op::Element>>(how);
+    if (how.lanes == 0 && how.reduced == 1)
+        return gk_reduce_few<Op, 1>(how);
     unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
     unsigned side = how.across ? __popc(results - 1) : how.lanes, above = thread >> side, within = thread - (above << side);
     unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);

@@ -19,6 +19,7 @@ enum {
     GK_REDUCE_VECTOR_BYTES = 16,  /* a load */
     GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row or two */
     GK_REDUCE_LINE_LOADS = 8,     /* of a thread at a time, of a little array along a single axis */
+    GK_REDUCE_FEW_COLUMNS = 4,    /* neighbours of a thread, where columns have few rows */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
@@ -90,6 +91,7 @@ typedef struct gk_little {
     double divisor, reciprocal;
     uint32_t results, length;
     uint32_t lanes : 4;          /* log2 */
+    uint32_t wide : 1;           /* a lane has a vector of neighbouring results: these are what is counted */
     uint32_t across : 1;         /* neighbouring threads have neighbouring results */
     uint32_t runs : 1;           /* lanes take a vector's elements at a time, as those of short rows do */
     uint32_t in_turn : 1;        /* lanes are joined one after another, as rows of a block of columns are */

@@ -1,0 +1,118 @@
+"""Columns of few rows, which threads take side by side where neighbours are vectors: the results of
+columns that are taken one by one, wherever the elements and the results lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+import oracle
+from arrays import DTYPES, REDUCTIONS, Array, is_float, random
+
+# As many columns as threads take by vectors of four, and few rows. What is cut out has whole
+# vectors in each of its runs, behind others.
+WIDE = {
+    "rows": ((3, 200_004), 0, ...),
+    "matrices": ((61, 5, 3400), 1, ...),
+    "runs of matrices": (
+        (2, 61, 7, 908),
+        0,
+        (slice(None), slice(None), slice(1, 6), slice(4, 904)),
+    ),
+}
+MANY_ROWS = (17, 393_220)
+SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-45)
+
+
+def values_of(shape: tuple[int, ...], dtype: str) -> Array:
+    """Random ones; where there are such, NaN, infinities, zeros of both signs and subnormals."""
+    values = random(shape, DTYPES[dtype], 11)
+    if is_float(DTYPES[dtype]):
+        flat = values.reshape(-1)
+        flat[7 :: 1 + flat.size // 900] = np.resize(np.array(SPECIAL).astype(values.dtype), 901)[
+            : len(flat[7 :: 1 + flat.size // 900])
+        ]
+    return values
+
+
+def beside(held: Array, begin: int) -> Any:
+    """The same on the device, that many elements behind where memory begins."""
+    flat = gk.zeros(held.size + begin, held.dtype)
+    flat[begin:] = held.reshape(-1)
+    return flat[begin:].reshape(held.shape)
+
+
+def exactly(op: str, a: Array, axis: int) -> Array | None:
+    """NumPy's result where it has to be the same, but for the bits of a NaN."""
+    if op in ("max", "min", "argmax", "argmin"):
+        return np.asarray(getattr(np, op)(a, axis))
+    if op == "sum" and not is_float(a.dtype):
+        return np.asarray(a.sum(axis, dtype=np.int64))
+    return None
+
+
+@pytest.mark.parametrize("case", WIDE)
+@pytest.mark.parametrize("op", REDUCTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int32", "float64", "bool"])
+def test_by_vectors_and_by_elements(op, dtype, case):
+    """A copy that begins one element later lies between vectors, and has the same results."""
+    check_both(op, dtype, *WIDE[case])
+
+
+@pytest.mark.parametrize("op", ["sum", "argmax"])
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_of_more_rows_than_are_loaded_at_once(op, dtype):
+    check_both(op, dtype, MANY_ROWS, 0, ...)
+
+
+def check_both(op: str, dtype: str, shape: tuple[int, ...], axis: int, cut: Any) -> None:
+    held = values_of(shape, dtype)
+    want = np.asarray(getattr(gk, op)(beside(held, 1)[cut], axis))
+    got = np.asarray(getattr(gk, op)(beside(held, 0)[cut], axis))
+    oracle.assert_same(got, want, "by vectors")
+    exact = exactly(op, held[cut], axis)
+    if exact is not None:
+        np.testing.assert_array_equal(got.astype(exact.dtype), exact)
+    elif op in ("sum", "mean") and dtype != "float16":
+        wide = held[cut].astype(np.longdouble)
+        with np.errstate(invalid="ignore"):
+            near = getattr(np, op)(wide, axis)
+        np.testing.assert_allclose(got.astype(np.longdouble), near, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "argmax"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
+@pytest.mark.parametrize("begin", [0, 1, 2, 4])
+def test_results_anywhere(op, dtype, begin):
+    """And nothing beside them is written: they may be no vectors where the elements are."""
+    a = gk.to_device(values_of((2, 200_004), dtype))
+    want = np.asarray(getattr(gk, op)(a, 0))
+    around = gk.zeros(want.size + 16, want.dtype)
+    around += 77
+    assert getattr(gk, op)(a, 0, out=around[begin : begin + want.size]) is not None
+    there = np.asarray(around)
+    oracle.assert_same(there[begin : begin + want.size], want, f"{begin}")
+    outside = np.concatenate([there[:begin], there[begin + want.size :]])
+    assert (outside == np.asarray(77).astype(want.dtype)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "uint8"])
+def test_short_columns_of_a_turned_array(dtype):
+    """Kept axes in the order of memory, whatever the lengths of their runs."""
+    held = values_of((40, 37, 9, 4, 13), dtype)
+    turned = held.transpose(0, 4, 2, 3, 1)
+    for op in ("mean", "max", "argmin"):
+        want = np.asarray(getattr(gk, op)(gk.to_device(np.ascontiguousarray(turned)), 2))
+        got = getattr(gk, op)(gk.to_device(held).transpose(0, 4, 2, 3, 1), 2)
+        oracle.assert_same(np.asarray(got), want, op)
+
+
+@pytest.mark.parametrize("op", ["mean", "max"])
+def test_narrow_runs_of_a_large_turned_array(op):
+    """As above, of what is in no cache: also where a row is shorter than a block."""
+    turned = gk.to_device(values_of((60, 300, 9, 3, 13), "float64")).transpose(0, 4, 2, 3, 1)
+    got, want = (np.asarray(getattr(gk, op)(a, 2)) for a in (turned, turned.copy()))
+    oracle.assert_same(got, want, op)

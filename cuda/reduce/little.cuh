@@ -1,4 +1,4 @@
-// Reductions an element at a time: of little arrays, and of short columns.
+// Reductions of little arrays an element at a time, and of columns of few rows, of which neighbours may be taken as vectors.
 #ifndef GK_REDUCE_LITTLE_CUH
 #define GK_REDUCE_LITTLE_CUH
 

@@ -31,10 +31,8 @@ def values_of(shape: tuple[int, ...], dtype: str) -> Array:
     """Random ones; where there are such, NaN, infinities, zeros of both signs and subnormals."""
     values = random(shape, DTYPES[dtype], 11)
     if is_float(DTYPES[dtype]):
-        flat = values.reshape(-1)
-        flat[7 :: 1 + flat.size // 900] = np.resize(np.array(SPECIAL).astype(values.dtype), 901)[
-            : len(flat[7 :: 1 + flat.size // 900])
-        ]
+        spots = values.reshape(-1)[7 :: 1 + values.size // 900]
+        spots[...] = np.resize(np.array(SPECIAL).astype(values.dtype), spots.size)
     return values
 
 

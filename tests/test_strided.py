@@ -237,7 +237,7 @@ def test_large_operands_that_lie_in_another_order(dtype, held, order):
     oracle.assert_same(gk.add(turned, on).to_host(), np.asarray(gk.add(want.copy(), other)), "left")
     oracle.assert_same(gk.subtract(beside, turned).to_host(), row - want, "right, beside a row")
     oracle.assert_same(gk.multiply(turned, 2).to_host(), np.asarray(want * kind.type(2)), "number")
-    oracle.assert_same(gk.less(turned, turned).to_host(), np.zeros(want.shape, bool), "")
+    oracle.assert_same(gk.less(turned, turned).to_host(), np.zeros(want.shape, bool), "both")
     out = gk.zeros(held, dtype)
     gk.maximum(turned, on, out=out.transpose(order))
     greater = np.asarray(gk.maximum(want.copy(), other))

@@ -348,20 +348,20 @@ static int64_t far_run(const gk_array *operand) {
 }
 
 /* Whether what memory moves for each element of a large array is of use to others long after. */
-static bool is_turned(const gk_array *operand) {
+static bool is_scattered(const gk_array *operand) {
     if (gk_dtype_size(operand->dtype) > WIDEST_TURNED || gk_count(operand) < TURNED)
         return false;
     return far_run(operand) >= (gk_bytes(operand) < MUCH_TURNED ? LONG_RUN : SHORT_RUN);
 }
 
-/* Copies, in the order of a contiguous result, of what lies in another one: kernels of transposes
-   move that at the rate of memory. Where there is no memory for one the operand is taken as it
-   lies. */
+/* Copies, in the order of a contiguous result, of those that are `scattered` (bit k of operand k):
+   kernels of transposes move that at the rate of memory. Where there is no memory for one the
+   operand is taken as it lies. */
 static gk_status put_in_order(gk_call *call, const gk_array *operands, int count,
-                              gk_array *ordered) {
+                              uint32_t scattered, gk_array *ordered) {
     for (int k = 0; k < count; k++) {
         gk_copy_view(&ordered[k], &operands[k]);
-        if (is_number(&operands[k]) || !is_turned(&operands[k]))
+        if (!(scattered >> k & 1))
             continue;
         gk_status status = gk_stage_packed(call, &operands[k], &ordered[k]);
         if (status == GK_MEMORY_ERROR)
@@ -409,12 +409,12 @@ static gk_status run_as_they_lie(gk_call *call, gk_op op, const gk_array *operan
 gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, int count,
                              gk_array *result) {
     gk_array ordered[GK_MAX_OPERANDS];
-    bool turned = false;
+    uint32_t scattered = 0;
     for (int k = 0; k < count; k++)
-        turned = turned || is_turned(&operands[k]);
-    if (!turned || call->wanted || gk_count(result) == 0 || !gk_is_contiguous(result))
+        scattered |= (uint32_t)is_scattered(&operands[k]) << k;
+    if (!scattered || call->wanted || gk_count(result) == 0 || !gk_is_contiguous(result))
         return run_as_they_lie(call, op, operands, count, result);
-    gk_status status = put_in_order(call, operands, count, ordered);
+    gk_status status = put_in_order(call, operands, count, scattered, ordered);
     return status == GK_OK ? run_as_they_lie(call, op, ordered, count, result) : status;
 }
 

@@ -43,6 +43,8 @@ enum {
     HEAVY_ROWS = 16,           /* rows of a thread of such, at least */
     COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
+    NO_CACHE =
+        48 << 20, /* bytes of short columns that are worth it also where their runs are narrow */
 };
 
 static size_t divided(size_t count, size_t by) {
@@ -385,7 +387,7 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
     if (same || (columns && !merge_axes(&turned, axes, &how)))
         return false;
     const size_t width = vector_width(array->dtype);
-    const bool narrow = plan->short_columns && gk_bytes(array) >= GK_REDUCE_TURNED_NARROW;
+    const bool narrow = plan->short_columns && gk_bytes(array) >= NO_CACHE;
     const size_t fewest = narrow ? width : how.lanes / 2 * width + 1;
     if (columns && how.inner < fewest)
         return false;

@@ -7,9 +7,7 @@
 #include "layout.h"
 #include "reduce/reduction.h"
 
-/* Bytes for which results may be put in order afterwards: of short columns side by side in runs
-   that are narrow those that are in no cache. */
-enum { GK_REDUCE_TURNED = 1 << 20, GK_REDUCE_TURNED_NARROW = 48 << 20 };
+enum { GK_REDUCE_TURNED = 1 << 20 }; /* bytes for which results may be put in order afterwards */
 
 /* It depends on the shape, the axes and the dtype alone, and so does the order of the additions. */
 typedef struct gk_reduce_plan {
@@ -89,7 +87,7 @@ void gk_plan_wide(gk_reduce_plan *plan, const gk_array *array);
 
 /* How many neighbours that is, or 1, where it is none. */
 static inline uint32_t gk_few_columns(gk_dtype dtype) {
-    return gk_dtype_size(dtype) == 8 ? 1 : GK_REDUCE_FEW_COLUMNS;
+    return GK_REDUCE_FEW_COLUMNS(gk_dtype_size(dtype));
 }
 
 /* What the kernel of a little array takes. */

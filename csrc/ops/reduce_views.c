@@ -99,12 +99,17 @@ bool gk_append_axes(const gk_array *array, int first, int end, gk_axes *layout) 
     return true;
 }
 
-/* Whether a load takes any of its elements whole. */
-static bool has_whole_elements(const gk_array *array, const gk_axes *layout) {
+/* The bits of the address and of all strides but that of one axis, or -1. */
+static uintptr_t place_bits(const gk_array *array, const gk_axes *layout, int but) {
     uintptr_t bits = (uintptr_t)array->data;
     for (int i = 0; i < layout->ndim; i++)
-        bits |= (uintptr_t)layout->axis[i].stride;
-    return bits % gk_dtype_size(array->dtype) == 0;
+        bits |= i == but ? 0 : (uintptr_t)layout->axis[i].stride;
+    return bits;
+}
+
+/* Whether a load takes any of its elements whole. */
+static bool has_whole_elements(const gk_array *array, const gk_axes *layout) {
+    return place_bits(array, layout, -1) % gk_dtype_size(array->dtype) == 0;
 }
 
 /* Whether the kernel of a little array takes these axes. It divides by all lengths but those of the
@@ -143,17 +148,14 @@ void gk_plan_wide(gk_reduce_plan *plan, const gk_array *array) {
     const int last = plan->kept - 1;
     const uint32_t size = (uint32_t)gk_dtype_size(array->dtype);
     const uint32_t columns = gk_few_columns(array->dtype);
-    uintptr_t bits = (uintptr_t)array->data;
     plan->wide = false;
     if (columns == 1 || plan->walk != GK_WALK_LITTLE || plan->how.lanes != 1 || last < 0 ||
         layout->ndim != plan->kept + 1 || layout->axis[last].stride != (int64_t)size ||
         layout->axis[last].length.value % columns != 0)
         return;
-    for (int i = 0; i < layout->ndim; i++)
-        bits |= i == last ? 0 : (uintptr_t)layout->axis[i].stride;
     const size_t vectors = plan->how.outer * plan->how.inner / columns;
     plan->wide = vectors >= (plan->how.length <= FEW_ROWS ? BUSY_WITH_FEW : BUSY) &&
-                 bits % (columns * size) == 0 &&
+                 place_bits(array, layout, last) % (columns * size) == 0 &&
                  (uintptr_t)plan->how.result % GK_REDUCE_VECTOR_BYTES == 0;
 }
 

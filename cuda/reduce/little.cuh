@@ -74,10 +74,6 @@ __device__ static inline void gk_take_little(const Op &op, const gk_little &how,
     }
 }
 
-// Where neighbouring columns are vectors, a thread has one of so many of them. Of 8 bytes a warp's single elements
-// are as good.
-template <typename T> constexpr int gk_few_columns = sizeof(T) == 8 ? 1 : GK_REDUCE_FEW_COLUMNS;
-
 // The results of neighbouring columns, the first of which is number i.
 template <class Op, int COLUMNS>
 __device__ static inline void gk_store_few(const Op &op, const gk_little &how, size_t i, const typename Op::State (&state)[COLUMNS]) {
@@ -148,7 +144,7 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     __shared__ typename Op::State cell[GK_REDUCE_THREADS];
     Op op = {how.order};
     if (how.wide)
-        return gk_reduce_few<Op, gk_few_columns<typename Op::Element>>(how);
+        return gk_reduce_few<Op, GK_REDUCE_FEW_COLUMNS(sizeof(typename Op::Element))>(how);
     if (how.lanes == 0 && how.reduced == 1)
         return gk_reduce_few<Op, 1>(how);
     unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;

@@ -19,7 +19,6 @@ enum {
     GK_REDUCE_VECTOR_BYTES = 16,  /* a load */
     GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row or two */
     GK_REDUCE_LINE_LOADS = 8,     /* of a thread at a time, of a little array along a single axis */
-    GK_REDUCE_FEW_COLUMNS = 4,    /* neighbours of a thread, where columns have few rows */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
@@ -36,6 +35,10 @@ enum {
     GK_REDUCE_PARTIAL_BYTES = 16, /* room for the widest partial result */
     GK_LITTLE_AXES = 7,           /* of a little array */
 };
+
+/* Neighbouring columns of a thread where columns have few rows, of elements of so many bytes: of 8 a
+   warp's single elements are as good. */
+#define GK_REDUCE_FEW_COLUMNS(bytes) ((bytes) == 8 ? 1 : 4)
 
 typedef enum gk_reduce_last { GK_AS_IT_IS, GK_DIVIDED, GK_SQUARE_ROOT } gk_reduce_last;
 typedef enum gk_reduce_order {

@@ -43,7 +43,7 @@ def test_results_are_the_same_while_settings_are_tried(count):
     a, b = (rng.standard_normal(count).astype(np.float32) for _ in range(2))
     expected, total = a + b, gk.sum(gk.to_device(a)).item()
     with gk.limits(mapped_call=0):
-        for _ in range(150):
+        for _ in range(160):  # of 150 at most, and some that came of another size
             assert np.array_equal(gk.add(a, b), expected)
             assert gk.sum(a) == total
     least = 1 << (8 * count - 1).bit_length() - 1

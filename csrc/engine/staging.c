@@ -17,7 +17,7 @@ enum {
     PAST_CACHES_BYTES = 48 << 20, /* longer flows than this write through the caches */
     DIRECTIONS = 2,               /* up and down the steps of a knob */
     TRIES = GK_STAGING_KNOBS * DIRECTIONS,
-    MOST_GAINS = 12, /* more are chance, going round */
+    MOST_DUELS = 24, /* where times are chance, gains are too, and would go round for long */
 };
 
 static int class_of(size_t bytes) {
@@ -59,7 +59,7 @@ static bool challenge(const gk_tuner *tuner, const gk_search *search, signed cha
 }
 
 static bool is_settled(const gk_search *search) {
-    return search->in_vain >= TRIES || search->gains == MOST_GAINS;
+    return search->in_vain >= TRIES || search->duels >= MOST_DUELS;
 }
 
 static void give_up(gk_search *search) {
@@ -98,6 +98,7 @@ void gk_tuner_note(gk_tuner *tuner, gk_direction direction, size_t bytes, double
     gk_search *search = &tuner->searches[direction][class_of(bytes)];
     signed char at[GK_STAGING_KNOBS];
     gk_verdict verdict = gk_duel_note(&search->duel, seconds);
+    search->duels = (signed char)(search->duels + (verdict != GK_UNDECIDED));
     if (verdict == GK_FIRST)
         give_up(search);
     if (verdict != GK_SECOND)
@@ -105,5 +106,4 @@ void gk_tuner_note(gk_tuner *tuner, gk_direction direction, size_t bytes, double
     (void)challenge(tuner, search, at); /* that it is a step was seen when it was chosen */
     memcpy(search->best, at, sizeof search->best);
     search->in_vain = 0; /* and the next step goes on in the same direction */
-    search->gains++;
 }

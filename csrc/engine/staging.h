@@ -32,7 +32,7 @@ typedef struct gk_search {
     signed char best[GK_STAGING_KNOBS];
     signed char step;    /* that is tried: a knob up or down */
     signed char in_vain; /* steps since the last gain */
-    signed char gains;
+    signed char duels;   /* that have ended */
     bool begun;
     gk_duel duel;
 } gk_search;

@@ -24,6 +24,8 @@ WIDE = {
     ),
 }
 MANY_ROWS = (17, 393_220)
+# Fewer columns, and more rows than a thread takes of them alone: two matrices to a block.
+HALF_BLOCKS = (603, 17, 504)
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-45)
 
 
@@ -64,6 +66,12 @@ def test_by_vectors_and_by_elements(op, dtype, case):
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_of_more_rows_than_are_loaded_at_once(op, dtype):
     check_both(op, dtype, MANY_ROWS, 0, ...)
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_of_matrices_that_are_half_as_wide_as_a_block(op):
+    """Nothing is joined: each thread has columns of its own, from the first row to the last."""
+    check_both(op, "float16", HALF_BLOCKS, 1, ...)
 
 
 def check_both(op: str, dtype: str, shape: tuple[int, ...], axis: int, cut: Any) -> None:

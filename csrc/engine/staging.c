@@ -98,11 +98,13 @@ void gk_tuner_note(gk_tuner *tuner, gk_direction direction, size_t bytes, double
     gk_search *search = &tuner->searches[direction][class_of(bytes)];
     signed char at[GK_STAGING_KNOBS];
     gk_verdict verdict = gk_duel_note(&search->duel, seconds);
-    search->duels = (signed char)(search->duels + (verdict != GK_UNDECIDED));
-    if (verdict == GK_FIRST)
-        give_up(search);
-    if (verdict != GK_SECOND)
+    if (verdict == GK_UNDECIDED)
         return;
+    search->duels++;
+    if (verdict == GK_FIRST) {
+        give_up(search);
+        return;
+    }
     (void)challenge(tuner, search, at); /* that it is a step was seen when it was chosen */
     memcpy(search->best, at, sizeof search->best);
     search->in_vain = 0; /* and the next step goes on in the same direction */

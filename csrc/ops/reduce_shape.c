@@ -43,8 +43,7 @@ enum {
     HEAVY_ROWS = 16,           /* rows of a thread of such, at least */
     COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
-    NO_CACHE =
-        48 << 20, /* bytes of short columns that are worth it also where their runs are narrow */
+    NO_CACHE = 48 << 20, /* bytes of short columns that are turned also where runs are narrow */
 };
 
 static size_t divided(size_t count, size_t by) {

@@ -417,32 +417,27 @@ gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, 
     return status == GK_OK ? run_as_they_lie(call, op, ordered, count, result) : status;
 }
 
-static bool is_exchanged(const gk_operation *operation) {
-    return ((const elementwise_operation *)operation)->exchanged;
-}
-
-static void exchange(const gk_array *operands, gk_array *exchanged) {
+/* The operands as its kernels take them: in `exchanged` where that is the other way round. */
+static const gk_array *for_kernels(const gk_operation *operation, const gk_array *operands,
+                                   gk_array *exchanged) {
+    if (!((const elementwise_operation *)operation)->exchanged)
+        return operands;
     gk_copy_view(&exchanged[0], &operands[1]);
     gk_copy_view(&exchanged[1], &operands[0]);
+    return exchanged;
 }
 
 static gk_status run_elementwise(const gk_operation *operation, gk_call *call,
                                  const gk_array *operands, gk_array *result) {
     gk_array exchanged[2];
-    if (is_exchanged(operation)) {
-        exchange(operands, exchanged);
-        operands = exchanged;
-    }
+    operands = for_kernels(operation, operands, exchanged);
     return gk_run_elementwise(call, operation->op, operands, operation->operand_count, result);
 }
 
 static gk_status flow_elementwise(const gk_operation *operation, gk_call *call,
                                   const gk_array *operands, const gk_array *result) {
     gk_array exchanged[2];
-    if (is_exchanged(operation)) {
-        exchange(operands, exchanged);
-        operands = exchanged;
-    }
+    operands = for_kernels(operation, operands, exchanged);
     return gk_flow_elementwise(call, operation->op, operands, operation->operand_count, result);
 }
 

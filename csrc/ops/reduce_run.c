@@ -4,6 +4,7 @@
 
 #include "engine/copy.h"
 #include "ops/assign.h"
+#include "ops/elementwise.h"
 
 enum { LITTLE_TURNED = 1 << 19 }; /* bytes that are in the caches when they are read again */
 
@@ -19,6 +20,10 @@ gk_dtype gk_default_result(gk_result_rule rule, gk_dtype dtype) {
     if (rule == GK_OF_MEAN || rule == GK_OF_REAL)
         return GK_float64;
     return dtype == GK_uint64 ? GK_uint64 : GK_int64;
+}
+
+static bool is_sum_of_floats(const gk_reduction_operation *kind, gk_dtype of) {
+    return (kind->result == GK_OF_SUM || kind->result == GK_OF_MEAN) && gk_is_float(of);
 }
 
 /* A sum in float64 of what does not add up exactly in the accumulator that it has otherwise. */
@@ -173,6 +178,11 @@ static gk_status turn_back(gk_call *call, const turned *of) {
     return there ? GK_OK : gk_copy_strided(call, &of->wanted, &of->found);
 }
 
+/* Whether the results, which have two parts each, come in no other order than they are stored in. */
+static bool is_in_parts(const gk_reducing *whole) {
+    return whole->kind->last == GK_IN_PARTS;
+}
+
 static gk_status launch_planned(gk_reducing *whole, const gk_array *operands,
                                 const gk_array *result) {
     gk_status status = prepare(whole, &operands[0], result->dtype);
@@ -209,7 +219,7 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, index) || is_run;
     if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)
         is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
-    if (!is_run && whole->kind->base.operand_count == 1 &&
+    if (!is_run && whole->kind->base.operand_count == 1 && !is_in_parts(whole) &&
         gk_plan_tiles(&whole->plan, &operands[0], axes, order))
         return run_by_tiles(whole, axes, &operands[0], order, result);
     if (!is_run)
@@ -230,7 +240,7 @@ static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *
                              gk_array *result) {
     int order[GK_MAX_DIMENSIONS];
     turned lies;
-    if (whole->kind->base.operand_count > 1 || !is_turned(&operands[0]) ||
+    if (whole->kind->base.operand_count > 1 || !is_turned(&operands[0]) || is_in_parts(whole) ||
         !gk_plan_turned(&whole->plan, &operands[0], axes, order))
         return run_as_planned(whole, axes, operands, result);
     gk_status status = turn(whole->call, &operands[0], axes, order, result, &lies);
@@ -282,30 +292,57 @@ static gk_dtype dtype_between(const gk_reduction_operation *kind, gk_dtype dtype
     return gk_default_result(GK_OF_SUM, dtype);
 }
 
-/* Sums in more digits than any dtype has go on as they are. */
+/* Sums in more digits than any dtype has go on as they are, or, of float64, in two parts: what an
+   addition rounds off is one. */
 static bool has_stages(const gk_reduction_operation *kind, const gk_call *call, gk_dtype dtype,
                        gk_dtype result) {
     if (call->variant || kind->result == GK_OF_REAL || kind->result == GK_OF_INDEX)
         return false;
-    bool is_sum = kind->result == GK_OF_SUM || kind->result == GK_OF_MEAN;
-    return !is_sum || (dtype != GK_float64 && !is_wide(kind, dtype, result));
+    return !is_wide(kind, dtype, result);
 }
 
-/* The array without those axes, each of which has a single element left. */
-static gk_array array_between(const gk_array *array, uint64_t axes, gk_dtype dtype) {
-    gk_array between = *array;
-    between.dtype = dtype;
-    for (int i = 0; i < between.ndim; i++)
-        if (gk_is_reduced(axes, i))
-            between.shape[i] = 1;
-    gk_make_contiguous(&between);
-    return between;
+static bool has_parts(const gk_reduction_operation *kind, gk_dtype dtype) {
+    return is_sum_of_floats(kind, dtype) && dtype == GK_float64;
+}
+
+/* What is left of an array: those axes have a single element each. Of a sum in two parts `left`
+   gets an axis for these, in front of the axes that are reduced yet, to which the parts belong;
+   `block`, how many results there are between the two of one; 0: there is a single part. */
+typedef struct remainder {
+    gk_array array;
+    uint64_t left;
+    size_t block;
+} remainder;
+
+static remainder remain(const gk_reduction_operation *kind, const gk_array *array, uint64_t first,
+                        uint64_t left) {
+    const bool parts = has_parts(kind, array->dtype);
+    remainder made = {.array = *array};
+    gk_array *between = &made.array;
+    int next = 0, place = -1;
+    between->dtype = dtype_between(kind, array->dtype);
+    for (int i = 0; i < array->ndim; i++) {
+        if (gk_is_reduced(first, i))
+            continue;
+        if (gk_is_reduced(left, i) && parts && place < 0) {
+            place = next;
+            made.left |= (uint64_t)1 << next;
+            between->shape[next++] = 2;
+        }
+        made.left |= (uint64_t)gk_is_reduced(left, i) << next;
+        between->shape[next++] = array->shape[i];
+    }
+    between->ndim = next;
+    gk_make_contiguous(between);
+    if (parts)
+        made.block = (size_t)(between->strides[place] / between->strides[next - 1]);
+    return made;
 }
 
 gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_call *call,
                                 const gk_array *a, uint64_t axes, gk_dtype result) {
     gk_reduce_stages made;
-    gk_array between;
+    remainder remains;
     uint64_t left = axes;
     for (made.count = 1; made.count <= GK_MOST_STAGES; made.count++) {
         const int last = made.count - 1;
@@ -319,9 +356,10 @@ gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_cal
                                             atomic_load(&call->engine->vectors_limit));
         if (!first)
             break;
-        between = array_between(a, first, dtype_between(kind, a->dtype));
-        a = &between;
-        left &= ~first;
+        made.left[last] = left & ~first;
+        remains = remain(kind, a, first, made.left[last]);
+        a = &remains.array;
+        left = remains.left;
     }
     return made;
 }
@@ -329,25 +367,29 @@ gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_cal
 gk_status gk_run_stages(const gk_reduction_operation *kind, gk_call *call,
                         const gk_reduce_stages *of, const gk_array *operands, gk_array *result) {
     gk_reduction_operation part = *kind; /* of a mean, the sum */
-    gk_array between[GK_MOST_STAGES];
-    size_t divisor = 1;
-    part.last = GK_AS_IT_IS;
+    remainder between[GK_MOST_STAGES];
+    size_t divisor = 1, parts = 1;
     for (int i = 0;; i++) {
         bool goes_on = i + 1 < of->count;
         gk_reducing whole = {.call = call, .kind = goes_on ? &part : kind, .goes_on = goes_on};
         whole.plan = of->plan[i];
         gk_plan_part(&whole.plan, operands, of->axes[i]);
-        divisor *= whole.plan.how.length;
+        divisor *= whole.plan.how.length / parts;
         gk_divide_by(&whole.plan.how, divisor);
         if (!goes_on)
             return run_planned(&whole, of->axes[i], operands, result);
-        between[i] = array_between(operands, of->axes[i], dtype_between(kind, operands->dtype));
-        gk_status status = gk_call_temporary(call, gk_bytes(&between[i]), &between[i].data);
+        between[i] = remain(kind, operands, of->axes[i], of->left[i]);
+        gk_array *found = &between[i].array;
+        parts = between[i].block > 0 ? 2 : 1;
+        part.last = parts > 1 ? GK_IN_PARTS : GK_AS_IT_IS;
+        if (parts > 1)
+            gk_divide_by(&whole.plan.how, between[i].block);
+        gk_status status = gk_call_temporary(call, gk_bytes(found), &found->data);
         if (status == GK_OK)
-            status = run_planned(&whole, of->axes[i], operands, &between[i]);
+            status = run_planned(&whole, of->axes[i], operands, found);
         if (status != GK_OK)
             return status;
-        operands = &between[i];
+        operands = found;
     }
 }
 
@@ -375,7 +417,7 @@ static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call,
 
 /* Where nothing is joined: a result is its element, converted, or that one's index. */
 static bool is_of_single_elements(const gk_reduction_operation *kind, const gk_call *call,
-                                  const gk_array *a, uint64_t axes) {
+                                  const gk_array *a, uint64_t axes, gk_dtype result) {
     for (int i = 0; i < a->ndim; i++)
         if (gk_is_reduced(axes, i) && a->shape[i] != 1)
             return false;
@@ -383,8 +425,15 @@ static bool is_of_single_elements(const gk_reduction_operation *kind, const gk_c
         return false;
     if (kind->result == GK_OF_INDEX)
         return !call->mapped;
-    bool is_sum = kind->result == GK_OF_SUM || kind->result == GK_OF_MEAN;
-    return kind->result != GK_OF_REAL && !(is_sum && gk_is_float(a->dtype)); /* -0 and 0 make 0 */
+    return kind->result != GK_OF_REAL && !(is_sum_of_floats(kind, a->dtype) && result != a->dtype);
+}
+
+/* As a sum has it that begins with 0, which makes 0 of -0. */
+static gk_status add_nothing(gk_call *call, const gk_array *a, gk_array *result) {
+    static const uint64_t nothing = 0;
+    gk_array operands[2] = {*a, {.place = GK_HOST, .dtype = a->dtype}};
+    operands[1].data = (void *)(uintptr_t)&nothing;
+    return gk_run_elementwise(call, GK_OP_add, operands, 2, result);
 }
 
 static gk_status take_single_elements(const gk_reduction_operation *kind, gk_call *call,
@@ -399,13 +448,15 @@ static gk_status take_single_elements(const gk_reduction_operation *kind, gk_cal
             append_axis(&to, a->shape[i], 0);
         }
     gk_make_contiguous(&to);
+    if (is_sum_of_floats(kind, a->dtype))
+        return add_nothing(call, &from, &to);
     bool same = to.dtype == from.dtype && !call->mapped;
     return same ? gk_copy_strided(call, &to, &from) : gk_assign_by_kernel(call, &to, &from);
 }
 
 gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, uint64_t axes,
                            const gk_array *operands, gk_array *result) {
-    if (is_of_single_elements(kind, call, &operands[0], axes))
+    if (is_of_single_elements(kind, call, &operands[0], axes, result->dtype))
         return take_single_elements(kind, call, &operands[0], axes, result);
     const gk_reduce_stages planned = gk_plan_stages(kind, call, &operands[0], axes, result->dtype);
     if (is_turned(&operands[0]) && is_exact(kind, &operands[0], axes, result->dtype) &&

@@ -50,7 +50,7 @@ gk_status gk_pack_reduced(gk_call *call, const gk_array *a, uint64_t last, gk_ar
 enum { GK_MOST_STAGES = 3 };
 typedef struct gk_reduce_stages {
     int count;
-    uint64_t axes[GK_MOST_STAGES];
+    uint64_t axes[GK_MOST_STAGES], left[GK_MOST_STAGES]; /* reduced by each, and after it */
     gk_reduce_plan plan[GK_MOST_STAGES];
 } gk_reduce_stages;
 gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_call *call,

@@ -71,11 +71,11 @@ template <typename T> struct gk_run {
 #pragma unroll
         for (int j = 0; j < COUNT; j++)
             if (j < some)
-                loaded[j] = LIES == GK_ALIGNED ? gk_load_once(at[j].first) : LIES == GK_BETWEEN ? gk_load_anywhere(at[j].first) : at[j].carefully(wanted);
+                loaded[j] = LIES == GK_ALIGNED ? *(const gk_vector<T> *)at[j].first : LIES == GK_BETWEEN ? gk_load_anywhere(at[j].first) : at[j].carefully(wanted);
     }
     __device__ gk_vector<T> carefully(int wanted) const { return reaches(0) ? gk_load_between(first) : by_elements(wanted); }
     // An aligned vector, of which what lies behind the end is not read.
-    __device__ gk_vector<T> aligned() const { return end - first >= WIDTH ? gk_load_once(first) : by_elements(WIDTH); }
+    __device__ gk_vector<T> aligned() const { return end - first >= WIDTH ? *(const gk_vector<T> *)first : by_elements(WIDTH); }
     __device__ gk_vector<T> by_elements(int wanted) const {
         gk_vector<T> loaded;
 #pragma unroll 1

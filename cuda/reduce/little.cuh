@@ -120,7 +120,7 @@ template <class Op, int COLUMNS> __device__ static inline void gk_reduce_few(con
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
             if (i + j < how.length)
-                x[j] = gk_load_once<COLUMNS>((const T *)(row + j * apart));
+                x[j] = *(const gk_vector<T, COLUMNS> *)(row + j * apart);
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
             if (i + j < how.length)

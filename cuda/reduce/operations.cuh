@@ -154,6 +154,15 @@ __device__ static __noinline__ void gk_store_last(void *result, int32_t stored, 
     gk_store_real(result, stored, i, last == GK_DIVIDED ? value / divisor : sqrt(value));
 }
 
+// A sum and what it has lost to rounding, as two elements that are added up again: of each `block` results all
+// sums stand in front of what these have lost. What overflows has lost nothing.
+__device__ static __noinline__ void gk_store_parts(double *result, size_t block, size_t i, double high, double low) {
+    double lost, *const to = result + i + i / block * block;
+    const double whole = gk_two_sum(high, low, &lost);
+    to[0] = whole != whole ? high : whole;
+    to[block] = fabs(whole) < (double)INFINITY ? lost : 0.0;
+}
+
 // value / divisor, rounded once, by a reciprocal that is: what the first quotient is off by is taken from it
 // twice, the second time by an exact remainder (P. Markstein, "Computation of elementary functions on the IBM
 // RISC System/6000 processor", 1990). A third of the instructions of a division, which remains where a
@@ -187,7 +196,7 @@ template <typename T, typename A> struct gk_total {
     typedef T Result;
     static constexpr bool ANY_ORDER = false;
     uint32_t order; // gk_reduce_order
-    template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == gk_dtype_of<T>::number && how.last != GK_SQUARE_ROOT; }
+    template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == gk_dtype_of<T>::number && how.last < GK_SQUARE_ROOT; }
     template <class HOW> __device__ static T result(const HOW &how, A sum) {
         return how.last == GK_DIVIDED ? gk_as<T>(gk_quotient((double)sum, how.divisor, how.reciprocal)) : gk_as<T>(sum);
     }
@@ -221,7 +230,9 @@ template <typename T, typename A> struct gk_total<T, gk_pair<A>> {
     }
     // In float64 all of it: others are added yet.
     template <class HOW> __device__ static void store(const HOW &how, size_t i, gk_pair<A> sum) {
-        if (how.last != GK_AS_IT_IS || how.stored == GK_float64)
+        if (sizeof(T) == sizeof(double) && how.last == GK_IN_PARTS)
+            gk_store_parts((double *)how.result, (size_t)how.divisor, i, sum.high, sum.low);
+        else if (how.last != GK_AS_IT_IS || how.stored == GK_float64)
             gk_total<T, double>::store(how, i, gk_settle<double>(sum));
         else
             gk_store_real(how.result, how.stored, i, gk_settle<A>(sum));

@@ -40,7 +40,12 @@ enum {
    warp's single elements are as good. */
 #define GK_REDUCE_FEW_COLUMNS(bytes) ((bytes) == 8 ? 1 : 4)
 
-typedef enum gk_reduce_last { GK_AS_IT_IS, GK_DIVIDED, GK_SQUARE_ROOT } gk_reduce_last;
+typedef enum gk_reduce_last {
+    GK_AS_IT_IS,
+    GK_DIVIDED,
+    GK_SQUARE_ROOT,
+    GK_IN_PARTS, /* of a sum in float64 that goes on: its two parts, `divisor` results apart */
+} gk_reduce_last;
 typedef enum gk_reduce_order {
     GK_ORDER_REVERSED = 1, /* min and argmin */
     GK_ORDER_UNSIGNED = 2, /* of whole numbers, by the kernels of signed ones */

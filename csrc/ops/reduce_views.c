@@ -13,6 +13,8 @@ enum {
     MANY_RESULTS = 1 << 20,
     SCATTERED = 4 << 20,     /* bytes that are in the cache when they are read again */
     FEW_BLOCKS = 64,         /* that leave a device idle */
+    FEW_FOUND = 4096,        /* elements that one block finds before a second launch begins */
+    SHORT_LINE = 128,        /* vectors: most of what a warp loads goes on in the next one */
     LINE = 8,                /* elements near one another that are worth a load */
     NEAR = 32,               /* bytes: what memory is read by */
     BUSY = 3 << 15,          /* threads that a device is busy with, however many rows they have, */
@@ -218,10 +220,15 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
         return false;
     plan->how.short_rows = plan->walk == GK_WALK_SHORT;
     plan->how.lone_rows = false; /* nor do its bits need it */
+    const size_t width = GK_REDUCE_VECTOR_BYTES / size, line = layout->axis[last].length.value;
+    plan->how.broken = plan->walk != GK_WALK_COLUMNS && line >= width && line % width != 0 &&
+                       line < SHORT_LINE * width;
     const int64_t apart = stride_along(array, reduced, 0);
     plan->how.apart = apart == NO_STRIDE ? 0 : apart;
+    plan->how.broken = plan->how.broken && plan->how.apart == 0;
     if (plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&
-        plan->how.outer * plan->how.segments < FEW_BLOCKS)
+        plan->how.outer * plan->how.segments < FEW_BLOCKS &&
+        plan->how.outer * plan->how.length > FEW_FOUND)
         return false; /* each thread would have to find many */
     plan->how.reach = (int64_t)size;
     for (int i = 0; i < layout->ndim; i++)

@@ -242,6 +242,52 @@ template <typename T> struct gk_gathered {
     }
 };
 
+// The same of lines that are no whole vectors, and so short that a warp always has some that go on in the next one: so
+// each element is loaded by itself, and only the two lines are looked for. A line has a vector's elements or more.
+template <typename T> struct gk_broken {
+    typedef T Element;
+    enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
+    static constexpr bool IS_RUN = false;
+    const gk_gathered<T> *all;
+    uint32_t at;
+
+    __device__ gk_broken operator+(size_t i) const { return {all, at + (uint32_t)i}; }
+    __device__ gk_broken row(const gk_reduction &how, size_t i) const { return *this + i * how.length; }
+    __device__ static constexpr bool is_aligned() { return false; }
+    __device__ static constexpr bool reaches(size_t) { return true; }
+    template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_broken (&at)[COUNT], int wanted, int = COUNT) {
+        enum { EACH = WIDTH < 4 ? WIDTH : 4 };
+        const gk_gathered<T> &all = *at[0].all;
+        const char *place[COUNT];
+        int left[COUNT]; // of the line
+        int64_t jump[COUNT];
+#pragma unroll
+        for (int j = 0; j < COUNT; j++) {
+            uint32_t along, beginning;
+            const int64_t here = all.find(at[j].at, along);
+            place[j] = all.base + here;
+            left[j] = (int)(all.length - along);
+            jump[j] = left[j] < wanted ? all.find(at[j].at + left[j], beginning) - here - (left[j] - 1) * all.stride : 0;
+        }
+#pragma unroll 1
+        for (int e = 0; e < WIDTH; e += EACH) {
+            T x[COUNT][EACH];
+#pragma unroll
+            for (int k = 0; k < EACH; k++)
+#pragma unroll
+                for (int j = 0; j < COUNT; j++) {
+                    x[j][k] = e + k < wanted ? gk_read<T>(place[j]) : T();
+                    place[j] += e + k + 1 == left[j] ? jump[j] : all.stride;
+                }
+#pragma unroll
+            for (int j = 0; j < COUNT; j++)
+#pragma unroll
+                for (int k = 0; k < EACH; k++)
+                    loaded[j].push(x[j][k]);
+        }
+    }
+};
+
 template <typename T> __device__ static inline gk_run<T> gk_run_of(const gk_reduction &how, const T *a) {
     return {a, (const T *)((const char *)a + how.reach)};
 }

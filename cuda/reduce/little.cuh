@@ -74,9 +74,9 @@ __device__ static inline void gk_take_little(const Op &op, const gk_little &how,
     }
 }
 
-// The results of neighbouring columns, the first of which is number i.
-template <class Op, int COLUMNS>
-__device__ static inline void gk_store_few(const Op &op, const gk_little &how, size_t i, const typename Op::State (&state)[COLUMNS]) {
+// The results of neighbouring columns, the first of which is number i and lies on a vector.
+template <class Op, class HOW, int COLUMNS>
+__device__ static inline void gk_store_few(const Op &op, const HOW &how, size_t i, const typename Op::State (&state)[COLUMNS]) {
     typedef typename Op::Result R;
     enum { EACH = COLUMNS * sizeof(R) <= GK_REDUCE_VECTOR_BYTES ? COLUMNS : gk_vector<R>::WIDTH };
 #pragma unroll

@@ -478,33 +478,15 @@ __device__ static inline bool gk_join_segments(const Op &op, const gk_reduction 
 
 // The results from number i on of a thread's columns, of which so many are there: as vectors, or one by one.
 template <class Op, int WIDTH>
-__device__ static inline void gk_store_columns(const Op &op, const gk_reduction &how, size_t i, size_t there, typename Op::State (&state)[WIDTH]) {
-    typedef typename Op::Result R;
-    enum { EACH = gk_vector<R>::WIDTH };
-    R *to = (R *)how.result + i, result[WIDTH];
-    if (!op.gives(how)) {
-#pragma unroll
-        for (int e = 0; e < WIDTH; e++)
-            if (e < there)
-                op.store(how, i + e, state[e]);
-        return;
-    }
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        result[e] = op.result(how, state[e]);
-    if (there >= WIDTH && (uintptr_t)to % GK_REDUCE_VECTOR_BYTES == 0) {
-#pragma unroll
-        for (int e = 0; e < WIDTH; e += EACH) {
-            gk_vector<R> some;
-            some.pack(*(const R(*)[EACH])(result + e));
-            *(gk_vector<R> *)(to + e) = some;
-        }
+__device__ static inline void gk_store_columns(const Op &op, const gk_reduction &how, size_t i, size_t there, const typename Op::State (&state)[WIDTH]) {
+    if (there >= WIDTH && (uintptr_t)((typename Op::Result *)how.result + i) % GK_REDUCE_VECTOR_BYTES == 0) {
+        gk_store_few(op, how, i, state);
         return;
     }
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         if (e < there)
-            to[e] = result[e];
+            gk_store(op, how, i + e, state[e]);
 }
 
 // What a thread has come by in its rows of a segment, the first of which is `row`, becomes results.
@@ -521,9 +503,47 @@ __device__ static inline void gk_end_columns(const Op &op, const gk_reduction &h
         gk_store_columns(op, how, at.outer * how.inner + at.column, how.inner - at.column, state);
 }
 
+// A single vector of columns, of which there are fewer than it holds: rows element by element, or vectors that begin at
+// each of them would hold most of them several times, and nothing is done for columns that are not there.
+template <class Op, int COLUMNS, class A> __device__ static inline void gk_reduce_narrow(const gk_reduction &how, const A &a) {
+    typedef typename Op::Element T;
+    enum { LOADS = GK_REDUCE_COLUMN_LOADS };
+    Op op = {how.order};
+    const gk_columns at = gk_find_columns<COLUMNS>(how);
+    typename gk_way<Op>::State down[COLUMNS];
+    const size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
+    const size_t row = begin + at.y;
+    const int64_t apart = (int64_t)at.height * how.apart;
+    const unsigned columns = (unsigned)how.inner, count = at.column < how.inner ? at.rows_before(row, end) : 0;
+    const char *from = (const char *)a.matrix(how, at.outer < how.outer ? at.outer : 0).below(how, row).first;
+#pragma unroll
+    for (int e = 0; e < COLUMNS; e++)
+        down[e] = gk_way<Op>::start();
+#pragma unroll 1
+    for (unsigned number = 0; number < count; number += LOADS) {
+        T x[LOADS][COLUMNS];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++, from += apart)
+#pragma unroll
+            for (int e = 0; e < COLUMNS; e++)
+                if (number + j < count && e < columns)
+                    x[j][e] = gk_read<T>(from + e * sizeof(T));
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+#pragma unroll
+            for (int e = 0; e < COLUMNS; e++)
+                if (number + j < count && e < columns)
+                    gk_way<Op>::take(op, down[e], x[j][e], number + j);
+    }
+    gk_end_columns(op, how, at, row, down);
+}
+
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
 template <class Op, class A> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const A &a) {
-    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
+    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, NARROW = WIDTH / 2 < GK_REDUCE_NARROW ? WIDTH / 2 : GK_REDUCE_NARROW };
+    if constexpr (A::IS_RUN && NARROW > 1)
+        if (how.inner <= NARROW)
+            return gk_reduce_narrow<Op, NARROW>(how, a);
     Op op = {how.order};
     gk_columns at = gk_find_columns<WIDTH>(how);
     typename gk_way<Op>::State down[WIDTH];
@@ -548,6 +568,14 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     gk_end_columns(op, how, at, row, down);
 }
 
+// Rows, long or short, of elements that lie anywhere.
+template <class Op, class A> __device__ static inline void gk_reduce_gathered(const gk_reduction &how, const A &a) {
+    if (how.short_rows)
+        gk_reduce_short<Op>(how, a);
+    else
+        gk_reduce_rows<Op>(how, a, a);
+}
+
 #include "reduce/tiles.cuh"
 
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \
@@ -570,11 +598,11 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_follow();                                                                               \
-        gk_gathered<Op::Element> gathered = gk_gather(how, layout, a);                             \
-        if (how.short_rows)                                                                        \
-            gk_reduce_short<Op>(how, gathered);                                                    \
+        const gk_gathered<Op::Element> gathered = gk_gather(how, layout, a);                       \
+        if (!Op::ANY_ORDER && how.broken)                                                          \
+            gk_reduce_gathered<Op>(how, gk_broken<Op::Element>{&gathered, 0});                     \
         else                                                                                       \
-            gk_reduce_rows<Op>(how, gathered, gathered);                                           \
+            gk_reduce_gathered<Op>(how, gathered);                                                 \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_follow();                                                                               \

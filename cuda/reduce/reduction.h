@@ -21,6 +21,7 @@ enum {
     GK_REDUCE_LINE_LOADS = 8,     /* of a thread at a time, of a little array along a single axis */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
+    GK_REDUCE_NARROW = 4,         /* columns of a thread, or fewer, that it takes element by element */
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
     GK_REDUCE_GATHERED_LOADS = 4, /* the same of a gathered array: each has to be found */
     GK_REDUCE_TILE_VECTORS = 1024, /* of a block of columns at a time, of elements in another order */
@@ -75,6 +76,7 @@ typedef struct gk_reduction {
     uint8_t stage;    /* gk_reduce_stage */
     uint8_t order;    /* of the values of an extreme: gk_reduce_order */
     bool short_rows;  /* of a gathered array: `lanes` threads a row */
+    bool broken;      /* of such, if it is no matter of any order: see gk_broken */
     bool lone_rows;   /* of short rows: a warp has one, and not several */
     uint8_t tiles;    /* gk_reduce_tiles, of gathered columns that are taken by these; else 0 */
     uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns */

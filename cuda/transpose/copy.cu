@@ -196,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_run(char *to, cons
     for (int j = 0; j < GK_RUN_VECTORS; j++) {
         const size_t i = first + j * THREADS;
         if (i < whole)
-            ((uint4 *)to)[i] = vector[j];
+            __stcs((uint4 *)to + i, vector[j]);
         else if (i == whole)
             for (size_t byte = i * sizeof(uint4); byte < bytes; byte++)
                 to[byte] = from[byte];

@@ -152,7 +152,7 @@ template <typename T, typename WORD, int DOWN, int ACROSS, int BLOCK> struct gk_
         for (int i = 0; i < OUT; i++) {
             int across = i * (BLOCK / DOWN);
             if (WHOLE || (x * E < rows && y + across < columns))
-                *(WORD *)(to + across * tiles.to_column) = cell[(y + across) % E][(y + across) / E][x];
+                __stcs((WORD *)(to + across * tiles.to_column), cell[(y + across) % E][(y + across) / E][x]);
         }
     }
 };

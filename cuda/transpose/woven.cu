@@ -200,7 +200,7 @@ template <typename T, int LINES> struct gk_vectors {
     __device__ inline void store_lines(char *first, int64_t pitch) const {
 #pragma unroll
         for (int l = 0; l < LINES; l++)
-            *(uint4 *)(first + l * pitch) = vector[l];
+            __stcs((uint4 *)(first + l * pitch), vector[l]);
     }
     // `first`: of the warp's vectors in the woven line, of which there are `count`.
     __device__ inline void load_woven(const uint4 *first, uint32_t count, uint4 *cells) {

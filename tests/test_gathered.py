@@ -60,6 +60,64 @@ def same_as_contiguous(op: str, view: str, sizes: Any) -> None:
             same_bits(got.to_host(), want.to_host(), f"{op} {view} {size} {name} axis {axis}")
 
 
+# Shapes of more than a megabyte whose rows are taken by tiles where their axes are turned: long ones and short,
+# some, one and many; axes behind the nearest one that are few and many.
+TURNED_ROWS = (
+    ((3, 90, 1231), (0, 1, 2), "float32"),
+    ((45, 7, 2, 613), (0, 1, 2, 3), "float16"),
+    ((37, 70, 131), (1, 2), "float32"),
+    ((9, 33001, 2), (1, 2), "bfloat16"),
+    ((1451, 3, 700), (1, 2), "float32"),
+    ((41_000, 5, 67), (1, 2), "float16"),
+    ((12_000, 9, 31), (1, 2), "bfloat16"),
+    ((19, 70, 131), (0, 2), "float64"),
+)
+
+
+@pytest.mark.parametrize(("shape", "axes", "dtype"), TURNED_ROWS)
+@pytest.mark.parametrize("op", ["sum", "mean"])
+def test_rows_by_tiles(shape, axes, dtype, op):
+    """In any order of the axes in memory they have the bits of a contiguous array."""
+    a = random(shape, DTYPES[dtype], 5)
+    want = getattr(gk, op)(gk.to_device(a), axes).to_host()
+    for order in itertools.permutations(range(len(shape))):
+        there = gk.to_device(np.ascontiguousarray(a.transpose(order)))
+        turned = there.transpose(tuple(int(i) for i in np.argsort(order)))
+        same_bits(getattr(gk, op)(turned, axes).to_host(), want, f"{op} {shape} {axes} {order}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8", "int32", "bool"])
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("outer", [1, 3])
+def test_narrow_columns(dtype, columns, outer):
+    """Of very many rows, contiguous and apart."""
+    held = random((outer, 150_001, columns + 1), DTYPES[dtype], 5)
+    there = gk.to_device(held)
+    for op in ("sum", "max", "argmax"):
+        if op == "sum" and dtype == "bool":
+            continue
+        for part in (np.s_[:, :-1, :-1], np.s_[:, 1::2, 1:], np.s_[:1, :9, :-1]):
+            packed = gk.to_device(np.ascontiguousarray(held[part]))
+            got, want = (getattr(gk, op)(x, 1).to_host() for x in (there[part], packed))
+            same_bits(got, want, f"{op} {part}")
+            if op != "sum":
+                assert np.array_equal(want, getattr(held[part], op)(1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("line", [2, 5, 17, 49, 131])
+def test_broken_lines(dtype, line):
+    """Rows of several lines that end between two vectors, few and many."""
+    held = random((1501, 3, line + 2), DTYPES[dtype], 5)
+    there = gk.to_device(held)
+    for axes in ((0, 1, 2), (1, 2), (2,)):
+        for part in (np.s_[:, :, 1:-1], np.s_[::2, :, :line], np.s_[:, :, line:0:-1], np.s_[:5, :, 1:-1]):
+            packed = gk.to_device(np.ascontiguousarray(held[part]))
+            got, want = (gk.sum(x, axes).to_host() for x in (there[part], packed))
+            same_bits(got, want, f"{axes} {part}")
+
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_the_bits_are_those_of_a_contiguous_array(op, view):

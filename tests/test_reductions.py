@@ -755,6 +755,53 @@ def test_a_sum_in_stages_is_rounded_once():
     assert np.all(np.abs(means - exact / 40_000) <= np.spacing(np.abs(means)))
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((40, 30, 500), (0, 2)), ((3, 50, 7, 90, 2), (1, 3)), ((60, 9, 61, 5), (0, 2, 3))]
+)
+def test_a_sum_of_float64_in_stages_is_rounded_once(shape, axis):
+    """A stage leaves what its additions have rounded off as well."""
+    a = random(shape, DTYPES["float64"], 4)
+    kept = tuple(i for i in range(len(shape)) if i not in axis)
+    rows = a.transpose(*kept, *axis).reshape(-1, math.prod(shape[i] for i in axis)).copy()
+    rows[:, 0], rows[:, -1] = 2.0**70, -(2.0**70)
+    order = (*kept, *axis)
+    back = rows.reshape([shape[i] for i in order]).transpose(np.argsort(order))
+    exact = np.array([math.fsum(row) for row in rows.tolist()])
+    there = gk.to_device(np.ascontiguousarray(back))
+    got = gk.sum(there, axis).to_host().ravel()
+    assert np.all(np.abs(got - exact) <= np.spacing(np.abs(exact)))
+    means, count = gk.mean(there, axis).to_host().ravel(), rows.shape[1]
+    assert np.all(np.abs(means - exact / count) <= 2 * np.spacing(np.abs(means)))
+
+
+def test_what_overflows_in_a_stage_has_lost_nothing():
+    a = np.zeros((64, 6, 64, 8))
+    a[0, 0, 0, 0], a[5, 1, 7, 3] = np.inf, -np.inf
+    a[:2, 2, 0, 0] = 1.5e308
+    a[9, 3, 9, 1] = np.nan
+    a[0, 4, 0, 0], a[63, 4, 63, 7] = np.inf, -np.inf
+    a[:, 5] = -0.0
+    got = gk.sum(gk.to_device(a), (0, 2, 3)).to_host()
+    assert got[0] == np.inf and got[1] == -np.inf and got[2] == np.inf
+    assert np.isnan(got[3]) and np.isnan(got[4])
+    assert got[5] == 0 and not np.signbit(got[5])
+
+
+@pytest.mark.parametrize("op", ["sum", "mean"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_sums_of_single_elements_begin_with_zero(op, dtype):
+    values = np.array([-0.0, 0.0, 1.5, np.nan, np.inf, -np.inf, 5e-324, 1e-40, 6e-8] * 40)
+    a = values.astype(DTYPES[dtype]).reshape(1, 20, 1, 18)
+    there = gk.to_device(a)
+    for part in (np.s_[:], np.s_[:, ::-1, :, 1::2]):
+        got = getattr(gk, op)(there[part], (0, 2)).to_host()
+        want = a[part].reshape(got.shape) + DTYPES[dtype](0)
+        assert got.dtype == want.dtype and np.array_equal(got, want, equal_nan=True)
+        assert not np.signbit(got.astype(np.float64)[want.astype(np.float64) == 0]).any()
+    wide = gk.sum(there, 0, dtype="float64").to_host()
+    assert np.array_equal(wide, a[0].astype(np.float64), equal_nan=True)
+
+
 @pytest.mark.parametrize("op", ["sum", "argmax"])
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_columns_of_so_many_segments_that_their_tree_has_two_levels(op, dtype):

@@ -178,7 +178,8 @@ static gk_status turn_back(gk_call *call, const turned *of) {
     return there ? GK_OK : gk_copy_strided(call, &of->wanted, &of->found);
 }
 
-/* Whether the results, which have two parts each, come in no other order than they are stored in. */
+/* Whether the results, which have two parts each, come in no other order than they are stored in.
+ */
 static bool is_in_parts(const gk_reducing *whole) {
     return whole->kind->last == GK_IN_PARTS;
 }
@@ -192,6 +193,13 @@ static gk_status launch_planned(gk_reducing *whole, const gk_array *operands,
     gk_plan_wide(&whole->plan, &operands[0]);
     size_t blocks = gk_plan_blocks(&whole->plan, operands[0].dtype);
     return gk_reducing_launch(whole, whole->call, &whole->plan.how, blocks, operands);
+}
+
+/* Whether its kernels keep to an order, as gk_keeps_order has it. */
+static bool keeps_order(const gk_reducing *whole, gk_dtype of, gk_dtype result) {
+    const gk_reduction_operation *kind = whole->kind;
+    return gk_is_float(of) && kind->result != GK_OF_INDEX && kind->result != GK_OF_OPERAND &&
+           (whole->goes_on || !is_wide(kind, of, result));
 }
 
 /* Kept axes may come in another order there. */
@@ -220,7 +228,9 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)
         is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
     if (!is_run && whole->kind->base.operand_count == 1 && !is_in_parts(whole) &&
-        gk_plan_tiles(&whole->plan, &operands[0], axes, order))
+        (gk_plan_tiles(&whole->plan, &operands[0], axes, order) ||
+         (is_turned(&operands[0]) && keeps_order(whole, operands[0].dtype, result->dtype) &&
+          gk_plan_row_tiles(&whole->plan, &operands[0], axes, order))))
         return run_by_tiles(whole, axes, &operands[0], order, result);
     if (!is_run)
         is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);

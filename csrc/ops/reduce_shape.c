@@ -398,12 +398,15 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
 
 size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
     const gk_reduction *how = &plan->how;
+    const bool bands = (how->tiles & GK_REDUCE_BAND) != 0;
     switch (plan->walk) {
     case GK_WALK_ROWS:
-        return how->outer * how->segments;
+        return divided(how->outer, bands ? GK_REDUCE_BAND_ROWS : 1) * how->segments;
     case GK_WALK_SHORT:
         return divided(how->outer, GK_REDUCE_THREADS / how->lanes *
-                                       (how->lone_rows ? 1 : GK_REDUCE_SHORT_ROWS));
+                                       (bands            ? GK_REDUCE_BAND_ROWS
+                                        : how->lone_rows ? 1
+                                                         : GK_REDUCE_SHORT_ROWS));
     case GK_WALK_LITTLE:
         return divided(divided(how->outer * how->inner, plan->wide ? gk_few_columns(dtype) : 1),
                        GK_REDUCE_THREADS / how->lanes);

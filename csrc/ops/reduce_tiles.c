@@ -1,5 +1,5 @@
-/* Reductions down columns of arrays whose axes lie in another order in memory, by tiles: which
-   order of kept axes has a tile's loads be of neighbours. */
+/* Reductions of arrays whose axes lie in another order in memory, by tiles, down columns or along
+   rows: which order of kept axes has a tile's loads be of neighbours. */
 #include "ops/reduce_shape.h"
 
 #include <stdlib.h>
@@ -12,6 +12,8 @@ enum {
        read at the same time, or is read again at another. */
     LEAST_OF_KEPT = 4,
     LEAST_OF_REDUCED = 2,
+    BANDS = 160,      /* blocks of several rows: of fewer each is through too late */
+    LEAST_BEHIND = 2, /* elements behind the nearest axis, or all are a run */
 };
 
 #define BETTER 1.5 /* times more of it used: results have to be put in order afterwards */
@@ -94,18 +96,17 @@ static void measure(const gk_array *array, int kept, tile *of) {
     of->used = (double)used / (double)span / ((double)all / (double)whole);
 }
 
-/* Kept axes as they come, or as they lie where that is better. */
-static tile choose(const gk_reduction *how, const gk_array *array, uint64_t reduced) {
-    const size_t width = GK_REDUCE_VECTOR_BYTES / gk_dtype_size(array->dtype);
+/* Kept axes as they come, `inner` of them in a tile at most, or as they lie where that is better.
+ */
+static tile choose(const gk_array *array, uint64_t reduced, size_t kept, size_t inner,
+                   size_t along) {
     tile made[2];
     for (int i = 0; i < 2; i++) {
         tile *one = &made[i];
         one->is_turned = i == 1;
         order_axes(array, reduced, one->is_turned, one->order);
-        one->kept = how->lanes * width;
-        one->reduced = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
-        if (!one->is_turned && one->kept > how->inner)
-            one->kept = how->inner;
+        one->kept = !one->is_turned && kept > inner ? inner : kept;
+        one->reduced = along;
         measure(array, count_kept(array, reduced), one);
     }
     return made[made[1].used > made[0].used * BETTER];
@@ -191,12 +192,82 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     if (plan->walk != GK_WALK_COLUMNS || !whole || !are_counted(array) ||
         are_found(plan, array, reduced))
         return false;
-    const tile of = choose(&plan->how, array, reduced);
+    const size_t width = GK_REDUCE_VECTOR_BYTES / gk_dtype_size(array->dtype);
+    const tile of = choose(array, reduced, plan->how.lanes * width, plan->how.inner,
+                           GK_REDUCE_COLUMN_THREADS / plan->how.lanes * GK_REDUCE_COLUMN_LOADS);
     const bool kept = of.nearest >= 0 && !gk_is_reduced(reduced, of.nearest);
     if (of.used * (kept ? LEAST_OF_KEPT : LEAST_OF_REDUCED) < 1 ||
         !describe(&tiles, array, reduced, &of))
         return false;
     tiles.gathered = true;
+    *plan = tiles;
+    for (int i = 0; i < array->ndim; i++)
+        order[i] = of.order[i];
+    return true;
+}
+
+/* rows ----------------------------------------------------------------------------------------- */
+
+/* Of a band of rows some elements each, or of one row many: what uses more of what it moves. */
+static tile choose_rows(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
+                        bool *band) {
+    const size_t width = GK_REDUCE_VECTOR_BYTES / gk_dtype_size(array->dtype);
+    const bool is_short = plan->walk == GK_WALK_SHORT;
+    const size_t lanes = is_short ? plan->how.lanes : GK_REDUCE_THREADS;
+    const size_t rows = GK_REDUCE_BAND_ROWS * GK_REDUCE_THREADS / lanes;
+    const tile of_band = choose(array, reduced, rows, rows, lanes * width);
+    *band = true;
+    if (is_short)
+        return of_band;
+    const tile single =
+        choose(array, reduced, 1, 1, GK_REDUCE_BAND_ROWS * GK_REDUCE_THREADS * width);
+    *band = of_band.used > single.used;
+    return *band ? of_band : single;
+}
+
+/* Kept axes, reduced ones as far as the nearest in memory, and those behind it. */
+static bool lay_out_rows(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool band,
+                         const tile *of) {
+    gk_reduction *how = &plan->how;
+    const gk_array lies = in_order(array, of->order);
+    const int kept = count_kept(array, reduced);
+    int split = kept;
+    while (split < array->ndim && of->order[split] != of->nearest)
+        split++;
+    split = split < array->ndim ? split + 1 : array->ndim;
+    plan->layout = (gk_axes){0};
+    if (!gk_append_axes(&lies, 0, kept, &plan->layout))
+        return false;
+    how->kept_axes = (uint8_t)plan->layout.ndim;
+    if (!gk_append_axes(&lies, kept, split, &plan->layout))
+        return false;
+    how->outer_axes = (uint8_t)plan->layout.ndim;
+    const size_t behind = product(array, of->order, split, array->ndim);
+    return gk_append_axes(&lies, split, array->ndim, &plan->layout) &&
+           plan->layout.ndim > how->kept_axes &&
+           (band || (behind >= LEAST_BEHIND && behind <= GK_REDUCE_BAND_COLUMNS));
+}
+
+bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
+    gk_reduce_plan tiles = *plan;
+    const bool is_short = plan->walk == GK_WALK_SHORT;
+    bool band;
+    if ((plan->walk != GK_WALK_ROWS && !is_short) || gk_bytes(array) < GK_REDUCE_TURNED ||
+        (is_short && plan->how.lanes < GK_REDUCE_BAND_LANES) || !are_counted(array) ||
+        gk_dtype_size(array->dtype) > GK_REDUCE_BAND_ELEMENT)
+        return false;
+    const tile of = choose_rows(plan, array, reduced, &band);
+    if (of.used * LEAST_OF_REDUCED < 1 || of.nearest < 0 ||
+        !lay_out_rows(&tiles, array, reduced, band, &of))
+        return false;
+    tiles.gathered = true;
+    tiles.how.short_rows = is_short;
+    tiles.how.lone_rows = false;
+    tiles.how.tiles = GK_REDUCE_TILED | (band ? GK_REDUCE_BAND : 0);
+    if (!band || !gk_is_reduced(reduced, of.nearest))
+        tiles.how.tiles |= GK_REDUCE_DOWN;
+    if (band && gk_plan_blocks(&tiles, array->dtype) < BANDS)
+        return false;
     *plan = tiles;
     for (int i = 0; i < array->ndim; i++)
         order[i] = of.order[i];

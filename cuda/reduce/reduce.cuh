@@ -18,7 +18,7 @@
     GK_REDUCE(op, variant, dtype, symbol##_rows, GK_REDUCE_THREADS, note)                          \
     GK_REDUCE(op##_short, variant, dtype, symbol##_short, GK_REDUCE_THREADS, "of rows shorter than a block") \
     GK_REDUCE(op##_columns, variant, dtype, symbol##_columns, GK_REDUCE_COLUMN_THREADS, "of columns") \
-    GK_REDUCE(op##_gathered, variant, dtype, symbol##_gathered, GK_REDUCE_THREADS, "of rows whose elements lie anywhere") \
+    GK_REDUCE_SHARING(op##_gathered, variant, dtype, symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_BAND_BYTES, "of rows whose elements lie anywhere") \
     GK_REDUCE_SHARING(op##_gathered_columns, variant, dtype, symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_TILE_BYTES, "of such columns") \
     GK_REDUCE(op##_little, variant, dtype, symbol##_little, GK_REDUCE_THREADS, "of few elements, which lie anywhere")
 
@@ -180,17 +180,11 @@ __device__ static inline void gk_join_partials(const Op &op, typename Op::State 
     }
 }
 
-// Long rows: one block takes a segment of a row. All elements of an array are one row.
-template <class Op, class A>
-__device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a, const A &b) {
+// What a block has of a segment of a row becomes a result, with what the others have, if it is the last of them.
+template <class Op> __device__ static inline void gk_end_row(const Op &op, const gk_reduction &how, size_t row, size_t segment, typename Op::State &state) {
     typedef typename Op::State State;
-    Op op = {how.order};
-    const uint32_t segments = (uint32_t)how.segments; // no more than blocks
-    size_t row = blockIdx.x / segments, segment = blockIdx.x % segments;
-    State state = op.start(), *partials = (State *)how.partials + row * how.segments;
+    State *partials = (State *)how.partials + row * how.segments;
     if (how.stage != GK_REDUCE_FINISH) {
-        size_t begin = segment * how.segment, left = how.length - begin;
-        gk_take_run<GK_REDUCE_THREADS>(op, state, a.row(how, row) + begin, b.row(how, row) + begin, left < how.segment ? left : how.segment, how.first + begin);
         gk_join_block(op, state);
         bool whole = how.stage == GK_REDUCE_WHOLE;
         if (threadIdx.x == 0 && whole && how.segments == 1)
@@ -206,6 +200,20 @@ __device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a
     gk_join_block(op, state);
     if (threadIdx.x == 0)
         gk_store(op, how, row, state);
+}
+
+// Long rows: one block takes a segment of a row. All elements of an array are one row.
+template <class Op, class A>
+__device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a, const A &b) {
+    Op op = {how.order};
+    const uint32_t segments = (uint32_t)how.segments; // no more than blocks
+    size_t row = blockIdx.x / segments, segment = blockIdx.x % segments;
+    typename Op::State state = op.start();
+    if (how.stage != GK_REDUCE_FINISH) {
+        size_t begin = segment * how.segment, left = how.length - begin;
+        gk_take_run<GK_REDUCE_THREADS>(op, state, a.row(how, row) + begin, b.row(how, row) + begin, left < how.segment ? left : how.segment, how.first + begin);
+    }
+    gk_end_row(op, how, row, segment, state);
 }
 
 // Short rows: a group of lanes takes several rows, side by side so that enough loads are under way.
@@ -568,15 +576,31 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     gk_end_columns(op, how, at, row, down);
 }
 
-// Rows, long or short, of elements that lie anywhere.
-template <class Op, class A> __device__ static inline void gk_reduce_gathered(const gk_reduction &how, const A &a) {
+#include "reduce/tiles.cuh"
+
+// Sums of real numbers, which are taken in their order, in no wider states than is usual for them: others are taken in
+// another order, or seldom.
+template <class Op>
+constexpr bool gk_keeps_order = !__is_same(typename gk_traits<typename Op::Element>::sum, int64_t) && !Op::ANY_ORDER && sizeof(typename Op::State) <= 2 * sizeof(typename Op::Element);
+
+// Rows, long or short, of elements that lie anywhere: as a layout says, one after another, or by tiles.
+template <class Op, class A> __device__ static inline void gk_reduce_found(const gk_reduction &how, const A &a) {
     if (how.short_rows)
         gk_reduce_short<Op>(how, a);
     else
         gk_reduce_rows<Op>(how, a, a);
 }
-
-#include "reduce/tiles.cuh"
+template <class Op> __device__ static inline void gk_reduce_gathered(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+    const gk_gathered<typename Op::Element> gathered = gk_gather(how, layout, a);
+    if constexpr (gk_keeps_order<Op>) {
+        if constexpr (sizeof(typename Op::Element) <= GK_REDUCE_BAND_ELEMENT)
+            if (how.tiles)
+                return gk_reduce_rows_by_tiles<Op>(how, layout, a);
+        if (how.broken)
+            return gk_reduce_found<Op>(how, gk_broken<typename Op::Element>{&gathered, 0});
+    }
+    gk_reduce_found<Op>(how, gathered);
+}
 
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \
     extern "C" __global__ void __launch_bounds__(threads, resident) symbol
@@ -598,11 +622,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_gathered(co
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_follow();                                                                               \
-        const gk_gathered<Op::Element> gathered = gk_gather(how, layout, a);                       \
-        if (!Op::ANY_ORDER && how.broken)                                                          \
-            gk_reduce_gathered<Op>(how, gk_broken<Op::Element>{&gathered, 0});                     \
-        else                                                                                       \
-            gk_reduce_gathered<Op>(how, gathered);                                                 \
+        gk_reduce_gathered<Op>(how, layout, a);                                                    \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_follow();                                                                               \

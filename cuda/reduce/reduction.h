@@ -29,6 +29,12 @@ enum {
     GK_REDUCE_TILE_ROWS = 1024,   /* at most, and columns of a warp's vectors */
     GK_REDUCE_TILE_COLUMNS = 512,
     GK_REDUCE_TILE_BYTES = GK_REDUCE_TILE_VECTORS / 32 * 33 * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_TILE_ROWS + GK_REDUCE_TILE_COLUMNS),
+    GK_REDUCE_BAND_ROWS = 8,      /* of a thread, of rows whose elements are in another order */
+    GK_REDUCE_BAND_ELEMENT = 4,   /* bytes of an element of such, at most: of wider ones a copy is as soon made */
+    GK_REDUCE_BAND_LANES = 16,    /* of such a row, at least */
+    GK_REDUCE_BAND_VECTORS = GK_REDUCE_THREADS * GK_REDUCE_BAND_ROWS / GK_REDUCE_BAND_LANES * (GK_REDUCE_BAND_LANES + 1),
+    GK_REDUCE_BAND_LINES = 1028, GK_REDUCE_BAND_COLUMNS = 2048,
+    GK_REDUCE_BAND_BYTES = GK_REDUCE_BAND_VECTORS / 32 * 33 * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_BAND_LINES + GK_REDUCE_BAND_COLUMNS),
     GK_REDUCE_OWN_VECTORS = 16,   /* of a ragged row, from which on it is read by aligned ones alone */
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
     GK_REDUCE_JOIN_BYTES = 16384, /* shared memory to join the rows of a block of columns in */
@@ -61,6 +67,7 @@ typedef enum gk_reduce_tiles {
     GK_REDUCE_TILED = 1,    /* by tiles: */
     GK_REDUCE_STRAIGHT = 2, /* each row of a block's is a run */
     GK_REDUCE_DOWN = 4,     /* neighbours in memory are in neighbouring rows */
+    GK_REDUCE_BAND = 8,     /* of rows: of several at a time */
 } gk_reduce_tiles;
 
 typedef struct gk_reduction {
@@ -78,8 +85,9 @@ typedef struct gk_reduction {
     bool short_rows;  /* of a gathered array: `lanes` threads a row */
     bool broken;      /* of such, if it is no matter of any order: see gk_broken */
     bool lone_rows;   /* of short rows: a warp has one, and not several */
-    uint8_t tiles;    /* gk_reduce_tiles, of gathered columns that are taken by these; else 0 */
-    uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns */
+    uint8_t tiles;    /* gk_reduce_tiles, of a gathered array that is taken by these; else 0 */
+    uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns; of rows, those up to the nearest
+                                      one that is reduced, and those that are kept */
     int64_t reach;    /* bytes from the first element to the end of the farthest */
     int64_t over;     /* from one of `outer` to the next; not of a gathered array */
     int64_t apart;    /* from one reduced element to the next, where all lie so; else 0 */

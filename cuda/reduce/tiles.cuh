@@ -6,32 +6,39 @@
 
 // A tile of rows, one behind the other, and lists of places in the array: where rows begin, and where their elements
 // lie from there on.
-template <typename T> struct gk_tile {
+template <typename T, int VECTORS = GK_REDUCE_TILE_VECTORS, int ROWS = GK_REDUCE_TILE_ROWS, int COLUMNS = GK_REDUCE_TILE_COLUMNS> struct gk_tile {
     enum { WIDTH = gk_vector<T>::WIDTH, LOADS = sizeof(T) <= 2 ? 2 * GK_REDUCE_TILE_LOADS : GK_REDUCE_TILE_LOADS, GAP = 32 };
-    gk_vector<T> vectors[GK_REDUCE_TILE_VECTORS / GAP * (GAP + 1)];
-    int32_t rows[GK_REDUCE_TILE_ROWS], columns[GK_REDUCE_TILE_COLUMNS];
+    gk_vector<T> vectors[VECTORS / GAP * (GAP + 1)];
+    int32_t rows[ROWS], columns[COLUMNS];
 
     // A vector is left out after every 32, or the elements of a column would be in one bank.
     __device__ gk_vector<T> at(unsigned vector) const { return vectors[vector + vector / GAP]; }
     __device__ void put(unsigned element, T x) { memcpy((char *)vectors + (element + element / (GAP * WIDTH) * WIDTH) * sizeof(T), &x, sizeof x); }
 };
 
-// Neighbours in memory by neighbouring threads: along the rows, which are `pitch` elements apart in the tile, or `down`
-// the columns. A thread stays in one row or column, so that an element costs a place in a list; of rows or columns,
-// that is, which of both it has more of, for several loads to be under way.
-template <typename T> __device__ static inline void gk_fill_tile(gk_tile<T> &tile, const T *a, uint32_t rows, uint32_t columns, uint32_t pitch, bool down) {
-    enum { LOADS = gk_tile<T>::LOADS, THREADS = GK_REDUCE_COLUMN_THREADS };
-    const uint32_t near = down ? rows : columns, far = down ? columns : rows;
+// What is put into a tile: so many rows and columns, the rows `pitch` elements apart there; all of these but the first
+// `skip` elements, up to so many.
+struct gk_filling {
+    uint32_t rows, columns, pitch, skip, most;
+};
+
+// Neighbours in memory by neighbouring threads: along the rows, or `down` the columns. A thread stays in one row or
+// column, so that an element costs a place in a list; of rows or columns, that is, which of both it has more of, for
+// several loads to be under way.
+template <int THREADS, typename T, class TILE> __device__ static inline void gk_fill_tile(TILE &tile, const T *a, const gk_filling &by, bool down) {
+    enum { LOADS = TILE::LOADS };
+    const uint32_t near = down ? by.rows : by.columns, far = down ? by.columns : by.rows;
     const uint32_t side = near < THREADS ? near : THREADS, level = threadIdx.x / side, levels = THREADS / side;
     const bool turns = near > THREADS && near / THREADS > far, stays = down == turns; // in a column
     const uint32_t last = turns ? near : far, step = turns ? THREADS : levels, first = turns ? threadIdx.x : level;
     const int32_t *const places = stays ? tile.rows : tile.columns, *const fixed = stays ? tile.columns : tile.rows;
-    const uint32_t apart = stays ? pitch : 1, beside = stays ? 1 : pitch;
+    const uint32_t apart = stays ? by.pitch : 1, beside = stays ? 1 : by.pitch;
     if (level >= levels)
         return;
 #pragma unroll 1
     for (uint32_t other = turns ? 0 : threadIdx.x - level * side; other < (turns ? far : near); other += turns ? 1 : THREADS) {
         const T *const from = a + fixed[other];
+        const uint32_t begin = other * beside - by.skip;
 #pragma unroll 1
         for (uint32_t i = first; i < last; i += step * LOADS) {
             T x[LOADS];
@@ -40,9 +47,11 @@ template <typename T> __device__ static inline void gk_fill_tile(gk_tile<T> &til
                 if (i + j * step < last)
                     x[j] = gk_read<T>(from + places[i + j * step]);
 #pragma unroll
-            for (int j = 0; j < LOADS; j++)
-                if (i + j * step < last)
-                    tile.put(other * beside + (i + j * step) * apart, x[j]);
+            for (int j = 0; j < LOADS; j++) {
+                const uint32_t element = begin + (i + j * step) * apart;
+                if (i + j * step < last && element < by.most)
+                    tile.put(element, x[j]);
+            }
         }
     }
 }
@@ -50,6 +59,25 @@ template <typename T> __device__ static inline void gk_fill_tile(gk_tile<T> &til
 // Where elements i along some axes lie, in elements; strides of a layout of tiles are.
 __device__ static inline int32_t gk_place_along(const gk_axes &layout, int first, int end, size_t i) {
     return (int32_t)gk_offset_along(layout, first, end, (uint32_t)i);
+}
+
+__device__ static inline uint32_t gk_count_along(const gk_axes &layout, int first, int end) {
+    uint32_t count = 1;
+    for (int axis = first; axis < end; axis++)
+        count *= layout.axis[axis].length.value;
+    return count;
+}
+
+// Where `count` of these lie, from number `from` on, by all threads of a block.
+__device__ static inline void gk_list_places(int32_t *places, const gk_axes &layout, int first, int end, size_t from, unsigned count) {
+    for (unsigned i = threadIdx.x; i < count; i += blockDim.x)
+        places[i] = gk_place_along(layout, first, end, from + i);
+}
+
+// The elements of a vector, of which so many are there.
+template <class Op, typename T> __device__ static inline void gk_take_padded(const Op &op, typename Op::State &state, gk_vector<T> x, unsigned wanted) {
+    gk_pad(op, x, wanted);
+    gk_take_vector(op, state, x, x, 0);
 }
 
 // One row more, element by element of a vector.
@@ -118,12 +146,11 @@ template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(con
         down[e] = gk_way<Op>::start();
     const unsigned columns = how.inner - leftmost < wide ? (unsigned)(how.inner - leftmost) : wide;
     a += gk_place_along(layout, 0, how.outer_axes, at.outer);
-    for (unsigned c = threadIdx.x; c < columns && !is_straight; c += THREADS)
-        tile.columns[c] = gk_place_along(layout, how.outer_axes, how.kept_axes, leftmost + c);
+    if (!is_straight)
+        gk_list_places(tile.columns, layout, how.outer_axes, how.kept_axes, leftmost, columns);
     for (size_t row = begin; row < end; row += listed) {
         const unsigned rows = end - row < listed ? (unsigned)(end - row) : listed;
-        for (unsigned line = threadIdx.x; line < rows; line += THREADS)
-            tile.rows[line] = gk_place_along(layout, how.kept_axes, layout.ndim, row + line);
+        gk_list_places(tile.rows, layout, how.kept_axes, layout.ndim, row, rows);
         __syncthreads();
         if (is_straight) {
             const gk_run<T> column = {a + at.column, reach};
@@ -132,7 +159,7 @@ template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(con
             __syncthreads();
             continue;
         }
-        gk_fill_tile(tile, a, rows, columns, wide, (how.tiles & GK_REDUCE_DOWN) != 0);
+        gk_fill_tile<THREADS>(tile, a, {rows, columns, wide, 0, UINT32_MAX}, (how.tiles & GK_REDUCE_DOWN) != 0);
         __syncthreads();
 #pragma unroll(UNROLLED)
         for (unsigned j = 0; j < GK_REDUCE_COLUMN_LOADS; j++) {
@@ -144,6 +171,75 @@ template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(con
         number += GK_REDUCE_COLUMN_LOADS;
     }
     gk_end_columns(op, how, at, begin + at.y, down);
+}
+
+// Rows by tiles: of a band of rows some elements each, or of a single row many, which are rows and columns themselves,
+// as far as the axes go along and behind the one that is nearest in memory.
+template <class Op> __device__ static inline void gk_reduce_rows_by_tiles(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+    typedef typename Op::Element T;
+    enum { WIDTH = gk_vector<T>::WIDTH, ROWS = GK_REDUCE_BAND_ROWS, THREADS = GK_REDUCE_THREADS };
+    typedef gk_tile<T, GK_REDUCE_BAND_VECTORS, GK_REDUCE_BAND_LINES, GK_REDUCE_BAND_COLUMNS> tile_of_rows;
+    static_assert(sizeof(tile_of_rows) <= GK_REDUCE_BAND_BYTES, "the host asks for as much");
+    GK_DYNAMIC_SHARED(uint4, memory);
+    tile_of_rows &tile = *(tile_of_rows *)memory;
+    Op op = {how.order};
+    const bool is_band = (how.tiles & GK_REDUCE_BAND) != 0;
+    const unsigned lanes = how.short_rows ? how.lanes : (unsigned)THREADS, groups = THREADS / lanes, lane = threadIdx.x % lanes, group = threadIdx.x / lanes;
+    const uint32_t segments = (uint32_t)how.segments, high = is_band ? ROWS * groups : 1, behind = gk_count_along(layout, how.outer_axes, layout.ndim);
+    const size_t segment = blockIdx.x % segments, first = (size_t)(blockIdx.x / segments) * high;
+    const size_t begin = how.short_rows ? 0 : segment * how.segment, end = how.short_rows || how.length - begin < how.segment ? how.length : begin + how.segment;
+    const unsigned rows = how.outer - first < high ? (unsigned)(how.outer - first) : high;
+    const unsigned fit = (GK_REDUCE_BAND_LINES - 2) * behind / (THREADS * WIDTH), turns = is_band ? 1 : fit < ROWS ? fit : ROWS, step = turns * lanes * WIDTH;
+    typename Op::State state[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        state[r] = op.start();
+    if (is_band)
+        gk_list_places(tile.rows, layout, 0, how.kept_axes, first, rows);
+    else
+        gk_list_places(tile.columns, layout, how.outer_axes, layout.ndim, 0, behind), a += gk_place_along(layout, 0, how.kept_axes, first);
+#pragma unroll 1
+    for (size_t chunk = begin; chunk < end; chunk += step) {
+        const unsigned count = end - chunk < step ? (unsigned)(end - chunk) : step, over = (unsigned)chunk / behind;
+        gk_filling by = {rows, count, (lanes + 1) * WIDTH, 0, UINT32_MAX}; // a vector more: the elements of a column are in several banks
+        if (is_band) {
+            gk_list_places(tile.columns, layout, how.kept_axes, layout.ndim, chunk, count);
+        } else {
+            by = {((unsigned)chunk + count - 1) / behind - over + 1, behind, behind, (unsigned)chunk - over * behind, count};
+            gk_list_places(tile.rows, layout, how.kept_axes, how.outer_axes, over, by.rows);
+        }
+        __syncthreads();
+        gk_fill_tile<THREADS>(tile, a, by, (how.tiles & GK_REDUCE_DOWN) != 0);
+        __syncthreads();
+        if (is_band) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const unsigned row = r * groups + group;
+                if (row < rows && lane * WIDTH < count)
+                    gk_take_padded(op, state[r], tile.at(row * (lanes + 1) + lane), count - lane * WIDTH);
+            }
+        } else {
+#pragma unroll 1
+            for (unsigned i = threadIdx.x; i * WIDTH < count; i += THREADS)
+                gk_take_padded(op, state[0], tile.at(i), count - i * WIDTH);
+        }
+    }
+    // One after another by the same code, the next one's state moves up.
+#pragma unroll 1
+    for (unsigned r = 0; r < (is_band ? ROWS : 1); r++) {
+        const unsigned row = r * groups + group;
+        if (how.short_rows) {
+            gk_join_lanes(op, state[0], lanes);
+            if (lane == 0 && row < rows)
+                gk_store(op, how, first + row, state[0]);
+        } else if (r < rows) {
+            __syncthreads(); // nobody overwrites what of the row before is still read
+            gk_end_row(op, how, first + r, segment, state[0]);
+        }
+#pragma unroll
+        for (int next = 1; next < ROWS; next++)
+            state[next - 1] = state[next];
+    }
 }
 
 #endif

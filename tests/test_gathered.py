@@ -60,8 +60,8 @@ def same_as_contiguous(op: str, view: str, sizes: Any) -> None:
             same_bits(got.to_host(), want.to_host(), f"{op} {view} {size} {name} axis {axis}")
 
 
-# Shapes of more than a megabyte whose rows are taken by tiles where their axes are turned: long ones and short,
-# some, one and many; axes behind the nearest one that are few and many.
+# Shapes of more than a megabyte whose rows are taken by tiles where their axes are turned: long and
+# short ones, a single one and many; axes behind the nearest one of few elements and of many.
 TURNED_ROWS = (
     ((3, 90, 1231), (0, 1, 2), "float32"),
     ((45, 7, 2, 613), (0, 1, 2, 3), "float16"),
@@ -104,6 +104,10 @@ def test_narrow_columns(dtype, columns, outer):
                 assert np.array_equal(want, getattr(held[part], op)(1))
 
 
+def cut(text: str) -> slice:
+    return slice(*(int(each) if each else None for each in text.split(":")))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
 @pytest.mark.parametrize("line", [2, 5, 17, 49, 131])
 def test_broken_lines(dtype, line):
@@ -111,11 +115,15 @@ def test_broken_lines(dtype, line):
     held = random((1501, 3, line + 2), DTYPES[dtype], 5)
     there = gk.to_device(held)
     for axes in ((0, 1, 2), (1, 2), (2,)):
-        for part in (np.s_[:, :, 1:-1], np.s_[::2, :, :line], np.s_[:, :, line:0:-1], np.s_[:5, :, 1:-1]):
+        for part in (
+            np.s_[:, :, 1:-1],
+            np.s_[::2, :, :line],
+            np.s_[:, :, line:0:-1],
+            np.s_[:5, :, 1:-1],
+        ):
             packed = gk.to_device(np.ascontiguousarray(held[part]))
             got, want = (gk.sum(x, axes).to_host() for x in (there[part], packed))
             same_bits(got, want, f"{axes} {part}")
-
 
 
 @pytest.mark.parametrize("view", VIEWS)

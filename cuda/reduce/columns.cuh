@@ -1,0 +1,227 @@
+// Down columns: a block takes some of them side by side, a thread a vector of these, and what threads have of the same
+// columns is joined.
+#ifndef GK_REDUCE_COLUMNS_CUH
+#define GK_REDUCE_COLUMNS_CUH
+
+// Where a thread of a group of columns stands: `lanes` vectors side by side, the other threads below. The
+// group is a block, or part of a warp, where a matrix is so little that a block takes several; one of
+// those that are no more has a column that is none.
+struct gk_columns {
+    size_t outer, segment, block, column;
+    unsigned height, y;
+
+    // Those of [row, end) that a thread has, which has every `height`-th one, a power of two.
+    __device__ unsigned rows_before(size_t row, size_t end) const { return row < end ? (unsigned)((end - row - 1) >> __popc(height - 1)) + 1 : 0; }
+};
+template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const gk_reduction &how) {
+    gk_columns at;
+    const unsigned wide = how.lanes * WIDTH, width = __popc(wide - 1), side = __popc(how.lanes - 1); // powers of two
+    const uint32_t segments = (uint32_t)how.segments, across = (uint32_t)((how.inner + wide - 1) >> width); // no more than blocks
+    const unsigned thread = threadIdx.x & ((1u << how.group) - 1), stacked = GK_REDUCE_COLUMN_THREADS >> how.group;
+    // A division takes longer than to see that there is nothing to divide.
+    const uint32_t block = segments > 1 ? blockIdx.x / segments : blockIdx.x, over = across > 1 ? block / across : block;
+    at.segment = blockIdx.x - block * segments;
+    at.block = block;
+    at.outer = (size_t)over * stacked + (threadIdx.x >> how.group);
+    at.y = thread >> side;
+    at.height = (1u << how.group) >> side;
+    at.column = at.outer < how.outer ? (size_t)(block - over * across) * wide + (thread & (how.lanes - 1)) * WIDTH : how.inner;
+    return at;
+}
+
+// The threads of a group's top row, of any width up to the block's, get what those below them hold, column by
+// column.
+template <class Op, int WIDTH>
+__device__ static inline void gk_join_columns(const Op &op, const gk_reduction &how, typename Op::State (&state)[WIDTH]) {
+    enum { WARPS = GK_REDUCE_COLUMN_THREADS / GK_WARP };
+    enum { FIT = GK_REDUCE_JOIN_BYTES / (GK_REDUCE_COLUMN_THREADS * sizeof(typename Op::State)), AT_ONCE = WIDTH < FIT ? WIDTH : FIT };
+    __shared__ typename Op::State of_warp[AT_ONCE][WARPS][GK_WARP];
+    const unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP, lanes = how.lanes, below = lanes > GK_WARP ? lanes / GK_WARP : 1;
+    const unsigned threads = 1u << how.group;
+    if (lanes == threads) // no rows below the top one
+        return;
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        for (unsigned step = (threads < GK_WARP ? threads : GK_WARP) / 2; step >= lanes; step /= 2)
+            op.join(state[e], gk_from_lane_above(state[e], step, GK_WARP));
+    if (threads <= GK_WARP)
+        return;
+#pragma unroll
+    for (int first = 0; first < WIDTH; first += AT_ONCE) {
+#pragma unroll
+        for (int e = 0; e < AT_ONCE; e++)
+            of_warp[e][warp][lane] = state[first + e];
+        __syncthreads();
+        if (threadIdx.x < lanes)
+            for (unsigned other = warp + below; other < WARPS; other += below)
+#pragma unroll
+                for (int e = 0; e < AT_ONCE; e++)
+                    op.join(state[first + e], of_warp[e][other][lane]);
+        __syncthreads(); // nobody overwrites what the top row still reads
+    }
+}
+
+// The next `count` of a thread's rows, LOADS at most: all are loaded before the first is taken. ALL: they are
+// LOADS; otherwise the last one is there again in place of what is missing, and not taken. `column` is where the
+// first one is, the thread's row `number`, and then where the next one would be. The last vector of a row may be
+// one of more columns than there are, whose results nobody stores; GK_ALIGNED: none is.
+template <gk_lies LIES, int LOADS, bool ALL, class Op, class A, class STATE, int WIDTH>
+__device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, unsigned &number, unsigned count,
+                                           STATE (&state)[WIDTH]) {
+    gk_vector<typename A::Element> x[LOADS];
+    A line[LOADS];
+    line[0] = column;
+#pragma unroll
+    for (int j = 1; j < LOADS; j++) {
+        line[j] = line[j - 1];
+        if (ALL || j < count)
+            line[j] = line[j].below(how, at.height);
+    }
+    A::template load<LIES>(x, line, how.inner - at.column < WIDTH ? (int)(how.inner - at.column) : WIDTH, ALL ? LOADS : (int)count);
+#pragma unroll
+    for (int j = 0; j < LOADS; j++)
+        if (ALL || j < count)
+#pragma unroll
+            for (int e = 0; e < WIDTH; e++)
+                gk_way<Op>::take(op, state[e], x[j][e], number + j);
+    column = line[LOADS - 1].below(how, at.height);
+    number += count;
+}
+
+// The next `count` of a thread's rows, LOADS at a time.
+template <gk_lies LIES, int LOADS, class Op, class A, class STATE, int WIDTH>
+__device__ static inline void gk_take_down(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, unsigned &number, unsigned count,
+                                           STATE (&state)[WIDTH]) {
+    for (; count >= LOADS; count -= LOADS)
+        gk_take_rows<LIES, LOADS, true>(op, how, at, column, number, LOADS, state);
+    if (LOADS > 1 && count > 0)
+        gk_take_rows<LIES, LOADS, false>(op, how, at, column, number, count, state);
+}
+
+// The partial results of a block of columns' segments, joined as they come in: up to GK_REDUCE_BRANCHES
+// neighbours by the last of them to arrive, and what comes of these likewise, so that nobody has to read
+// many. Whether this block has it all.
+template <class Op, int WIDTH>
+__device__ static inline bool gk_join_segments(const Op &op, const gk_reduction &how, const gk_columns &at, typename Op::State (&state)[WIDTH]) {
+    typename Op::State *partials = (typename Op::State *)how.partials + at.outer * how.segments * how.inner + at.column;
+    unsigned *arrivals = how.arrivals + at.block * gk_reduce_joints(how.segments);
+    size_t number = at.segment, count = how.segments, apart = how.inner;
+    while (count > 1) {
+        size_t joint = number / GK_REDUCE_BRANCHES, first = joint * GK_REDUCE_BRANCHES;
+        unsigned branches = count - first < GK_REDUCE_BRANCHES ? (unsigned)(count - first) : GK_REDUCE_BRANCHES;
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++) {
+            if (at.y == 0 && at.column + e < how.inner)
+                partials[number * apart + e] = state[e];
+            state[e] = op.start();
+        }
+        if (!gk_is_last(arrivals + joint, branches))
+            return false;
+#pragma unroll 4
+        for (unsigned s = at.y; s < branches; s += at.height)
+#pragma unroll
+            for (int e = 0; e < WIDTH; e++)
+                if (at.column + e < how.inner)
+                    op.join(state[e], partials[(first + s) * apart + e]);
+        gk_join_columns(op, how, state);
+        count = (count + GK_REDUCE_BRANCHES - 1) / GK_REDUCE_BRANCHES;
+        arrivals += count;
+        number = joint;
+        apart *= GK_REDUCE_BRANCHES;
+    }
+    return true;
+}
+
+// The results from number i on of a thread's columns, of which so many are there: as vectors, or one by one.
+template <class Op, int WIDTH>
+__device__ static inline void gk_store_columns(const Op &op, const gk_reduction &how, size_t i, size_t there, const typename Op::State (&state)[WIDTH]) {
+    if (there >= WIDTH && (uintptr_t)((typename Op::Result *)how.result + i) % GK_REDUCE_VECTOR_BYTES == 0) {
+        gk_store_few(op, how, i, state);
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        if (e < there)
+            gk_store(op, how, i + e, state[e]);
+}
+
+// What a thread has come by in its rows of a segment, the first of which is `row`, becomes results.
+template <class Op, int WIDTH>
+__device__ static inline void gk_end_columns(const Op &op, const gk_reduction &how, const gk_columns &at, size_t row, typename gk_way<Op>::State (&down)[WIDTH]) {
+    typename Op::State state[WIDTH];
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        state[e] = gk_way<Op>::end(down[e], row, at.height);
+    gk_join_columns(op, how, state);
+    if (!gk_join_segments(op, how, at, state))
+        return;
+    if (at.y == 0 && at.column < how.inner)
+        gk_store_columns(op, how, at.outer * how.inner + at.column, how.inner - at.column, state);
+}
+
+// A single vector of columns, of which there are fewer than it holds: rows element by element, or vectors that begin at
+// each of them would hold most of them several times, and nothing is done for columns that are not there.
+template <class Op, int COLUMNS, class A> __device__ static inline void gk_reduce_narrow(const gk_reduction &how, const A &a) {
+    typedef typename Op::Element T;
+    enum { LOADS = GK_REDUCE_COLUMN_LOADS };
+    Op op = {how.order};
+    const gk_columns at = gk_find_columns<COLUMNS>(how);
+    typename gk_way<Op>::State down[COLUMNS];
+    const size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
+    const size_t row = begin + at.y;
+    const int64_t apart = (int64_t)at.height * how.apart;
+    const unsigned columns = (unsigned)how.inner, count = at.column < how.inner ? at.rows_before(row, end) : 0;
+    const char *from = (const char *)a.matrix(how, at.outer < how.outer ? at.outer : 0).below(how, row).first;
+#pragma unroll
+    for (int e = 0; e < COLUMNS; e++)
+        down[e] = gk_way<Op>::start();
+#pragma unroll 1
+    for (unsigned number = 0; number < count; number += LOADS) {
+        T x[LOADS][COLUMNS];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++, from += apart)
+#pragma unroll
+            for (int e = 0; e < COLUMNS; e++)
+                if (number + j < count && e < columns)
+                    x[j][e] = gk_read<T>(from + e * sizeof(T));
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+#pragma unroll
+            for (int e = 0; e < COLUMNS; e++)
+                if (number + j < count && e < columns)
+                    gk_way<Op>::take(op, down[e], x[j][e], number + j);
+    }
+    gk_end_columns(op, how, at, row, down);
+}
+
+// Columns: a thread takes a vector of them, so that a warp reads along the rows.
+template <class Op, class A> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const A &a) {
+    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, NARROW = WIDTH / 2 < GK_REDUCE_NARROW ? WIDTH / 2 : GK_REDUCE_NARROW };
+    if constexpr (A::IS_RUN && NARROW > 1)
+        if (how.inner <= NARROW)
+            return gk_reduce_narrow<Op, NARROW>(how, a);
+    Op op = {how.order};
+    gk_columns at = gk_find_columns<WIDTH>(how);
+    typename gk_way<Op>::State down[WIDTH];
+    size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        down[e] = gk_way<Op>::start();
+    A top = a.matrix(how, at.outer < how.outer ? at.outer : 0), column = top.column(how, at.column < how.inner ? at.column : 0);
+    const size_t row = begin + at.y;
+    unsigned number = 0;
+    column = column.below(how, row);
+    const unsigned count = at.rows_before(row, end);
+    if (at.column < how.inner && top.is_aligned() && how.apart % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0) {
+        gk_take_down<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS>(op, how, at, column, number, count, down);
+    } else if (at.column < how.inner) {
+        // The last rows of an array end too near to its own end.
+        size_t last = how.inner < 2 * WIDTH ? 2 * WIDTH / (unsigned)how.inner + 1 : 1;
+        const unsigned sure = at.rows_before(row, top.below(how, end).reaches(0) ? end : end > last ? end - last : 0);
+        gk_take_down<GK_BETWEEN, A::AT_ONCE>(op, how, at, column, number, sure, down);
+        gk_take_down<GK_ANYWHERE, 1>(op, how, at, column, number, count - sure, down);
+    }
+    gk_end_columns(op, how, at, row, down);
+}
+
+#endif

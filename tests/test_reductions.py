@@ -796,7 +796,7 @@ def test_sums_of_single_elements_begin_with_zero(op, dtype):
     there = gk.to_device(a)
     for part in (np.s_[:], np.s_[:, ::-1, :, 1::2]):
         got = getattr(gk, op)(there[part], (0, 2)).to_host()
-        want = a[part].reshape(got.shape) + DTYPES[dtype](0)
+        want = a[part].reshape(got.shape) + np.zeros((), DTYPES[dtype])
         assert got.dtype == want.dtype and np.array_equal(got, want, equal_nan=True)
         assert not np.signbit(got.astype(np.float64)[want.astype(np.float64) == 0]).any()
     wide = gk.sum(there, 0, dtype="float64").to_host()

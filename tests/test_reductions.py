@@ -716,6 +716,26 @@ def test_of_no_axes_none_that_numpy_refuses():
             gk.sum(a, axis)
 
 
+# More than 4 MiB, of which a launch takes a short axis first, where a copy would have to be made.
+SHORT_STAGES = (
+    ((2, 337, 3, 701), (0, 2)),
+    ((3, 384, 100, 1, 3, 10), (0, 4)),
+    ((2, 90, 2, 7001), (0, 2)),
+)
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHORT_STAGES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_short_axes_that_alternate(shape, axis, dtype):
+    a = random(shape, DTYPES[dtype], 6)
+    held = random((*shape[:-1], shape[-1] + 1), DTYPES[dtype], 6)
+    for op in ("sum", "max", "mean"):
+        got = np.asarray(getattr(gk, op)(gk.to_device(a), axis))
+        assert_reduced(op, got, a, axis, f"{shape} {axis}")
+        cut, packed = gk.to_device(held)[..., 1:], gk.to_device(np.ascontiguousarray(held[..., 1:]))
+        oracle.assert_same(*(getattr(gk, op)(x, axis).to_host() for x in (cut, packed)), op)
+
+
 # More than 1 MiB, of which a launch takes a long group of axes first, and others what it leaves.
 STAGED = {
     "float16": ((9, 11, 900, 29, 1), (0, 2, 4)),

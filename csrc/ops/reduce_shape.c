@@ -33,7 +33,10 @@ enum {
     FEW = 2048,                /* elements that are too few for a block of columns */
     NARROW = 2,                /* times less columns than a vector has: of these by vectors, too */
     STAGED = 1 << 20,          /* bytes for which a launch more is little */
-    STAGE = 4,                 /* times less that the launch leaves */
+    STAGE = 4,                 /* times less that the launch leaves; */
+    COPIED = 4 << 20,          /* of more bytes a copy would be made else, which costs more, */
+    STAGE_OF_COPIED = 3,       /* than so many times less, */
+    STAGE_OF_ANY_ORDER = 2,    /* or so many, where what is left has no wider elements */
     LEAST_ROW = 128,           /* bytes of a row that is worth a result of its own in between */
     LONGEST_WAY = 1 << 15,     /* rows that a thread of a block of columns numbers */
     NEAR = 32,                 /* bytes of a row that is in one sector */
@@ -332,7 +335,10 @@ uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_orde
             longest = axes;
         }
     }
-    return groups > 1 && most >= STAGE ? longest : 0;
+    const size_t fewer = gk_bytes(array) < COPIED ? STAGE
+                         : any_order              ? STAGE_OF_ANY_ORDER
+                                                  : STAGE_OF_COPIED;
+    return groups > 1 && most >= fewer ? longest : 0;
 }
 
 void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced) {

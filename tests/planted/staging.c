@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/staging.h"
 #include "engine/ways.h"
@@ -76,7 +75,9 @@ static void find_nothing(void) {
     srand(1);
     int calls = settle(&tuner, &alike, 1 << 26, &found);
     need(calls >= 0 && calls <= 50, "no more than 50 calls");
-    need(!memcmp(&usual, &found, sizeof usual), "chance changes nothing");
+    need(usual.workers == found.workers && usual.chunk == found.chunk &&
+             usual.past_caches == found.past_caches,
+         "chance changes nothing");
 }
 
 /* Where other programs have the host's cores now and then, what a call takes says little, and one

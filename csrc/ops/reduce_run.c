@@ -197,9 +197,8 @@ static gk_status launch_planned(gk_reducing *whole, const gk_array *operands,
 
 /* Whether its kernels keep to an order, as gk_keeps_order has it. */
 static bool keeps_order(const gk_reducing *whole, gk_dtype of, gk_dtype result) {
-    const gk_reduction_operation *kind = whole->kind;
-    return gk_is_float(of) && kind->result != GK_OF_INDEX && kind->result != GK_OF_OPERAND &&
-           (whole->goes_on || !is_wide(kind, of, result));
+    return is_sum_of_floats(whole->kind, of) &&
+           (whole->goes_on || !is_wide(whole->kind, of, result));
 }
 
 /* Kept axes may come in another order there. */

@@ -360,9 +360,10 @@ template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(c
 #include "reduce/tiles.cuh"
 
 // Sums of real numbers, which are taken in their order, in no wider states than is usual for them: others are taken in
-// another order, or seldom.
-template <class Op>
-constexpr bool gk_keeps_order = !__is_same(typename gk_traits<typename Op::Element>::sum, int64_t) && !Op::ANY_ORDER && sizeof(typename Op::State) <= 2 * sizeof(typename Op::Element);
+// another order, or seldom, and are no worse for a copy that is made first.
+template <class Op> constexpr bool gk_keeps_order = false;
+template <typename T, typename A> constexpr bool gk_keeps_order<gk_plain_sum<T, A>> = sizeof(A) <= 4;
+template <typename T, typename A> constexpr bool gk_keeps_order<gk_compensated_sum<T, A>> = sizeof(A) == sizeof(T) && !__is_same(T, int64_t) && !__is_same(T, uint64_t);
 
 // Rows, long or short, of elements that lie anywhere: as a layout says, one after another, or by tiles.
 template <class Op, class A> __device__ static inline void gk_reduce_found(const gk_reduction &how, const A &a) {

@@ -53,10 +53,6 @@ static size_t divided(size_t count, size_t by) {
     return (count + by - 1) / by;
 }
 
-static size_t vector_width(gk_dtype dtype) {
-    return GK_REDUCE_VECTOR_BYTES / gk_dtype_size(dtype);
-}
-
 /* The least power of two that is not less, but no more than `most`. */
 static uint32_t lanes_for(size_t vectors, uint32_t most) {
     uint32_t lanes = 1;
@@ -97,7 +93,7 @@ static void cut(gk_reduction *how, size_t wanted, size_t least, size_t multiple)
 /* A single row is shared out evenly, with a segment for each place; of several rows each by itself,
    so there are twice as many, for the places that would be left over at the end. */
 static void plan_rows(gk_reduction *how, gk_dtype dtype) {
-    size_t vectors = GK_REDUCE_THREADS * vector_width(dtype), tile = GK_REDUCE_LOADS * vectors;
+    size_t vectors = GK_REDUCE_THREADS * gk_vector_width(dtype), tile = GK_REDUCE_LOADS * vectors;
     size_t wanted = how->outer > 1 ? 2 * PLACES / how->outer : PLACES;
     size_t longest = LONGEST_SEGMENT / gk_dtype_size(dtype);
     if (how->outer == 1 && divided(how->length, longest) > wanted)
@@ -128,13 +124,13 @@ static uint32_t column_lanes(const gk_reduction *how, size_t vectors, size_t byt
 /* Blocks of columns, of one segment each. */
 static size_t column_groups(const gk_reduction *how, gk_dtype dtype) {
     size_t stacked = GK_REDUCE_COLUMN_THREADS >> how->group;
-    return divided(how->outer, stacked) * divided(how->inner, how->lanes * vector_width(dtype));
+    return divided(how->outer, stacked) * divided(how->inner, how->lanes * gk_vector_width(dtype));
 }
 
 static void plan_columns(gk_reduction *how, gk_dtype dtype) {
     size_t bytes = how->outer * how->length * how->inner * gk_dtype_size(dtype);
     how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
-    how->lanes = column_lanes(how, divided(how->inner, vector_width(dtype)), bytes);
+    how->lanes = column_lanes(how, divided(how->inner, gk_vector_width(dtype)), bytes);
     size_t groups = column_groups(how, dtype), most = 2 * COLUMN_PLACES;
     size_t tile = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
     bool fills = groups >= ENOUGH_BLOCKS / 2 && how->length <= FEW_TILES * tile;
@@ -146,7 +142,7 @@ static void plan_columns(gk_reduction *how, gk_dtype dtype) {
 /* Whether threads have few rows each, segments are many, or lanes idle that narrower blocks have
  * not. */
 static bool joins_much(const gk_reduction *how, gk_dtype dtype) {
-    const size_t vectors = divided(how->inner, vector_width(dtype)), least = LEAST_LANES;
+    const size_t vectors = divided(how->inner, gk_vector_width(dtype)), least = LEAST_LANES;
     const size_t idle = divided(vectors, how->lanes) * how->lanes;
     const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
     return how->segments > 1 && (how->segments > GK_REDUCE_BRANCHES || how->segment < WARP * tall ||
@@ -157,7 +153,7 @@ static bool joins_much(const gk_reduction *how, gk_dtype dtype) {
    the cache of each row, and a thread has many rows, so that there is less to join, and less of it
    through memory. */
 static void plan_heavy_columns(gk_reduction *how, gk_dtype dtype) {
-    const size_t vectors = divided(how->inner, vector_width(dtype));
+    const size_t vectors = divided(how->inner, gk_vector_width(dtype));
     const bool small = how->outer * how->length * how->inner * gk_dtype_size(dtype) < SMALL;
     how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
     how->lanes = lanes_for(vectors, WARP);
@@ -179,20 +175,20 @@ static bool are_matrices_little(const gk_reduction *how) {
    many that each has a few threads. */
 static bool are_stacked(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
     const gk_reduction *how = &plan->how;
-    const size_t vectors = divided(how->inner, vector_width(dtype));
-    if (heavy && !plan->packed && how->inner > 1 && how->inner * NARROW >= vector_width(dtype) &&
+    const size_t vectors = divided(how->inner, gk_vector_width(dtype));
+    if (heavy && !plan->packed && how->inner > 1 && how->inner * NARROW >= gk_vector_width(dtype) &&
         vectors * NARROW <= LEAST_LANES && how->length <= HEAVY_LENGTH &&
         how->outer * vectors >= HEAVY_OUTER)
         return true;
     return !plan->packed && are_matrices_little(&plan->how) &&
-           plan->how.inner * NARROW >= vector_width(dtype);
+           plan->how.inner * NARROW >= gk_vector_width(dtype);
 }
 
 /* Several of them in a block, each by part of a warp: as many threads as it takes to load it in
    two turns, more where there would be few blocks. */
 static void plan_stacked(gk_reduction *how, gk_dtype dtype, bool heavy) {
     const size_t rows = heavy ? HEAVY_ROWS : GK_REDUCE_COLUMN_LOADS;
-    how->lanes = lanes_for(divided(how->inner, vector_width(dtype)), WARP);
+    how->lanes = lanes_for(divided(how->inner, gk_vector_width(dtype)), WARP);
     uint32_t threads = how->lanes;
     while (threads < WARP && threads / how->lanes < how->length &&
            (threads / how->lanes * 2 * rows < how->length ||
@@ -215,7 +211,7 @@ static bool is_little(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
         return count <= LITTLE_PACKED;
     if (how->inner == 1)
         return how->length <= LITTLE_ROW &&
-               count <= (vector_width(dtype) > 2 ? LITTLE : LITTLE_WIDE_ROWS);
+               count <= (gk_vector_width(dtype) > 2 ? LITTLE : LITTLE_WIDE_ROWS);
     if (heavy && results <= LITTLE_RESULTS && how->length >= LONG_COLUMN &&
         (how->length <= HEAVY_COLUMN || how->inner * gk_dtype_size(dtype) <= NEAR))
         return count <= LITTLE_HEAVY;
@@ -246,7 +242,7 @@ static void plan_short_columns(gk_reduce_plan *plan, gk_dtype dtype) {
     gk_reduction *how = &plan->how;
     plan->walk = GK_WALK_COLUMNS;
     plan->short_columns = true;
-    how->lanes = lanes_for(divided(how->inner, vector_width(dtype)), GK_REDUCE_COLUMN_THREADS);
+    how->lanes = lanes_for(divided(how->inner, gk_vector_width(dtype)), GK_REDUCE_COLUMN_THREADS);
     how->group = (uint8_t)__builtin_ctz(how->lanes);
     cut(how, 1, how->length, 1);
 }
@@ -269,7 +265,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     if (how->inner == 1 || plan->packed)
         plan->walk = GK_WALK_ROWS;
     gk_plan_part(plan, array, reduced);
-    size_t vectors = divided(how->length, vector_width(array->dtype));
+    size_t vectors = divided(how->length, gk_vector_width(array->dtype));
     bool is_short = vectors <= TINY_ROW || (vectors <= SHORT_ROW && how->outer >= MANY_ROWS);
     if (plan->walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
         plan->walk = GK_WALK_SHORT;
@@ -391,7 +387,7 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
     }
     if (same || (columns && !merge_axes(&turned, axes, &how)))
         return false;
-    const size_t width = vector_width(array->dtype);
+    const size_t width = gk_vector_width(array->dtype);
     const bool narrow = plan->short_columns && gk_bytes(array) >= NO_CACHE;
     const size_t fewest = narrow ? width : how.lanes / 2 * width + 1;
     if (columns && how.inner < fewest)

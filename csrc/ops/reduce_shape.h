@@ -29,6 +29,11 @@ static inline bool gk_is_reduced(uint64_t reduced, int axis) {
     return (reduced >> axis & 1) != 0;
 }
 
+/* Elements of a load. */
+static inline size_t gk_vector_width(gk_dtype dtype) {
+    return GK_REDUCE_VECTOR_BYTES / gk_dtype_size(dtype);
+}
+
 /* Of several operands the elements are taken together, and all of them make one result. `heavy`:
    to join costs much beside the elements, and their order changes nothing. Arrays of no
    less bytes than `vectors` are taken by vectors, however few their elements: the engine's limit.

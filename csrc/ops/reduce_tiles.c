@@ -192,7 +192,7 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     if (plan->walk != GK_WALK_COLUMNS || !whole || !are_counted(array) ||
         are_found(plan, array, reduced))
         return false;
-    const size_t width = GK_REDUCE_VECTOR_BYTES / gk_dtype_size(array->dtype);
+    const size_t width = gk_vector_width(array->dtype);
     const tile of = choose(array, reduced, plan->how.lanes * width, plan->how.inner,
                            GK_REDUCE_COLUMN_THREADS / plan->how.lanes * GK_REDUCE_COLUMN_LOADS);
     const bool kept = of.nearest >= 0 && !gk_is_reduced(reduced, of.nearest);
@@ -211,7 +211,7 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 /* Of a band of rows some elements each, or of one row many: what uses more of what it moves. */
 static tile choose_rows(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                         bool *band) {
-    const size_t width = GK_REDUCE_VECTOR_BYTES / gk_dtype_size(array->dtype);
+    const size_t width = gk_vector_width(array->dtype);
     const bool is_short = plan->walk == GK_WALK_SHORT;
     const size_t lanes = is_short ? plan->how.lanes : GK_REDUCE_THREADS;
     const size_t rows = GK_REDUCE_BAND_ROWS * GK_REDUCE_THREADS / lanes;

@@ -220,7 +220,7 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
         return false;
     plan->how.short_rows = plan->walk == GK_WALK_SHORT;
     plan->how.lone_rows = false; /* nor do its bits need it */
-    const size_t width = GK_REDUCE_VECTOR_BYTES / size, line = layout->axis[last].length.value;
+    const size_t width = gk_vector_width(array->dtype), line = layout->axis[last].length.value;
     plan->how.broken = plan->walk != GK_WALK_COLUMNS && line >= width && line % width != 0 &&
                        line < SHORT_LINE * width;
     const int64_t apart = stride_along(array, reduced, 0);

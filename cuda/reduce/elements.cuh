@@ -85,6 +85,28 @@ template <typename T> struct gk_run {
     }
 };
 
+// `wanted` elements of each vector, one of each at a time, so that as many loads are under way as there are vectors;
+// from element e of vector j to its next it is step(e, j) bytes.
+template <typename T, int COUNT, class STEP> __device__ static inline void gk_load_apart(gk_vector<T> (&loaded)[COUNT], const char *(&place)[COUNT], int wanted, const STEP &step) {
+    enum { WIDTH = gk_vector<T>::WIDTH, EACH = WIDTH < 4 ? WIDTH : 4 };
+#pragma unroll 1
+    for (int e = 0; e < WIDTH; e += EACH) {
+        T x[COUNT][EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+#pragma unroll
+            for (int j = 0; j < COUNT; j++) {
+                x[j][k] = e + k < wanted ? gk_read<T>(place[j]) : T();
+                place[j] += step(e + k, j);
+            }
+#pragma unroll
+        for (int j = 0; j < COUNT; j++)
+#pragma unroll
+            for (int k = 0; k < EACH; k++)
+                loaded[j].push(x[j][k]);
+    }
+}
+
 // Elements that a layout finds, from number `at` on in its order, of `count`; none lies behind `reach`. Or,
 // where those that a thread takes are of a `line` that has been found, they are `stride` bytes apart, `length`
 // of them from `base` on, and from the last one it is `jump` to the next line: to find each anew costs more
@@ -187,26 +209,9 @@ template <typename T> struct gk_gathered {
             loaded[COUNT - 1] = one;
         }
     }
-    // An element of each at a time, so that as many loads are under way as there are vectors.
     template <int COUNT> __device__ static void each_apart(gk_vector<T> (&loaded)[COUNT], const char *(&place)[COUNT], const gk_gathered &first, int wanted) {
-        enum { EACH = WIDTH < 4 ? WIDTH : 4 };
-        int end = first.is_line ? (int)(first.length - first.at) : wanted; // of the line
-#pragma unroll 1
-        for (int e = 0; e < WIDTH; e += EACH) {
-            T x[COUNT][EACH];
-#pragma unroll
-            for (int k = 0; k < EACH; k++)
-#pragma unroll
-                for (int j = 0; j < COUNT; j++) {
-                    x[j][k] = e + k < wanted ? gk_read<T>(place[j]) : T();
-                    place[j] += e + k + 1 == end ? first.jump : first.stride;
-                }
-#pragma unroll
-            for (int j = 0; j < COUNT; j++)
-#pragma unroll
-                for (int k = 0; k < EACH; k++)
-                    loaded[j].push(x[j][k]);
-        }
+        const int end = first.is_line ? (int)(first.length - first.at) : wanted; // of the line
+        gk_load_apart(loaded, place, wanted, [&](int e, int) { return e + 1 == end ? first.jump : first.stride; });
     }
     // Of a line that ends before the vector does.
     __device__ gk_vector<T> one_by_one(int wanted) const {
@@ -256,7 +261,6 @@ template <typename T> struct gk_broken {
     __device__ static constexpr bool is_aligned() { return false; }
     __device__ static constexpr bool reaches(size_t) { return true; }
     template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_broken (&at)[COUNT], int wanted, int = COUNT) {
-        enum { EACH = WIDTH < 4 ? WIDTH : 4 };
         const gk_gathered<T> &all = *at[0].all;
         const char *place[COUNT];
         int left[COUNT]; // of the line
@@ -269,22 +273,7 @@ template <typename T> struct gk_broken {
             left[j] = (int)(all.length - along);
             jump[j] = left[j] < wanted ? all.find(at[j].at + left[j], beginning) - here - (left[j] - 1) * all.stride : 0;
         }
-#pragma unroll 1
-        for (int e = 0; e < WIDTH; e += EACH) {
-            T x[COUNT][EACH];
-#pragma unroll
-            for (int k = 0; k < EACH; k++)
-#pragma unroll
-                for (int j = 0; j < COUNT; j++) {
-                    x[j][k] = e + k < wanted ? gk_read<T>(place[j]) : T();
-                    place[j] += e + k + 1 == left[j] ? jump[j] : all.stride;
-                }
-#pragma unroll
-            for (int j = 0; j < COUNT; j++)
-#pragma unroll
-                for (int k = 0; k < EACH; k++)
-                    loaded[j].push(x[j][k]);
-        }
+        gk_load_apart(loaded, place, wanted, [&](int e, int j) { return e + 1 == left[j] ? jump[j] : all.stride; });
     }
 };
 

@@ -57,7 +57,8 @@ class Draw:
         kept = [n for axis, n in enumerate(self.shape) if axis not in self.axes]
         read = each * count * (2 if self._reads_all() else 1)
         if KINDS[self.kind] == "reductions":
-            return read + each * math.prod(kept)
+            widened = self.kind == "argmax" or (self.kind == "sum" and self.dtype not in _FLOATS)
+            return read + (8 if widened else each) * math.prod(kept)
         return read + each * (count + (math.prod(kept) if self.kind == "add" else 0))
 
     def _reads_all(self) -> bool:

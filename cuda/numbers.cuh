@@ -135,13 +135,8 @@ template <typename T> __device__ static inline gk_vector<T> gk_load_once(const T
     return gk_load_once<gk_vector<T>::WIDTH>(at);
 }
 
-// A vector that lies anywhere is put together of the two aligned ones it lies in: as many bytes a load as
-// of an aligned one. Of these each holds a byte of it, or, where it is aligned itself, they are one; the
-// second may reach 15 bytes beyond it.
-template <typename T> __device__ static inline gk_vector<T> gk_load_between(const T *at) {
-    unsigned shift = (uintptr_t)at % 16;
-    const uint4 *low = (const uint4 *)((uintptr_t)at - shift);
-    uint4 lower = low[0], upper = low[shift > 0];
+// A vector that lies anywhere, of the two aligned ones that it lies in, `shift` bytes behind where the first begins.
+template <typename T> __device__ static inline gk_vector<T> gk_between(uint4 lower, uint4 upper, unsigned shift) {
     uint32_t word[8] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
 #pragma unroll
     for (int w = 0; w < 6; w++)
@@ -154,6 +149,14 @@ template <typename T> __device__ static inline gk_vector<T> gk_load_between(cons
     for (int w = 0; w < 4; w++)
         loaded.bits[w] = sizeof(T) < 4 ? __funnelshift_r(word[w], word[w + 1], shift % 4 * 8) : word[w];
     return loaded;
+}
+
+// As many bytes a load as of an aligned one. Of both vectors each holds a byte of it, or, where it is aligned itself,
+// they are one; the second may reach 15 bytes beyond it.
+template <typename T> __device__ static inline gk_vector<T> gk_load_between(const T *at) {
+    const unsigned shift = (uintptr_t)at % 16;
+    const uint4 *low = (const uint4 *)((uintptr_t)at - shift);
+    return gk_between<T>(low[0], low[shift > 0], shift);
 }
 
 // Results are marked to leave the cache first where they are 16 bytes wide: nothing here reads them

@@ -58,6 +58,20 @@ def test_what_is_stepped_over_is_moved_with_its_sectors(scripts):
         assert one.bytes_moved == moved, (held, cut)
 
 
+def test_indices_and_sums_of_integers_are_wider_than_what_they_come_of(scripts):
+    _, shapes = scripts
+    every = (slice(None),) * 2
+    for kind, dtype, moved in (
+        ("argmax", "uint8", 100 * 200 + 8 * 100),
+        ("sum", "uint8", 100 * 200 + 8 * 100),
+        ("sum", "float16", 2 * (100 * 200 + 100)),
+        ("mean", "float64", 8 * (100 * 200 + 100)),
+        ("max", "int32", 4 * (100 * 200 + 100)),
+    ):
+        one = shapes.Draw(kind, dtype, (100, 200), every, (0, 1), (1,))
+        assert one.bytes_moved == moved, (kind, dtype)
+
+
 def test_a_wrong_result_is_found(scripts):
     _, shapes = scripts
     chance = random.Random(4)

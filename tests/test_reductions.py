@@ -31,6 +31,7 @@ from arrays import (
     on_gpu,
     places,
     random,
+    same_bits,
     variants,
 )
 from gpukern import _core
@@ -151,6 +152,38 @@ def values_for(op: str, shape: tuple[int, ...], dtype: str, seed: int = 3) -> Ar
     if op in ("mean", "norm") and DTYPES[dtype].kind in "iu" and values.itemsize == 8:
         values >>= 12  # so that float64 holds them
     return values
+
+
+# Columns of which a row is no even number of vectors, in single arrays and stacked ones, of
+# several kept and reduced axes.
+NARROW = (
+    ((3001, 7), 0),
+    ((4, 901, 24), 1),
+    ((777, 4, 25), 0),
+    ((211, 9, 13), (0, 1)),
+    ((23, 9, 11, 6), (0, 1, 2)),
+    ((2, 1201, 3, 11), 1),
+    ((10_007, 2), 0),
+)
+
+
+@pytest.mark.usefixtures("by_vectors")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8", "int32"])
+@pytest.mark.parametrize(("shape", "axes"), NARROW)
+@pytest.mark.parametrize("op", ["sum", "mean", "max", "argmin"])
+def test_narrow_columns_wherever_they_lie(shape, axes, dtype, op):
+    """Right, and with the same bits in any order of the axes in memory and apart."""
+    if op == "argmin" and not isinstance(axes, int):
+        pytest.skip("one axis or None")
+    a = random(shape, DTYPES[dtype], 5)
+    want = getattr(gk, op)(gk.to_device(a), axes).to_host()
+    assert_reduced(op, want, a, axes, f"{op} {shape} {axes}")
+    ways = [(order, slice(None)) for order in itertools.permutations(range(len(shape)))]
+    for order, cut in [*ways, (tuple(range(len(shape))), slice(None, None, 2))]:
+        held = np.repeat(a, 2 if cut.step else 1, axis=-1).transpose(order)
+        there = gk.to_device(np.ascontiguousarray(held))
+        there = there.transpose(tuple(int(i) for i in np.argsort(order)))[..., cut]
+        same_bits(getattr(gk, op)(there, axes).to_host(), want, f"{op} {shape} {axes} {order}")
 
 
 @pytest.mark.usefixtures("walks")

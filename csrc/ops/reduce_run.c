@@ -113,7 +113,7 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     if (!whole->plan.gathered && !whole->plan.pitched)
         gk_plan_of_run(&copy, operands[0].dtype);
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
-    const size_t shared = how->tiles ? whole->row->shared_bytes : 0;
+    const size_t shared = how->tiles & GK_REDUCE_TILED ? whole->row->shared_bytes : 0;
     return gk_call_launch_sharing(call, whole->row, blocks, shared, arguments);
 }
 
@@ -216,12 +216,13 @@ static gk_status run_by_tiles(gk_reducing *whole, uint64_t axes, const gk_array 
 static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_array *operands,
                                 gk_array *result) {
     gk_call *call = whole->call;
-    const bool is_packed = whole->plan.packed;
+    const bool is_packed = whole->plan.packed, narrow = whole->plan.how.narrow;
     gk_array packed[GK_MAX_OPERANDS];
     int order[GK_MAX_DIMENSIONS];
     bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
     if (!is_run && whole->kind->base.operand_count == 1)
-        is_run = gk_plan_pitched(&whole->plan, &operands[0], axes);
+        is_run = gk_plan_pitched(&whole->plan, &operands[0], axes) ||
+                 gk_plan_narrow(&whole->plan, &operands[0], axes);
     const bool index = whole->kind->result == GK_OF_INDEX;
     is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, index) || is_run;
     if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)
@@ -231,7 +232,7 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
          (is_turned(&operands[0]) && keeps_order(whole, operands[0].dtype, result->dtype) &&
           gk_plan_row_tiles(&whole->plan, &operands[0], axes, order))))
         return run_by_tiles(whole, axes, &operands[0], order, result);
-    if (!is_run)
+    if (!is_run && !narrow)
         is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);
     gk_status status = gk_reducing_choose(whole, &operands[0], result->dtype);
     if (status == GK_OK && !is_run) {

@@ -31,7 +31,7 @@ enum {
     EACH_OF_MOST = 64, /* and of the most that are little: neighbours are read as well */
     MANY = 4 << 20,
     FEW = 2048,                /* elements that are too few for a block of columns */
-    NARROW = 2,                /* times less columns than a vector has: of these by vectors, too */
+    PART = 2,                  /* times less columns than a vector has: of these by vectors, too */
     STAGED = 1 << 20,          /* bytes for which a launch more is little */
     STAGE = 4,                 /* times less that the launch leaves; */
     COPIED = 4 << 20,          /* of more bytes a copy would be made else, which costs more, */
@@ -46,6 +46,11 @@ enum {
     HEAVY_ROWS = 16,           /* rows of a thread of such, at least */
     COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
+    NARROW = 64,               /* columns, or vectors that make whole rows, */
+    NARROW_LOADS = 4,          /* of a thread of a block of such, at least, */
+    NARROW_SEGMENT = 64 << 10, /* and bytes of a segment of such, where there are enough */
+    FEW_TURNS = 4,             /* of all places: in more it is no matter who is the last */
+    LEFT_OVER = 4,             /* times less blocks than places have the memory's rate no more */
     NO_CACHE = 48 << 20, /* bytes of short columns that are turned also where runs are narrow */
 };
 
@@ -90,15 +95,33 @@ static void cut(gk_reduction *how, size_t wanted, size_t least, size_t multiple)
     how->segments = divided(how->length, how->segment);
 }
 
-/* A single row is shared out evenly, with a segment for each place; of several rows each by itself,
-   so there are twice as many, for the places that would be left over at the end. */
+/* Whether, of not many blocks, so few are there when all others are through that they alone do not
+   keep the memory busy. */
+static bool leaves_few(size_t blocks) {
+    const size_t left = blocks % PLACES;
+    return blocks > PLACES && blocks < FEW_TURNS * PLACES && left > 0 && left < PLACES / LEFT_OVER;
+}
+
+/* About as many segments of each row as are asked for: up to twice as many, where these leave no
+   few blocks over. */
+static void cut_evenly(gk_reduction *how, size_t wanted, size_t least, size_t multiple) {
+    for (size_t more = wanted; more <= 2 * wanted; more++) {
+        cut(how, more, least, multiple);
+        if (!leaves_few(how->outer * how->segments))
+            return;
+    }
+    cut(how, wanted, least, multiple);
+}
+
+/* A single row is shared out evenly, with a segment or several for each place; of several rows each
+   by itself, so there are twice as many, for the places that would be left over at the end. */
 static void plan_rows(gk_reduction *how, gk_dtype dtype) {
     size_t vectors = GK_REDUCE_THREADS * gk_vector_width(dtype), tile = GK_REDUCE_LOADS * vectors;
     size_t wanted = how->outer > 1 ? 2 * PLACES / how->outer : PLACES;
     size_t longest = LONGEST_SEGMENT / gk_dtype_size(dtype);
     if (how->outer == 1 && divided(how->length, longest) > wanted)
-        wanted = divided(how->length, longest);
-    cut(how, wanted > 0 ? wanted : 1, tile > LEAST_SEGMENT ? tile : LEAST_SEGMENT, vectors);
+        wanted = divided(divided(how->length, longest), PLACES) * PLACES;
+    cut_evenly(how, wanted > 0 ? wanted : 1, tile > LEAST_SEGMENT ? tile : LEAST_SEGMENT, vectors);
     if (how->length <= ALONE) {
         how->segment = ALONE;
         how->segments = 1;
@@ -176,12 +199,12 @@ static bool are_matrices_little(const gk_reduction *how) {
 static bool are_stacked(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
     const gk_reduction *how = &plan->how;
     const size_t vectors = divided(how->inner, gk_vector_width(dtype));
-    if (heavy && !plan->packed && how->inner > 1 && how->inner * NARROW >= gk_vector_width(dtype) &&
-        vectors * NARROW <= LEAST_LANES && how->length <= HEAVY_LENGTH &&
+    if (heavy && !plan->packed && how->inner > 1 && how->inner * PART >= gk_vector_width(dtype) &&
+        vectors * PART <= LEAST_LANES && how->length <= HEAVY_LENGTH &&
         how->outer * vectors >= HEAVY_OUTER)
         return true;
     return !plan->packed && are_matrices_little(&plan->how) &&
-           plan->how.inner * NARROW >= gk_vector_width(dtype);
+           plan->how.inner * PART >= gk_vector_width(dtype);
 }
 
 /* Several of them in a block, each by part of a warp: as many threads as it takes to load it in
@@ -256,6 +279,45 @@ static uint32_t short_lanes(size_t vectors, size_t rows) {
     return lanes_for(vectors, lanes > busy ? lanes : busy);
 }
 
+static size_t common_divisor(size_t a, size_t b) {
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* Vectors that make whole rows. */
+static size_t narrow_vectors(const gk_reduction *how, size_t width) {
+    return how->inner / common_divisor(how->inner, width);
+}
+
+/* Columns so few that a row of them is no even number of vectors, but a good part of a block's
+   vectors, side by side, are whole rows. Which rows a thread takes then is no matter of where they
+   lie, but it is slower to take them where they are no run, and what comes in `any_order` has other
+   ways there. Two elements of 8 bytes are no more a load than one, and what begins between vectors
+   costs two. */
+static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, bool any_order) {
+    const gk_reduction *how = &plan->how;
+    const size_t width = gk_vector_width(array->dtype), count = how->length * how->inner;
+    const bool between = how->outer > 1 && count % width != 0;
+    if (plan->packed || how->inner > NARROW || how->inner % width == 0 ||
+        narrow_vectors(how, width) > NARROW || (between && width == 4 && how->inner > width))
+        return false;
+    return count >= NARROW_LOADS * GK_REDUCE_COLUMN_THREADS * width &&
+           (any_order ? gk_is_contiguous(array) : width > 2);
+}
+
+static void plan_narrow(gk_reduction *how, gk_dtype dtype) {
+    const size_t width = gk_vector_width(dtype), vectors = narrow_vectors(how, width);
+    how->narrow = true;
+    how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
+    how->lanes = (uint32_t)(GK_REDUCE_COLUMN_THREADS / vectors * vectors);
+    const size_t rows = how->lanes * width / how->inner;
+    const size_t bytes = how->length * how->inner * gk_dtype_size(dtype);
+    size_t wanted = divided(how->outer * bytes, NARROW_SEGMENT);
+    wanted = wanted < COLUMN_PLACES / 4 ? COLUMN_PLACES / 4 : wanted;
+    wanted = divided(wanted < COLUMN_PLACES ? wanted : COLUMN_PLACES, how->outer);
+    const size_t least = divided(how->length, LONGEST_WAY * rows);
+    cut(how, wanted > least ? wanted : least, NARROW_LOADS * rows, rows);
+}
+
 static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool heavy) {
     gk_reduction *how = &plan->how;
     bool stacked = are_stacked(plan, array->dtype, heavy);
@@ -275,6 +337,8 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         plan_rows(how, array->dtype);
     } else if (stacked) {
         plan_stacked(how, array->dtype, heavy);
+    } else if (are_narrow(plan, array, heavy)) {
+        plan_narrow(how, array->dtype);
     } else {
         plan_columns(how, array->dtype);
         if (heavy && joins_much(how, array->dtype))
@@ -374,7 +438,7 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
     uint64_t axes = 0;
     int before = -1;
     bool same = true;
-    if (plan->walk == GK_WALK_LITTLE || gk_bytes(array) < GK_REDUCE_TURNED ||
+    if (plan->walk == GK_WALK_LITTLE || how.narrow || gk_bytes(array) < GK_REDUCE_TURNED ||
         !order_kept(array, reduced, !columns, order))
         return false;
     for (int i = 0; i < array->ndim; i++) {
@@ -427,9 +491,10 @@ size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype) {
 
 size_t gk_plan_partials(const gk_reduce_plan *plan) {
     const gk_reduction *how = &plan->how;
+    const size_t inner = plan->walk == GK_WALK_COLUMNS ? how->inner : 1;
     if (how->segments <= 1)
         return 0;
-    return how->outer * how->segments * how->inner * GK_REDUCE_PARTIAL_BYTES;
+    return how->outer * how->segments * inner * GK_REDUCE_PARTIAL_BYTES;
 }
 
 gk_array gk_reduced_last(const gk_array *array, uint64_t reduced) {

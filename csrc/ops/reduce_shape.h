@@ -83,6 +83,9 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 /* The same of rows, where their order of additions is to be kept. */
 bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
 
+/* Have narrow columns be taken where they lie, if their rows lie evenly, or do in groups: true. */
+bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
+
 /* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the
    array has to be made one run in memory, and its reduced axes the last ones where the plan says
    so; then the kernel has to find those. */

@@ -206,6 +206,20 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     return true;
 }
 
+bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    gk_reduce_plan narrow = *plan;
+    tile of = {.kept = plan->how.inner, .reduced = plan->how.length};
+    order_axes(array, reduced, false, of.order);
+    measure(array, count_kept(array, reduced), &of);
+    if (!plan->how.narrow || !are_counted(array) || !describe(&narrow, array, reduced, &of) ||
+        narrow.layout.ndim > narrow.how.kept_axes + 2)
+        return false;
+    narrow.gathered = true;
+    narrow.how.tiles &= GK_REDUCE_DOWN; /* no shared memory */
+    *plan = narrow;
+    return true;
+}
+
 /* rows ----------------------------------------------------------------------------------------- */
 
 /* Of a band of rows some elements each, or of one row many: what uses more of what it moves. */

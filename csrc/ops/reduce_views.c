@@ -60,22 +60,61 @@ void gk_plan_of_run(gk_reduction *how, gk_dtype dtype) {
     how->reach = (int64_t)how->outer * how->over;
 }
 
+/* Rows of a group, and bytes from one of them and from one group to the next; a single group, where
+   they all lie evenly. */
+typedef struct pitch {
+    size_t group;
+    int64_t near, far;
+} pitch;
+
+/* False: they lie more unevenly. */
+static bool pitch_along(const gk_array *array, uint64_t axes, pitch *made) {
+    int64_t beyond = 0;
+    size_t count = 1;
+    int levels = 0;
+    *made = (pitch){0};
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        if (!(axes >> i & 1) || array->shape[i] == 1)
+            continue;
+        if (levels == 0 || array->strides[i] != beyond) {
+            if (++levels > 2 || array->strides[i] < 0)
+                return false;
+            *(levels == 1 ? &made->near : &made->far) = array->strides[i];
+            made->group = levels == 1 ? 0 : count;
+        }
+        beyond = array->strides[i] * array->shape[i];
+        count *= (size_t)array->shape[i];
+    }
+    made->group = levels < 2 ? count : made->group;
+    return count <= UINT32_MAX;
+}
+
 bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     const bool columns = plan->walk == GK_WALK_COLUMNS;
     const int64_t size = (int64_t)gk_dtype_size(array->dtype);
     const uint64_t inner = columns ? inner_axes(array, reduced) : 0;
     gk_reduction *how = &plan->how;
+    pitch rows;
     int64_t row = (int64_t)how->inner * size, near = stride_along(array, inner, size);
     int64_t apart = stride_along(array, reduced, row);
-    int64_t over = stride_along(array, ~(reduced | inner), 0);
-    bool whole =
-        ((uintptr_t)array->data | (uintptr_t)over | (uintptr_t)apart) % (uintptr_t)size == 0;
-    bool runs = columns ? near == size && apart >= row : apart == size;
-    plan->pitched = plan->walk != GK_WALK_LITTLE && whole && runs && over >= 0;
+    plan->pitched = false;
+    if (plan->walk == GK_WALK_LITTLE || !pitch_along(array, ~(reduced | inner), &rows))
+        return false;
+    const uintptr_t bits = (uintptr_t)array->data | (uintptr_t)rows.near | (uintptr_t)rows.far;
+    const bool whole = (bits | (uintptr_t)apart) % (uintptr_t)size == 0;
+    const bool matrices = rows.group == how->outer && (how->narrow ? apart == row : apart >= row);
+    const bool runs = columns ? near == size && matrices : apart == size;
+    plan->pitched = whole && runs;
     if (plan->pitched) {
+        const size_t group = rows.group, groups = group > 0 ? how->outer / group : 0;
+        how->reach = (int64_t)(groups - 1) * rows.far + (int64_t)(group - 1) * rows.near +
+                     (int64_t)(how->length - 1) * apart + row;
+        how->over = rows.near;
         how->apart = apart;
-        how->over = over;
-        how->reach = (int64_t)(how->outer - 1) * over + (int64_t)(how->length - 1) * apart + row;
+        if (groups > 1) {
+            how->inner = group;
+            how->apart = rows.far;
+        }
     }
     return plan->pitched;
 }

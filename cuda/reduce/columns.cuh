@@ -29,13 +29,21 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
     return at;
 }
 
+// Shared memory for so many states, one and the same of all that join some in a kernel.
+template <class STATE, int COUNT> __device__ static inline STATE *gk_join_memory() {
+    static_assert(COUNT * sizeof(STATE) <= GK_REDUCE_JOIN_BYTES, "no more is set aside");
+    __shared__ STATE memory[COUNT];
+    return memory;
+}
+
 // The threads of a group's top row, of any width up to the block's, get what those below them hold, column by
 // column.
 template <class Op, int WIDTH>
 __device__ static inline void gk_join_columns(const Op &op, const gk_reduction &how, typename Op::State (&state)[WIDTH]) {
     enum { WARPS = GK_REDUCE_COLUMN_THREADS / GK_WARP };
     enum { FIT = GK_REDUCE_JOIN_BYTES / (GK_REDUCE_COLUMN_THREADS * sizeof(typename Op::State)), AT_ONCE = WIDTH < FIT ? WIDTH : FIT };
-    __shared__ typename Op::State of_warp[AT_ONCE][WARPS][GK_WARP];
+    typedef typename Op::State of_warps[WARPS][GK_WARP];
+    of_warps *const of_warp = (of_warps *)gk_join_memory<typename Op::State, AT_ONCE * GK_REDUCE_COLUMN_THREADS>();
     const unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP, lanes = how.lanes, below = lanes > GK_WARP ? lanes / GK_WARP : 1;
     const unsigned threads = 1u << how.group;
     if (lanes == threads) // no rows below the top one
@@ -161,7 +169,7 @@ __device__ static inline void gk_end_columns(const Op &op, const gk_reduction &h
 
 // A single vector of columns, of which there are fewer than it holds: rows element by element, or vectors that begin at
 // each of them would hold most of them several times, and nothing is done for columns that are not there.
-template <class Op, int COLUMNS, class A> __device__ static inline void gk_reduce_narrow(const gk_reduction &how, const A &a) {
+template <class Op, int COLUMNS, class A> __device__ static inline void gk_reduce_part_of_vector(const gk_reduction &how, const A &a) {
     typedef typename Op::Element T;
     enum { LOADS = GK_REDUCE_COLUMN_LOADS };
     Op op = {how.order};
@@ -196,10 +204,10 @@ template <class Op, int COLUMNS, class A> __device__ static inline void gk_reduc
 
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
 template <class Op, class A> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const A &a) {
-    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, NARROW = WIDTH / 2 < GK_REDUCE_NARROW ? WIDTH / 2 : GK_REDUCE_NARROW };
-    if constexpr (A::IS_RUN && NARROW > 1)
-        if (how.inner <= NARROW)
-            return gk_reduce_narrow<Op, NARROW>(how, a);
+    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, FEW = WIDTH / 2 < GK_REDUCE_FEW ? WIDTH / 2 : GK_REDUCE_FEW };
+    if constexpr (A::IS_RUN && FEW > 1)
+        if (how.inner <= FEW)
+            return gk_reduce_part_of_vector<Op, FEW>(how, a);
     Op op = {how.order};
     gk_columns at = gk_find_columns<WIDTH>(how);
     typename gk_way<Op>::State down[WIDTH];

@@ -6,9 +6,9 @@
 #include "reduce/reduction.h"
 #include "strided.cuh"
 
-// What is known of the vectors that are loaded: each is one load; or two aligned ones, which may be read
-// as far as they reach; or nothing.
-typedef enum gk_lies { GK_ALIGNED, GK_BETWEEN, GK_ANYWHERE } gk_lies;
+// What is known of the vectors that are loaded: each is one load; or two aligned ones, which may be read as far as they
+// reach; or that, and all lanes of the warp are here, with neighbours side by side; or nothing.
+typedef enum gk_lies { GK_ALIGNED, GK_BETWEEN, GK_BESIDE, GK_ANYWHERE } gk_lies;
 
 // Of either kind a thread loads AT_ONCE vectors at a time, and LEAST where fewer are left.
 
@@ -51,13 +51,19 @@ template <typename T> struct gk_run {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_RAGGED_LOADS, LEAST = AT_ONCE };
     static constexpr bool IS_RUN = true;
+    static constexpr gk_lies RAGGED = sizeof(T) == 4 ? GK_BESIDE : GK_BETWEEN; // vectors of a warp that begin anywhere
     const T *first, *end;
 
     __device__ gk_run operator+(size_t i) const { return {first + i, end}; }
     __device__ gk_run operator-(size_t i) const { return {first - i, end}; }
     __device__ gk_run moved(int64_t bytes) const { return {(const T *)((const char *)first + bytes), end}; }
-    __device__ gk_run row(const gk_reduction &how, size_t i) const { return moved((int64_t)i * how.over); }
-    __device__ gk_run matrix(const gk_reduction &how, size_t i) const { return row(how, i); }
+    __device__ gk_run row(const gk_reduction &how, size_t i) const {
+        if (how.inner == 1)
+            return matrix(how, i);
+        const uint32_t group = (uint32_t)i / (uint32_t)how.inner;
+        return moved(group * how.apart + (int64_t)((uint32_t)i - group * (uint32_t)how.inner) * how.over);
+    }
+    __device__ gk_run matrix(const gk_reduction &how, size_t i) const { return moved((int64_t)i * how.over); }
     __device__ gk_run column(const gk_reduction &, size_t i) const { return *this + i; }
     __device__ gk_run below(const gk_reduction &how, size_t rows) const { return moved((int64_t)rows * how.apart); }
     __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
@@ -68,10 +74,35 @@ template <typename T> struct gk_run {
     // The first `some` vectors that begin at `at`, `wanted` elements of each: all are loaded before the first
     // is taken.
     template <gk_lies LIES, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int wanted, int some = COUNT) {
+        if constexpr (LIES == GK_BESIDE) {
+            load_beside(loaded, at, some);
+        } else {
+#pragma unroll
+            for (int j = 0; j < COUNT; j++)
+                if (j < some)
+                    loaded[j] = LIES == GK_ALIGNED ? *(const gk_vector<T> *)at[j].first : LIES == GK_BETWEEN ? gk_load_anywhere(at[j].first) : at[j].carefully(wanted);
+        }
+    }
+    // GK_BESIDE: a lane loads the aligned vector that its own begins in, and has the rest of that from the lane above.
+    // Of elements of 4 bytes it is a twentieth faster than two loads, of others it is not.
+    template <int COUNT> __device__ static void load_beside(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int some) {
+        const bool is_last = threadIdx.x % GK_WARP == GK_WARP - 1; // nobody has what follows
+        uint4 lower[COUNT], upper[COUNT] = {};
 #pragma unroll
         for (int j = 0; j < COUNT; j++)
-            if (j < some)
-                loaded[j] = LIES == GK_ALIGNED ? *(const gk_vector<T> *)at[j].first : LIES == GK_BETWEEN ? gk_load_anywhere(at[j].first) : at[j].carefully(wanted);
+            if (j < some) {
+                const uint4 *const low = (const uint4 *)(at[j].first - at[j].head());
+                lower[j] = low[0];
+                if (is_last)
+                    upper[j] = low[at[j].head() > 0];
+            }
+#pragma unroll
+        for (int j = 0; j < COUNT; j++)
+            if (j < some) {
+                const uint4 x = lower[j], y = upper[j];
+                const uint4 above = {__shfl_down_sync(GK_ALL_LANES, x.x, 1), __shfl_down_sync(GK_ALL_LANES, x.y, 1), __shfl_down_sync(GK_ALL_LANES, x.z, 1), 0};
+                loaded[j] = gk_between<T>(x, is_last ? y : above, at[j].head() * sizeof(T));
+            }
     }
     __device__ gk_vector<T> carefully(int wanted) const { return reaches(0) ? gk_load_between(first) : by_elements(wanted); }
     // An aligned vector, of which what lies behind the end is not read.
@@ -115,6 +146,7 @@ template <typename T> struct gk_gathered {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
     static constexpr bool IS_RUN = false;
+    static constexpr gk_lies RAGGED = GK_BETWEEN;
     const char *base, *reach;
     const gk_axes *layout;
     int64_t stride, jump;
@@ -253,6 +285,7 @@ template <typename T> struct gk_broken {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
     static constexpr bool IS_RUN = false;
+    static constexpr gk_lies RAGGED = GK_BETWEEN;
     const gk_gathered<T> *all;
     uint32_t at;
 

@@ -1,6 +1,6 @@
 // What every reduction is made of. An operation is a small struct (operations.cuh); here are the ways of
 // walking over an array with it by vectors, wherever they lie (elements.cuh): along rows, along short rows
-// and down columns (columns.cuh), or by tiles of either (tiles.cuh). A little one is walked over an element
+// and down columns (columns.cuh, narrow.cuh), or by tiles of either (tiles.cuh). A little one is walked over an element
 // at a time (little.cuh).
 //
 // Which thread takes which elements, and in which order all is joined, depends on the shape alone:
@@ -103,19 +103,20 @@ __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &
 // at a time; where the next one is.
 template <gk_lies LIES, int THREADS, class Op, class A>
 __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &state, const A &a, const A &b, size_t i, size_t n, size_t index) {
-    enum { STEP = THREADS * A::WIDTH, LOADS = (LIES == GK_ALIGNED ? (int)GK_REDUCE_LOADS : (int)A::AT_ONCE) / Op::OPERANDS };
-    size_t left = i + A::WIDTH <= n ? (n - i - A::WIDTH) / STEP + 1 : 0;
+    enum { WIDTH = A::WIDTH, STEP = THREADS * WIDTH, LOADS = (LIES == GK_ALIGNED ? (int)GK_REDUCE_LOADS : (int)A::AT_ONCE) / Op::OPERANDS };
+    // Beside one another all lanes of a warp have as many as the last one.
+    const size_t last = LIES == GK_BESIDE ? i + (GK_WARP - 1 - threadIdx.x % GK_WARP) * WIDTH : i;
+    size_t left = last + WIDTH <= n ? (n - last - WIDTH) / STEP + 1 : 0;
     for (; left >= LOADS; left -= LOADS, i += STEP * LOADS)
         gk_take_vectors<LIES, true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
-    if (LIES == GK_ALIGNED || (int)A::LEAST > 1) {
-        if (left > 0)
-            gk_take_vectors<LIES, false, LOADS, STEP>(op, state, a + i, b + i, (int)left, index + i);
-        return i + left * STEP;
-    }
+    if constexpr (LIES == GK_BETWEEN && (int)A::LEAST == 1) {
 #pragma unroll 1
-    for (; left > 0; left--, i += STEP)
-        gk_take_vectors<LIES, true, 1, STEP>(op, state, a + i, b + i, 1, index + i);
-    return i;
+        for (; left > 0; left--, i += STEP)
+            gk_take_vectors<LIES, true, 1, STEP>(op, state, a + i, b + i, 1, index + i);
+    } else if (left > 0) {
+        gk_take_vectors<LIES, false, LOADS, STEP>(op, state, a + i, b + i, (int)left, index + i);
+    }
+    return i + left * STEP;
 }
 
 // Those elements of a vector that are of a run of `length`, where the first one would be its number `at`.
@@ -155,7 +156,7 @@ __device__ static inline void gk_take_run(const Op &op, typename Op::State &stat
         return;
     }
     size_t i = threadIdx.x % THREADS * WIDTH, sure = a.reaches(n) && b.reaches(n) ? n : n > 2 * WIDTH ? n - 2 * WIDTH : 0;
-    i = a.is_aligned() && b.is_aligned() ? gk_take_whole<GK_ALIGNED, THREADS>(op, state, a, b, i, n, index) : gk_take_whole<GK_BETWEEN, THREADS>(op, state, a, b, i, sure, index);
+    i = a.is_aligned() && b.is_aligned() ? gk_take_whole<GK_ALIGNED, THREADS>(op, state, a, b, i, n, index) : gk_take_whole<A::RAGGED, THREADS>(op, state, a, b, i, sure, index);
 #pragma unroll 1
     for (; i < n; i += STEP) {
         size_t wanted = n - i < WIDTH ? n - i : WIDTH;
@@ -315,7 +316,8 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
         row[r] = a.row(how, number < how.outer ? number : how.outer - 1);
         state[r] = op.start();
     }
-    const bool aligned = a.is_aligned() && how.over % GK_REDUCE_VECTOR_BYTES == 0 && how.length % WIDTH == 0;
+    const int64_t steps = how.over | (how.inner > 1 ? how.apart : 0);
+    const bool aligned = a.is_aligned() && steps % GK_REDUCE_VECTOR_BYTES == 0 && how.length % WIDTH == 0;
     bool alone = false;
     if constexpr (gk_goes_aligned<Op, A>) {
         // Of shorter rows too much is in the first and the last vector, whose elements are asked for; bytes are dear to
@@ -358,6 +360,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(c
 
 #include "reduce/columns.cuh"
 #include "reduce/tiles.cuh"
+#include "reduce/narrow.cuh"
 
 // Sums of real numbers, which are taken in their order, in no wider states than is usual for them: others are taken in
 // another order, or seldom, and are no worse for a copy that is made first.
@@ -400,7 +403,10 @@ template <class Op> __device__ static inline void gk_reduce_gathered(const gk_re
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a) { \
         gk_follow();                                                                               \
-        gk_reduce_columns<Op>(how, gk_run_of(how, a));                                             \
+        if (how.narrow)                                                                            \
+            gk_reduce_narrow<Op>(how, gk_run_of(how, a));                                          \
+        else                                                                                       \
+            gk_reduce_columns<Op>(how, gk_run_of(how, a));                                         \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_follow();                                                                               \
@@ -408,7 +414,9 @@ template <class Op> __device__ static inline void gk_reduce_gathered(const gk_re
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_follow();                                                                               \
-        if (how.tiles)                                                                             \
+        if (how.narrow)                                                                            \
+            gk_reduce_narrow_apart<Op>(how, layout, a);                                            \
+        else if (how.tiles)                                                                        \
             gk_reduce_columns_by_tiles<Op>(how, layout, a);                                        \
         else                                                                                       \
             gk_reduce_columns<Op>(how, gk_gather(how, layout, a));                                 \

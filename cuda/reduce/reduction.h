@@ -21,7 +21,7 @@ enum {
     GK_REDUCE_LINE_LOADS = 8,     /* of a thread at a time, of a little array along a single axis */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
-    GK_REDUCE_NARROW = 4,         /* columns of a thread, or fewer, that it takes element by element */
+    GK_REDUCE_FEW = 4,            /* columns of a thread, or fewer, that it takes element by element */
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
     GK_REDUCE_GATHERED_LOADS = 4, /* the same of a gathered array: each has to be found */
     GK_REDUCE_TILE_VECTORS = 1024, /* of a block of columns at a time, of elements in another order */
@@ -46,6 +46,9 @@ enum {
 /* Neighbouring columns of a thread where columns have few rows, of elements of so many bytes: of 8 a
    warp's single elements are as good. */
 #define GK_REDUCE_FEW_COLUMNS(bytes) ((bytes) == 8 ? 1 : 4)
+
+/* Loads of a thread at a time down a column, an element of so many bytes each. */
+#define GK_REDUCE_APART_LOADS(bytes) ((bytes) == 8 ? 8 : (bytes) == 4 ? 16 : 32)
 
 typedef enum gk_reduce_last {
     GK_AS_IT_IS,
@@ -76,7 +79,7 @@ typedef struct gk_reduction {
     size_t segments;  /* 1: no partial results */
     size_t first;     /* where on the reduced axis this launch starts: a multiple of `segment` */
     uint32_t lanes;   /* short rows and little arrays: threads a result; columns: vectors side by
-                         side in a block */
+                         side in a block, of narrow ones those of some rows */
     uint8_t group;    /* columns: log2 of the threads that work on one of `outer`, a block or part of one */
     uint8_t stored;   /* gk_dtype of the result */
     uint8_t last;     /* gk_reduce_last */
@@ -86,11 +89,13 @@ typedef struct gk_reduction {
     bool broken;      /* of such, if it is no matter of any order: see gk_broken */
     bool lone_rows;   /* of short rows: a warp has one, and not several */
     uint8_t tiles;    /* gk_reduce_tiles, of a gathered array that is taken by these; else 0 */
+    bool narrow;      /* columns: see gk_narrow */
     uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns; of rows, those up to the nearest
                                       one that is reduced, and those that are kept */
     int64_t reach;    /* bytes from the first element to the end of the farthest */
     int64_t over;     /* from one of `outer` to the next; not of a gathered array */
-    int64_t apart;    /* from one reduced element to the next, where all lie so; else 0 */
+    int64_t apart;    /* from one reduced element to the next, where all lie so; else 0. Of rows in
+                         groups of `inner`, from one group to the next */
     double divisor, reciprocal; /* of a mean, and of that */
     void *partials;
     unsigned *arrivals; /* a counter for each result, or gk_reduce_joints for each block of columns: 0

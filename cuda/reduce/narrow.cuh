@@ -1,0 +1,202 @@
+// Columns so narrow that a row of them is no even number of vectors. A block takes its rows as one run, by vectors side
+// by side, of as many threads as make whole rows: so a thread's vectors hold the same columns each time, every load is
+// a whole one, and nothing is done for columns that are not there. Rows that lie apart are taken an element at a time,
+// in the same order.
+#ifndef GK_REDUCE_NARROW_CUH
+#define GK_REDUCE_NARROW_CUH
+
+// Where a block stands: rows [begin, end) of a matrix, `height` of them at a time, whose elements are its slots.
+struct gk_narrow {
+    enum { THREADS = GK_REDUCE_COLUMN_THREADS };
+    size_t outer, segment, begin, end;
+    unsigned columns, height;
+
+    __device__ unsigned slots() const { return columns * height; }
+};
+template <int WIDTH> __device__ static inline gk_narrow gk_find_narrow(const gk_reduction &how) {
+    const uint32_t segments = (uint32_t)how.segments; // no more than blocks
+    gk_narrow at;
+    at.outer = blockIdx.x / segments;
+    at.segment = blockIdx.x % segments;
+    at.begin = at.segment * how.segment;
+    at.end = at.begin + how.segment < how.length ? at.begin + how.segment : how.length;
+    at.columns = (unsigned)how.inner;
+    at.height = how.lanes * WIDTH / at.columns;
+    return at;
+}
+
+// So many rows of states, one behind the other, become the first of them: at each step those of the upper half are
+// joined to those of the lower.
+template <class Op> __device__ static inline void gk_join_stack(const Op &op, typename Op::State *joined, unsigned rows, unsigned columns) {
+    unsigned half = 1;
+    while (half < rows)
+        half *= 2;
+    for (half /= 2; half > 0; half /= 2) {
+        __syncthreads();
+        for (unsigned i = threadIdx.x; i < (rows - half) * columns; i += gk_narrow::THREADS)
+            op.join(joined[i], joined[i + half * columns]);
+        rows = half;
+    }
+    __syncthreads();
+}
+
+// As gk_join_segments does, of what a block has of each column.
+template <class Op> __device__ static inline bool gk_join_narrow_segments(const Op &op, const gk_reduction &how, const gk_narrow &at, typename Op::State *joined) {
+    typename Op::State *partials = (typename Op::State *)how.partials + at.outer * how.segments * at.columns;
+    unsigned *arrivals = how.arrivals + at.outer * gk_reduce_joints(how.segments);
+    const unsigned height = gk_narrow::THREADS / at.columns, y = threadIdx.x / at.columns, column = threadIdx.x - y * at.columns;
+    size_t number = at.segment, count = how.segments, apart = at.columns;
+    while (count > 1) {
+        const size_t joint = number / GK_REDUCE_BRANCHES, first = joint * GK_REDUCE_BRANCHES;
+        const unsigned branches = count - first < GK_REDUCE_BRANCHES ? (unsigned)(count - first) : GK_REDUCE_BRANCHES;
+        if (y == 0)
+            partials[number * apart + column] = joined[column];
+        if (!gk_is_last(arrivals + joint, branches))
+            return false;
+        typename Op::State state = op.start();
+        if (y < height) {
+#pragma unroll 8
+            for (unsigned s = y; s < branches; s += height)
+                op.join(state, partials[(first + s) * apart + column]);
+            joined[threadIdx.x] = state;
+        }
+        gk_join_stack(op, joined, height, at.columns);
+        count = (count + GK_REDUCE_BRANCHES - 1) / GK_REDUCE_BRANCHES;
+        arrivals += count;
+        number = joint;
+        apart *= GK_REDUCE_BRANCHES;
+    }
+    return true;
+}
+
+// What the slots of a block hold becomes results.
+template <class Op> __device__ static inline void gk_end_narrow(const Op &op, const gk_reduction &how, const gk_narrow &at, typename Op::State *joined) {
+    gk_join_stack(op, joined, at.height, at.columns);
+    if (gk_join_narrow_segments(op, how, at, joined) && threadIdx.x < at.columns)
+        gk_store(op, how, at.outer * at.columns + threadIdx.x, joined[threadIdx.x]);
+}
+
+// The next `count` vectors of a thread, LOADS at most, `step` elements apart: all are loaded before the first is taken.
+// ALL: they are LOADS.
+template <gk_lies LIES, bool ALL, int LOADS, class Op, class A, class STATE, int WIDTH>
+__device__ static inline void gk_take_slots(const Op &op, const A &a, size_t step, unsigned number, unsigned count, STATE (&state)[WIDTH]) {
+    gk_vector<typename A::Element> x[LOADS];
+    A at[LOADS];
+#pragma unroll
+    for (int j = 0; j < LOADS; j++)
+        at[j] = a + j * step;
+    A::template load<LIES>(x, at, WIDTH, ALL ? LOADS : (int)count);
+#pragma unroll
+    for (int j = 0; j < LOADS; j++)
+        if (ALL || j < count)
+#pragma unroll
+            for (int e = 0; e < WIDTH; e++)
+                gk_way<Op>::take(op, state[e], x[j][e], number + j);
+}
+
+// A thread's whole vectors of n elements, from element i on, several loads at a time; how many they are.
+template <gk_lies LIES, class Op, class A, class STATE, int WIDTH>
+__device__ static inline unsigned gk_take_whole_slots(const Op &op, const A &a, size_t i, size_t n, size_t step, STATE (&state)[WIDTH]) {
+    enum { LOADS = LIES == GK_ALIGNED ? (int)GK_REDUCE_COLUMN_LOADS : (int)GK_REDUCE_RAGGED_LOADS };
+    const unsigned count = i + WIDTH <= n ? (unsigned)((n - i - WIDTH) / step) + 1 : 0;
+    unsigned number = 0;
+    for (; number + LOADS <= count; number += LOADS)
+        gk_take_slots<LIES, true, LOADS>(op, a + (i + number * step), step, number, LOADS, state);
+    if (number < count)
+        gk_take_slots<LIES, false, LOADS>(op, a + (i + number * step), step, number, count - number, state);
+    return count;
+}
+
+// Rows side by side in memory.
+template <class Op, class A> __device__ static inline void gk_reduce_narrow(const gk_reduction &how, const A &a) {
+    enum { WIDTH = A::WIDTH };
+    typedef typename Op::State State;
+    Op op = {how.order};
+    const gk_narrow at = gk_find_narrow<WIDTH>(how);
+    State *joined = gk_join_memory<State, gk_narrow::THREADS * WIDTH>();
+    const A run = a.matrix(how, at.outer) + at.begin * at.columns;
+    const size_t n = (at.end - at.begin) * at.columns, first = threadIdx.x * WIDTH, step = how.lanes * WIDTH;
+    typename gk_way<Op>::State state[WIDTH];
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        state[e] = gk_way<Op>::start();
+    if (threadIdx.x < how.lanes) {
+        const size_t sure = run.reaches(n) ? n : n > 2 * WIDTH ? n - 2 * WIDTH : 0;
+        unsigned number = run.is_aligned() ? gk_take_whole_slots<GK_ALIGNED>(op, run, first, n, step, state) : gk_take_whole_slots<GK_BETWEEN>(op, run, first, sure, step, state);
+#pragma unroll 1
+        for (size_t i = first + number * step; i < n; i += step, number++) {
+            const int wanted = n - i < WIDTH ? (int)(n - i) : WIDTH;
+            const A last[1] = {run + i};
+            gk_vector<typename A::Element> x[1];
+            A::template load<GK_ANYWHERE>(x, last, wanted);
+#pragma unroll
+            for (int e = 0; e < WIDTH; e++)
+                if (e < wanted)
+                    gk_way<Op>::take(op, state[e], x[0][e], number);
+        }
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++)
+            joined[first + e] = gk_way<Op>::end(state[e], at.begin + ((unsigned)first + e) / at.columns, at.height);
+    }
+    gk_end_narrow(op, how, at, joined);
+}
+
+// Where rows lie that are apart: evenly, or, along two axes, evenly in groups that do.
+template <bool EVEN> struct gk_rows_apart {
+    int64_t near, far;
+    gk_divisor group;
+
+    __device__ int64_t operator()(size_t row) const {
+        if (EVEN)
+            return (int64_t)row * near;
+        const uint32_t over = gk_divide((uint32_t)row, group);
+        return over * far + ((uint32_t)row - over * group.value) * near;
+    }
+};
+
+// A thread takes the slots of neighbours in memory, one after another.
+template <class Op, class ROWS>
+__device__ static inline void gk_take_apart(const Op &op, const gk_reduction &how, const gk_axes &layout, const gk_narrow &at, const ROWS &rows, const typename Op::Element *a,
+                                            typename Op::State *joined) {
+    typedef typename Op::Element T;
+    enum { LOADS = GK_REDUCE_APART_LOADS(sizeof(T)) };
+    const bool down = (how.tiles & GK_REDUCE_DOWN) != 0;
+    const unsigned side = down ? at.height : at.columns;
+#pragma unroll 1
+    for (unsigned slot = threadIdx.x; slot < at.slots(); slot += gk_narrow::THREADS) {
+        const unsigned over = slot / side, rest = slot - over * side, y = down ? rest : over, column = down ? over : rest;
+        const T *const top = a + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
+        const size_t first = at.begin + y;
+        const unsigned count = first < at.end ? (unsigned)((at.end - first - 1) / at.height) + 1 : 0;
+        typename gk_way<Op>::State state = gk_way<Op>::start();
+#pragma unroll 1
+        for (unsigned number = 0; number < count; number += LOADS) {
+            T x[LOADS];
+#pragma unroll
+            for (int j = 0; j < LOADS; j++)
+                if (number + j < count)
+                    x[j] = gk_read<T>(top + rows(first + (number + j) * at.height));
+#pragma unroll
+            for (int j = 0; j < LOADS; j++)
+                if (number + j < count)
+                    gk_way<Op>::take(op, state, x[j], number + j);
+        }
+        joined[y * at.columns + column] = gk_way<Op>::end(state, first, at.height);
+    }
+}
+
+template <class Op> __device__ static inline void gk_reduce_narrow_apart(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
+    Op op = {how.order};
+    const gk_narrow at = gk_find_narrow<WIDTH>(how);
+    typename Op::State *joined = gk_join_memory<typename Op::State, gk_narrow::THREADS * WIDTH>();
+    const int last = layout.ndim - 1;
+    a += gk_place_along(layout, 0, how.outer_axes, at.outer);
+    if (last == how.kept_axes)
+        gk_take_apart(op, how, layout, at, gk_rows_apart<true>{layout.axis[last].stride}, a, joined);
+    else
+        gk_take_apart(op, how, layout, at, gk_rows_apart<false>{layout.axis[last].stride, layout.axis[last - 1].stride, layout.axis[last].length}, a, joined);
+    gk_end_narrow(op, how, at, joined);
+}
+
+#endif

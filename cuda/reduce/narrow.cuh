@@ -154,33 +154,42 @@ template <bool EVEN> struct gk_rows_apart {
     }
 };
 
+// The next `count` elements of a slot, LOADS at most, `height` rows apart: all are loaded before the first is taken.
+// ALL: they are LOADS.
+template <bool ALL, int LOADS, class Op, class ROWS, class STATE>
+__device__ static inline void gk_take_slot(const Op &op, const ROWS &rows, const typename Op::Element *top, size_t row, unsigned height, unsigned number, unsigned count, STATE &state) {
+    typename Op::Element x[LOADS];
+#pragma unroll
+    for (int j = 0; j < LOADS; j++)
+        if (ALL || j < count)
+            x[j] = gk_read<typename Op::Element>(top + rows(row + j * height));
+#pragma unroll
+    for (int j = 0; j < LOADS; j++)
+        if (ALL || j < count)
+            gk_way<Op>::take(op, state, x[j], number + j);
+}
+
 // A thread takes the slots of neighbours in memory, one after another.
 template <class Op, class ROWS>
 __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &how, const gk_axes &layout, const gk_narrow &at, const ROWS &rows, const typename Op::Element *a,
                                             typename Op::State *joined) {
-    typedef typename Op::Element T;
-    enum { LOADS = GK_REDUCE_APART_LOADS(sizeof(T)) };
+    enum { LOADS = GK_REDUCE_APART_LOADS(sizeof(typename Op::Element)), FEW = GK_REDUCE_COLUMN_LOADS };
     const bool down = (how.tiles & GK_REDUCE_DOWN) != 0;
     const unsigned side = down ? at.height : at.columns;
 #pragma unroll 1
     for (unsigned slot = threadIdx.x; slot < at.slots(); slot += gk_narrow::THREADS) {
         const unsigned over = slot / side, rest = slot - over * side, y = down ? rest : over, column = down ? over : rest;
-        const T *const top = a + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
+        const typename Op::Element *const top = a + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
         const size_t first = at.begin + y;
         const unsigned count = first < at.end ? (unsigned)((at.end - first - 1) / at.height) + 1 : 0;
         typename gk_way<Op>::State state = gk_way<Op>::start();
+        unsigned number = 0;
 #pragma unroll 1
-        for (unsigned number = 0; number < count; number += LOADS) {
-            T x[LOADS];
-#pragma unroll
-            for (int j = 0; j < LOADS; j++)
-                if (number + j < count)
-                    x[j] = gk_read<T>(top + rows(first + (number + j) * at.height));
-#pragma unroll
-            for (int j = 0; j < LOADS; j++)
-                if (number + j < count)
-                    gk_way<Op>::take(op, state, x[j], number + j);
-        }
+        for (; number + LOADS <= count; number += LOADS)
+            gk_take_slot<true, LOADS>(op, rows, top, first + (size_t)number * at.height, at.height, number, LOADS, state);
+#pragma unroll 1
+        for (; number < count; number += FEW)
+            gk_take_slot<false, FEW>(op, rows, top, first + (size_t)number * at.height, at.height, number, count - number, state);
         joined[y * at.columns + column] = gk_way<Op>::end(state, first, at.height);
     }
 }

@@ -240,7 +240,7 @@ static gk_status flow_ladder(const gk_operation *operation, gk_call *call, const
 
 static gk_reduce_plan plan_of(const gk_operation *operation, const gk_call *call,
                               const gk_array *operands) {
-    return gk_plan_reduction(&operands[0], axes_of(call), operation->operand_count, false,
+    return gk_plan_reduction(&operands[0], axes_of(call), operation->operand_count, (gk_joining){0},
                              atomic_load(&call->engine->vectors_limit));
 }
 

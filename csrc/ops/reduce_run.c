@@ -217,19 +217,20 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
                                 gk_array *result) {
     gk_call *call = whole->call;
     const bool is_packed = whole->plan.packed, narrow = whole->plan.how.narrow;
+    const bool keeps = keeps_order(whole, operands[0].dtype, result->dtype);
     gk_array packed[GK_MAX_OPERANDS];
     int order[GK_MAX_DIMENSIONS];
     bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
     if (!is_run && whole->kind->base.operand_count == 1)
         is_run = gk_plan_pitched(&whole->plan, &operands[0], axes) ||
-                 gk_plan_narrow(&whole->plan, &operands[0], axes);
+                 (keeps && gk_plan_narrow(&whole->plan, &operands[0], axes));
     const bool index = whole->kind->result == GK_OF_INDEX;
     is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, index) || is_run;
     if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)
         is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
     if (!is_run && whole->kind->base.operand_count == 1 && !is_in_parts(whole) &&
         (gk_plan_tiles(&whole->plan, &operands[0], axes, order) ||
-         (is_turned(&operands[0]) && keeps_order(whole, operands[0].dtype, result->dtype) &&
+         (is_turned(&operands[0]) && keeps &&
           gk_plan_row_tiles(&whole->plan, &operands[0], axes, order))))
         return run_by_tiles(whole, axes, &operands[0], order, result);
     if (!is_run && !narrow)
@@ -278,15 +279,15 @@ static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint
     return !gk_is_float(a->dtype) && kind->result != GK_OF_REAL && !is_wide(kind, a->dtype, result);
 }
 
-/* What is better joined as little as may be: extremes, which are as cheap an operation as their
-   loads, and of sums and indices those of which large states are carried along for small elements.
- */
-static bool is_heavy(const gk_reduction_operation *kind, const gk_array *a, uint64_t axes,
-                     gk_dtype result) {
-    if (!is_exact(kind, a, axes, result))
-        return false;
-    return kind->result == GK_OF_INDEX || kind->result == GK_OF_OPERAND ||
-           gk_dtype_size(a->dtype) == 1;
+/* Heavy is what is better joined as little as may be: extremes, which are as cheap an operation as
+   their loads, and of sums and indices those of which large states are carried along for small
+   elements. */
+static gk_joining joining_of(const gk_reduction_operation *kind, const gk_array *a, uint64_t axes,
+                             gk_dtype result) {
+    gk_joining made = {.any_order = is_exact(kind, a, axes, result)};
+    made.heavy = made.any_order && (kind->result == GK_OF_INDEX || kind->result == GK_OF_OPERAND ||
+                                    gk_dtype_size(a->dtype) == 1);
+    return made;
 }
 
 /* stages -------------------------------------------------------------------------------------- */
@@ -362,7 +363,7 @@ gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_cal
         uint64_t first = more ? gk_reduced_first(a, left, any) : 0;
         made.axes[last] = first ? first : left;
         made.plan[last] = gk_plan_reduction(a, made.axes[last], kind->base.operand_count,
-                                            is_heavy(kind, a, made.axes[last], result),
+                                            joining_of(kind, a, made.axes[last], result),
                                             atomic_load(&call->engine->vectors_limit));
         if (!first)
             break;

@@ -318,7 +318,9 @@ static void plan_narrow(gk_reduction *how, gk_dtype dtype) {
     cut(how, wanted > least ? wanted : least, NARROW_LOADS * rows, rows);
 }
 
-static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool heavy) {
+static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
+                     gk_joining joining) {
+    const bool heavy = joining.heavy;
     gk_reduction *how = &plan->how;
     bool stacked = are_stacked(plan, array->dtype, heavy);
     if (are_matrices_little(how) && !stacked)
@@ -337,7 +339,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         plan_rows(how, array->dtype);
     } else if (stacked) {
         plan_stacked(how, array->dtype, heavy);
-    } else if (are_narrow(plan, array, heavy)) {
+    } else if (are_narrow(plan, array, joining.any_order)) {
         plan_narrow(how, array->dtype);
     } else {
         plan_columns(how, array->dtype);
@@ -346,17 +348,17 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     }
 }
 
-gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands, bool heavy,
-                                 size_t vectors) {
+gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands,
+                                 gk_joining joining, size_t vectors) {
     gk_reduce_plan plan = {0};
     plan.packed = !merge_axes(array, reduced, &plan.how);
     const bool may = operands == 1 && gk_bytes(array) < vectors;
-    if (may && is_little(&plan, array->dtype, heavy))
+    if (may && is_little(&plan, array->dtype, joining.heavy))
         plan_little(&plan);
     else if (may && has_short_columns(&plan))
         plan_short_columns(&plan, array->dtype);
     else
-        plan_run(&plan, array, reduced, heavy);
+        plan_run(&plan, array, reduced, joining);
     if (plan.how.segments == 0) /* little arrays, short rows, and axes of no elements */
         plan.how.segments = 1;
     gk_divide_by(&plan.how, plan.how.length);

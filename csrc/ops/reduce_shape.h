@@ -34,12 +34,17 @@ static inline size_t gk_vector_width(gk_dtype dtype) {
     return GK_REDUCE_VECTOR_BYTES / gk_dtype_size(dtype);
 }
 
-/* Of several operands the elements are taken together, and all of them make one result. `heavy`:
-   to join costs much beside the elements, and their order changes nothing. Arrays of no
-   less bytes than `vectors` are taken by vectors, however few their elements: the engine's limit.
+/* How elements are joined: their order changes nothing; and to join costs much beside them. */
+typedef struct gk_joining {
+    bool any_order, heavy;
+} gk_joining;
+
+/* Of several operands the elements are taken together, and all of them make one result. Arrays of
+   no less bytes than `vectors` are taken by vectors, however few their elements: the engine's
+   limit.
  */
-gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands, bool heavy,
-                                 size_t vectors);
+gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands,
+                                 gk_joining joining, size_t vectors);
 
 /* Where kept and reduced axes alternate in a large array: those reduced axes, next to one another,
    that are better reduced by a launch of their own, after which there is little left; 0: none.
@@ -83,7 +88,8 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 /* The same of rows, where their order of additions is to be kept. */
 bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
 
-/* Have narrow columns be taken where they lie, if their rows lie evenly, or do in groups: true. */
+/* Have a kernel of sums take narrow columns where they lie, if their rows lie evenly, or do in
+   groups: true. */
 bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
 /* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the

@@ -86,7 +86,7 @@ static bool pitch_along(const gk_array *array, uint64_t axes, pitch *made) {
         count *= (size_t)array->shape[i];
     }
     made->group = levels < 2 ? count : made->group;
-    return count <= UINT32_MAX;
+    return levels < 2 || count <= UINT32_MAX; /* of which kernels count the groups */
 }
 
 bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {

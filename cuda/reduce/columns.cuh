@@ -106,36 +106,47 @@ __device__ static inline void gk_take_down(const Op &op, const gk_reduction &how
         gk_take_rows<LIES, LOADS, false>(op, how, at, column, number, count, state);
 }
 
-// The partial results of a block of columns' segments, joined as they come in: up to GK_REDUCE_BRANCHES
-// neighbours by the last of them to arrive, and what comes of these likewise, so that nobody has to read
-// many. Whether this block has it all.
+// The partial results of segments, joined as they come in: up to GK_REDUCE_BRANCHES neighbours by the last of them to
+// arrive, and what comes of these likewise, so that nobody has to read many. Of `count` of them a block has number
+// `number`; they are `apart` states apart.
+struct gk_joints {
+    size_t number, count, apart;
+    unsigned *arrivals;
+
+    __device__ gk_joints(const gk_reduction &how, size_t segment, size_t block) : number(segment), count(how.segments), apart(how.inner), arrivals(how.arrivals + block * gk_reduce_joints(how.segments)) {}
+    __device__ size_t first() const { return number / GK_REDUCE_BRANCHES * GK_REDUCE_BRANCHES; }
+    __device__ unsigned branches() const { return count - first() < GK_REDUCE_BRANCHES ? (unsigned)(count - first()) : GK_REDUCE_BRANCHES; }
+    __device__ bool is_last() const { return gk_is_last(arrivals + number / GK_REDUCE_BRANCHES, branches()); }
+    // What the branches have become is one of fewer.
+    __device__ void ascend() {
+        count = (count + GK_REDUCE_BRANCHES - 1) / GK_REDUCE_BRANCHES;
+        arrivals += count;
+        number /= GK_REDUCE_BRANCHES;
+        apart *= GK_REDUCE_BRANCHES;
+    }
+};
+
+// Whether this block has all that there is of its columns.
 template <class Op, int WIDTH>
 __device__ static inline bool gk_join_segments(const Op &op, const gk_reduction &how, const gk_columns &at, typename Op::State (&state)[WIDTH]) {
     typename Op::State *partials = (typename Op::State *)how.partials + at.outer * how.segments * how.inner + at.column;
-    unsigned *arrivals = how.arrivals + at.block * gk_reduce_joints(how.segments);
-    size_t number = at.segment, count = how.segments, apart = how.inner;
-    while (count > 1) {
-        size_t joint = number / GK_REDUCE_BRANCHES, first = joint * GK_REDUCE_BRANCHES;
-        unsigned branches = count - first < GK_REDUCE_BRANCHES ? (unsigned)(count - first) : GK_REDUCE_BRANCHES;
+    for (gk_joints joints(how, at.segment, at.block); joints.count > 1; joints.ascend()) {
 #pragma unroll
         for (int e = 0; e < WIDTH; e++) {
             if (at.y == 0 && at.column + e < how.inner)
-                partials[number * apart + e] = state[e];
+                partials[joints.number * joints.apart + e] = state[e];
             state[e] = op.start();
         }
-        if (!gk_is_last(arrivals + joint, branches))
+        if (!joints.is_last())
             return false;
+        const unsigned branches = joints.branches();
 #pragma unroll 4
         for (unsigned s = at.y; s < branches; s += at.height)
 #pragma unroll
             for (int e = 0; e < WIDTH; e++)
                 if (at.column + e < how.inner)
-                    op.join(state[e], partials[(first + s) * apart + e]);
+                    op.join(state[e], partials[(joints.first() + s) * joints.apart + e]);
         gk_join_columns(op, how, state);
-        count = (count + GK_REDUCE_BRANCHES - 1) / GK_REDUCE_BRANCHES;
-        arrivals += count;
-        number = joint;
-        apart *= GK_REDUCE_BRANCHES;
     }
     return true;
 }

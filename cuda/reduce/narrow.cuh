@@ -43,28 +43,21 @@ template <class Op> __device__ static inline void gk_join_stack(const Op &op, ty
 // As gk_join_segments does, of what a block has of each column.
 template <class Op> __device__ static inline bool gk_join_narrow_segments(const Op &op, const gk_reduction &how, const gk_narrow &at, typename Op::State *joined) {
     typename Op::State *partials = (typename Op::State *)how.partials + at.outer * how.segments * at.columns;
-    unsigned *arrivals = how.arrivals + at.outer * gk_reduce_joints(how.segments);
     const unsigned height = gk_narrow::THREADS / at.columns, y = threadIdx.x / at.columns, column = threadIdx.x - y * at.columns;
-    size_t number = at.segment, count = how.segments, apart = at.columns;
-    while (count > 1) {
-        const size_t joint = number / GK_REDUCE_BRANCHES, first = joint * GK_REDUCE_BRANCHES;
-        const unsigned branches = count - first < GK_REDUCE_BRANCHES ? (unsigned)(count - first) : GK_REDUCE_BRANCHES;
+    for (gk_joints joints(how, at.segment, at.outer); joints.count > 1; joints.ascend()) {
         if (y == 0)
-            partials[number * apart + column] = joined[column];
-        if (!gk_is_last(arrivals + joint, branches))
+            partials[joints.number * joints.apart + column] = joined[column];
+        if (!joints.is_last())
             return false;
+        const unsigned branches = joints.branches();
         typename Op::State state = op.start();
         if (y < height) {
 #pragma unroll 8
             for (unsigned s = y; s < branches; s += height)
-                op.join(state, partials[(first + s) * apart + column]);
+                op.join(state, partials[(joints.first() + s) * joints.apart + column]);
             joined[threadIdx.x] = state;
         }
         gk_join_stack(op, joined, height, at.columns);
-        count = (count + GK_REDUCE_BRANCHES - 1) / GK_REDUCE_BRANCHES;
-        arrivals += count;
-        number = joint;
-        apart *= GK_REDUCE_BRANCHES;
     }
     return true;
 }

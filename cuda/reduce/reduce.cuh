@@ -387,6 +387,16 @@ template <class Op> __device__ static inline void gk_reduce_gathered(const gk_re
     gk_reduce_found<Op>(how, gathered);
 }
 
+template <class Op> __device__ static inline void gk_reduce_gathered_columns(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+    if constexpr (gk_keeps_order<Op> && sizeof(typename Op::Element) <= GK_REDUCE_BAND_ELEMENT)
+        if (how.narrow)
+            return gk_reduce_narrow_apart<Op>(how, layout, a);
+    if (how.tiles)
+        gk_reduce_columns_by_tiles<Op>(how, layout, a);
+    else
+        gk_reduce_columns<Op>(how, gk_gather(how, layout, a));
+}
+
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \
     extern "C" __global__ void __launch_bounds__(threads, resident) symbol
 #define GK_REDUCE_KERNELS(symbol, Op)                                                              \
@@ -414,12 +424,7 @@ template <class Op> __device__ static inline void gk_reduce_gathered(const gk_re
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_follow();                                                                               \
-        if (how.narrow)                                                                            \
-            gk_reduce_narrow_apart<Op>(how, layout, a);                                            \
-        else if (how.tiles)                                                                        \
-            gk_reduce_columns_by_tiles<Op>(how, layout, a);                                        \
-        else                                                                                       \
-            gk_reduce_columns<Op>(how, gk_gather(how, layout, a));                                 \
+        gk_reduce_gathered_columns<Op>(how, layout, a);                                            \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_LITTLE_RESIDENT)(gk_little how) {      \
         gk_follow();                                                                               \

@@ -223,7 +223,7 @@ def test_every_step_of_a_reduction_in_segments_may_fail(shape):
 
 
 def test_every_step_of_a_reduction_by_panels_may_fail():
-    with gk.limits(device_memory=100_000, mapped_call=0):
+    with gk.limits(device_memory=200_000, mapped_call=0):
         for shape, axis in (((200, 999), 1), ((999, 200), 0)):
             assert_survives(
                 lambda shape=shape, axis=axis: simple_reduction("sum", "host", shape, axis),
@@ -371,7 +371,7 @@ for name, call in calls.items():
 
 def test_every_step_of_a_first_call_may_fail(script):
     """Streams, events and staging buffers that are not to be had: most calls go another way."""
-    step = 3 if sanitized() else 1
+    step = 7 if sanitized() else 1
     run = script(f"STEP = {step}\n{FIRST_CALLS}", GPUKERN_SIM_THREADS="1")
     assert run.returncode == 0, run.stderr
     counts = {name: int(survived) for name, survived, _ in map(str.split, run.stdout.splitlines())}

@@ -183,8 +183,8 @@ import numpy as np, gpukern as gk
 rng = np.random.default_rng(7)
 def some(*shape):
     return rng.integers(-9, 9, shape).astype(np.float32)
-x, y = some(2100, 20), some(20, 520)
-s, t = some(300, 30, 20), some(300, 20, 130)
+x, y = some(2100, 5), some(5, 520)
+s, t = some(300, 30, 20), some(300, 20, 70)
 for limit, pinned in ((1 << 20, 0), (1 << 20, 1 << 30), (300_000, 1 << 30)):
     with gk.limits(device_memory=limit, pinned_memory=pinned):
         assert (gk.matmul(x, y, variant="naive") == x @ y).all(), limit

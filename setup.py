@@ -202,7 +202,7 @@ class BuildCore(build_ext):
         if sys.platform != "linux":
             stop("only Linux is supported (on Windows: inside WSL)")
         target = Path(self.get_ext_fullpath(ext.name)).resolve()
-        place_simulator_headers(target.parent / "kernels" / "sim")
+        place_simulator_headers(target.parent)
         state = kept.state()
         if kept.take(state, target):
             print("gpukern: nothing has changed since the extension was linked", flush=True)
@@ -220,6 +220,11 @@ class BuildCore(build_ext):
             objects = [step.output for step in [*engine, *bodies, embedding]]
             link(plan, objects, target)
         kept.keep(state, target)
+
+    def copy_extensions_to_source(self) -> None:
+        """Of a package that is used where its source lies, which needs what goes with it there."""
+        super().copy_extensions_to_source()
+        place_simulator_headers(ROOT / "python" / "gpukern")
 
     def plan(self) -> Plan:
         """Look round: compilers, toolkit, architectures, and where to work."""
@@ -243,8 +248,9 @@ class BuildCore(build_ext):
         )
 
 
-def place_simulator_headers(folder: Path) -> None:
+def place_simulator_headers(package: Path) -> None:
     """Put the simulator's headers into the package: users' kernels are compiled with them."""
+    folder = package / "kernels" / "sim"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(
         ROOT / "cuda" / "sim", folder, ignore=shutil.ignore_patterns("*.c", "*.cpp", "*.md")

@@ -186,6 +186,7 @@ def project(tmp_path):
         "cuda/one.cu": KERNELS,
         "cuda/two.cu": KERNELS,
         "cuda/sim/bodies.cpp": "bodies\n",
+        "cuda/sim/user.h": "of users' kernels\n",
         "cuda/sim/none_of_ours.cu": "not compiled\n",
         "python/gpukern/__init__.py": "",
         "README.md": "",
@@ -223,6 +224,7 @@ def test_a_build_and_the_next_one(project, tmp_path):
     done, log = project(GPUKERN_ARCHS="80,90a")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "tree/python/gpukern/_core.abi3.so").exists()
+    assert (tmp_path / "tree/python/gpukern/kernels/sim/user.h").exists(), "used where it lies"
     for words in ("-arch=compute_80", "-arch=compute_90a", "-arch=sm_80", "-arch=sm_90a"):
         assert sum(words in line for line in log) == 3
     packed = [line for line in log if line.startswith("fatbinary") and "kind=elf" in line]

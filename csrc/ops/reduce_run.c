@@ -223,7 +223,7 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
     if (!is_run && whole->kind->base.operand_count == 1)
         is_run = gk_plan_pitched(&whole->plan, &operands[0], axes) ||
-                 (keeps && gk_plan_narrow(&whole->plan, &operands[0], axes));
+                 (narrow && keeps && gk_plan_narrow(&whole->plan, &operands[0], axes));
     const bool index = whole->kind->result == GK_OF_INDEX;
     is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, index) || is_run;
     if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)

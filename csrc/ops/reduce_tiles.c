@@ -211,7 +211,7 @@ bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
     tile of = {.kept = plan->how.inner, .reduced = plan->how.length};
     order_axes(array, reduced, false, of.order);
     measure(array, count_kept(array, reduced), &of);
-    if (!plan->how.narrow || !are_counted(array) || of.used * LEAST_OF_KEPT < 1 ||
+    if (!are_counted(array) || of.used * LEAST_OF_KEPT < 1 ||
         !describe(&narrow, array, reduced, &of) || narrow.layout.ndim > narrow.how.kept_axes + 2)
         return false;
     narrow.gathered = true;

@@ -69,6 +69,14 @@ __device__ static inline void gk_join_columns(const Op &op, const gk_reduction &
     }
 }
 
+// One row more, element by element of a vector.
+template <class Op, class T, class STATE, int WIDTH>
+__device__ static inline void gk_take_row(const Op &op, const gk_vector<T> &x, unsigned number, STATE (&state)[WIDTH]) {
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        gk_way<Op>::take(op, state[e], x[e], number);
+}
+
 // The next `count` of a thread's rows, LOADS at most: all are loaded before the first is taken. ALL: they are
 // LOADS; otherwise the last one is there again in place of what is missing, and not taken. `column` is where the
 // first one is, the thread's row `number`, and then where the next one would be. The last vector of a row may be
@@ -89,9 +97,7 @@ __device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count)
-#pragma unroll
-            for (int e = 0; e < WIDTH; e++)
-                gk_way<Op>::take(op, state[e], x[j][e], number + j);
+            gk_take_row(op, x[j], number + j, state);
     column = line[LOADS - 1].below(how, at.height);
     number += count;
 }

@@ -82,9 +82,7 @@ __device__ static inline void gk_take_slots(const Op &op, const A &a, size_t ste
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count)
-#pragma unroll
-            for (int e = 0; e < WIDTH; e++)
-                gk_way<Op>::take(op, state[e], x[j][e], number + j);
+            gk_take_row(op, x[j], number + j, state);
 }
 
 // A thread's whole vectors of n elements, from element i on, several loads at a time; how many they are.
@@ -166,7 +164,7 @@ __device__ static inline void gk_take_slot(const Op &op, const ROWS &rows, const
 template <class Op, class ROWS>
 __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &how, const gk_axes &layout, const gk_narrow &at, const ROWS &rows, const typename Op::Element *a,
                                             typename Op::State *joined) {
-    enum { LOADS = GK_REDUCE_APART_LOADS(sizeof(typename Op::Element)), FEW = GK_REDUCE_COLUMN_LOADS };
+    enum { LOADS = GK_REDUCE_APART_BYTES / sizeof(typename Op::Element), FEW = GK_REDUCE_COLUMN_LOADS };
     const bool down = (how.tiles & GK_REDUCE_DOWN) != 0;
     const unsigned side = down ? at.height : at.columns;
 #pragma unroll 1

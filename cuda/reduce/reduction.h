@@ -22,6 +22,7 @@ enum {
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
     GK_REDUCE_FEW = 4,            /* columns of a thread, or fewer, that it takes element by element */
+    GK_REDUCE_APART_BYTES = 64,   /* of a thread at a time, down a narrow column an element a load */
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
     GK_REDUCE_GATHERED_LOADS = 4, /* the same of a gathered array: each has to be found */
     GK_REDUCE_TILE_VECTORS = 1024, /* of a block of columns at a time, of elements in another order */
@@ -46,9 +47,6 @@ enum {
 /* Neighbouring columns of a thread where columns have few rows, of elements of so many bytes: of 8 a
    warp's single elements are as good. */
 #define GK_REDUCE_FEW_COLUMNS(bytes) ((bytes) == 8 ? 1 : 4)
-
-/* Loads of a thread at a time down a column, an element of so many bytes each. */
-#define GK_REDUCE_APART_LOADS(bytes) ((bytes) == 8 ? 8 : (bytes) == 4 ? 16 : 32)
 
 typedef enum gk_reduce_last {
     GK_AS_IT_IS,

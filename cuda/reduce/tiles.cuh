@@ -80,14 +80,6 @@ template <class Op, typename T> __device__ static inline void gk_take_padded(con
     gk_take_vector(op, state, x, x, 0);
 }
 
-// One row more, element by element of a vector.
-template <class Op, class T, class STATE, int WIDTH>
-__device__ static inline void gk_take_row(const Op &op, const gk_vector<T> &x, unsigned number, STATE (&state)[WIDTH]) {
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        gk_way<Op>::take(op, state[e], x[e], number);
-}
-
 // Rows of a segment whose places are listed, of which each is a run: by vectors, without a tile. Near the end of the
 // array, where a vector reaches too far, they are taken one at a time.
 template <class Op, class A, class STATE, int WIDTH>

@@ -61,7 +61,7 @@ def test_results_are_the_same_whichever_way_is_tried(count):
 def test_what_was_found_is_told():
     gk.sum(np.ones(300_000, np.float32))
     for entry in _core.staging():
-        assert entry["direction"] in ("in", "out", "both")
+        assert entry["direction"] in ("in", "out", "both", "both, unpacked", "both, in parts")
         assert 1 <= entry["workers"] <= 16
         assert 1 << 18 <= entry["chunk"] <= 1 << 23
         assert isinstance(entry["past_caches"], bool)

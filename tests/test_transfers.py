@@ -262,6 +262,19 @@ def test_an_ordinary_out_is_written_once(count):
     assert not pairs[:, 0].any()
 
 
+@pytest.mark.parametrize("first", [0, 1, 63])
+def test_a_long_result_is_written_past_the_caches(first):
+    """As whole lines of a cache, before which and behind which some bytes are left."""
+    count = 1_000_013 if sanitized() else 70_000_013
+    a = np.resize(random(400_037, DTYPES["uint8"], 6), count)
+    held = np.full(count + 128, 9, np.uint8)
+    begin = -held.ctypes.data % 64 + first
+    out = held[begin : begin + count]
+    gk.add(a, a, out=out)
+    same_bits(out, a + a, "out")
+    assert (held[:begin] == 9).all() and (held[begin + count :] == 9).all()
+
+
 @pytest.mark.parametrize("layout", ["strided", "negative", "fortran", "one byte off", "swapped"])
 def test_large_out_of_any_layout(layout):
     a, b = (random((700, 601), DTYPES["float32"], seed) for seed in (1, 2))

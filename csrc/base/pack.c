@@ -122,8 +122,11 @@ void gk_pack(void *packed, const gk_array *array, size_t first, size_t count) {
 enum { LINE = 64 }; /* bytes of a cache */
 
 static void copy_past_caches(char *to, const char *from, size_t bytes) {
-    size_t end = bytes / LINE * LINE;
-    for (size_t i = 0; i < end; i += LINE) {
+    size_t start = -(uintptr_t)to % LINE, end;
+    start = start < bytes ? start : bytes;
+    end = start + (bytes - start) / LINE * LINE;
+    memcpy(to, from, start);
+    for (size_t i = start; i < end; i += LINE) {
         __m128i part[LINE / sizeof(__m128i)];
         memcpy(part, from + i, LINE);
         for (size_t k = 0; k < LINE / sizeof *part; k++)
@@ -152,4 +155,12 @@ void gk_unpack(const gk_array *array, const void *packed, size_t first, size_t c
         memcpy((char *)array->data + first * size, packed, count * size);
     else
         walk((char *)(uintptr_t)packed, array, first, count, true);
+}
+
+void gk_unpack_past_caches(const gk_array *array, const void *packed, size_t first, size_t count) {
+    size_t size = gk_dtype_size(array->dtype);
+    if (!gk_is_contiguous(array))
+        gk_unpack(array, packed, first, count);
+    else
+        copy_past_caches((char *)array->data + first * size, packed, count * size);
 }

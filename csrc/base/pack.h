@@ -9,11 +9,11 @@
 void gk_pack(void *packed, const gk_array *array, size_t first, size_t count);
 
 /* The same, written past the caches where it lies side by side: lines that are written whole have
-   not to be read before, and push out nothing that somebody reads. `packed` is what the device
-   reads, and begins at a multiple of 64 bytes. */
+   not to be read before, and push out nothing that somebody reads. */
 void gk_pack_past_caches(void *packed, const gk_array *array, size_t first, size_t count);
 
 /* And from `packed` to those elements of `array`. */
 void gk_unpack(const gk_array *array, const void *packed, size_t first, size_t count);
+void gk_unpack_past_caches(const gk_array *array, const void *packed, size_t first, size_t count);
 
 #endif

@@ -158,7 +158,7 @@ static PyObject *release_memory(PyObject *module, gk_arguments arguments, Py_ssi
 
 static PyObject *staging(PyObject *module, gk_arguments arguments, Py_ssize_t count,
                          PyObject *keywords) {
-    static const char *const names[] = {"in", "out", "both"};
+    static const char *const names[] = {"in", "out", "both", "both, unpacked", "both, in parts"};
     gk_call call;
     if (gk_parse_none("staging", arguments, count, keywords) < 0 ||
         gk_begin(PyModule_GetState(module), &call, "staging") < 0)

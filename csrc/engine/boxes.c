@@ -10,7 +10,7 @@ enum {
     WORD = 4,    /* bytes of elements: smaller ones are as soon moved otherwise */
     LATE = 8192, /* elements, after which no cache of a multiprocessor has it */
     MANY_BLOCKS = 1024, /* enough for a device that has to be filled evenly */
-    PACKED = 8192,      /* bytes that the host copies at full speed, wherever the next ones are */
+    PACKED = 4096,      /* bytes that the host copies at full speed, wherever the next ones are */
     MOST_BOXES = 64,    /* of a block, for which a thread finds its elements once */
 };
 

@@ -6,6 +6,7 @@ enum {
     PIECE = 128 << 10, /* bytes that a worker packs at a time */
     ALIGNMENT = 256,   /* of each operand in a half */
     LEAST_ROW = 1024,  /* bytes that are worth a copy of rows: two thirds of the bus's rate */
+    LONG = 48 << 20,   /* bytes of a result that are in no cache by the time it is read */
 };
 
 /* chunks --------------------------------------------------------------------------------------- */
@@ -44,6 +45,10 @@ static void view_part(const gk_flow *flow, gk_chunk *chunk) {
         take_part(&result, &chunk->result);
 }
 
+static size_t aligned(size_t offset) {
+    return (offset + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
 /* Side by side in their half, those that are bundled first. */
 static void place_operands(const gk_chunks *chunks, gk_chunk *chunk) {
     size_t offset = 0;
@@ -57,7 +62,7 @@ static void place_operands(const gk_chunks *chunks, gk_chunk *chunk) {
             offset += operand->bytes;
             if (bundled)
                 chunk->bundle = offset;
-            offset = (offset + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+            offset = aligned(offset);
         }
 }
 
@@ -104,14 +109,16 @@ static bool is_direct(gk_pool *pool, const gk_array *whole, const gk_array *firs
            gk_pool_holds(pool, whole->data, gk_bytes(whole));
 }
 
-/* The same of a result; that of a part may be rows, if they are worth a copy each. */
-static bool is_written_directly(gk_pool *pool, const gk_flow *flow, const gk_array *first) {
+bool gk_is_sent_directly(const gk_flow *flow, gk_pool *pool) {
+    gk_array operands[GK_FLOW_OPERANDS], first;
     gk_lines lines;
-    if (!pool || !gk_is_contiguous(&flow->result) ||
+    if (!pool || !flow->has_result || !gk_is_contiguous(&flow->result) ||
         !gk_pool_holds(pool, flow->result.data, gk_bytes(&flow->result)))
         return false;
-    return flow->parts == 0 ||
-           (gk_as_lines(first, &lines) && (lines.count == 1 || lines.bytes >= LEAST_ROW));
+    if (flow->parts == 0)
+        return true;
+    flow->part(flow->context, 0, operands, &first);
+    return gk_as_lines(&first, &lines) && (lines.count == 1 || lines.bytes >= LEAST_ROW);
 }
 
 static size_t pieces_of(size_t bytes) {
@@ -127,6 +134,7 @@ static void count_pieces(gk_chunks *chunks) {
         if (is_staged(chunks, i))
             staged = first.operands[i].offset + first.operands[i].bytes;
     chunks->packs = staged > 0 ? pieces_of(staged) : 1;
+    chunks->outward = aligned(staged);
     chunks->unpacks =
         chunks->flow->has_result && !chunks->is_result_direct ? pieces_of(first.result.bytes) : 0;
 }
@@ -145,8 +153,8 @@ void gk_chunks_plan(gk_chunks *chunks, const gk_flow *flow, gk_pool *pool, size_
         chunks->direct[i] = is_direct(pool, &flow->operands[i], &first.operands[i].array);
         chunks->stages |= is_staged(chunks, i);
     }
-    chunks->is_result_direct =
-        flow->has_result && is_written_directly(pool, flow, &first.result.array);
+    chunks->is_result_direct = gk_is_sent_directly(flow, pool);
+    chunks->is_long = flow->has_result && gk_bytes(&flow->result) >= LONG;
     count_pieces(chunks);
 }
 
@@ -180,10 +188,15 @@ void gk_pack_piece(const gk_chunks *chunks, const gk_chunk *chunk, size_t piece,
     }
 }
 
-void gk_unpack_piece(const gk_chunk *chunk, size_t piece, const char *pinned) {
+void gk_unpack_piece(const gk_chunks *chunks, const gk_chunk *chunk, size_t piece,
+                     const char *pinned) {
     const gk_stretch *result = &chunk->result;
     size_t first, count;
-    if (cut(result, piece, &first, &count))
-        gk_unpack(&result->array, pinned + first * gk_dtype_size(result->array.dtype),
-                  result->first + first, count);
+    if (!cut(result, piece, &first, &count))
+        return;
+    pinned += chunks->outward + first * gk_dtype_size(result->array.dtype);
+    if (chunks->is_long)
+        gk_unpack_past_caches(&result->array, pinned, result->first + first, count);
+    else
+        gk_unpack(&result->array, pinned, result->first + first, count);
 }

@@ -6,14 +6,13 @@
 #include "engine/flow.h"
 #include "engine/pool.h"
 
-/* The halves of the memory that a chunk has, pinned and on the device. */
-enum { GK_INWARD, GK_OUTWARD };
-
 typedef struct gk_chunks {
     const gk_flow *flow;
     size_t elements; /* of a chunk, where the flow is not in parts */
     size_t count;
     size_t packs, unpacks; /* pieces of a chunk, but the last one may have fewer */
+    size_t outward;        /* where a result is in a chunk's pinned memory, behind the operands */
+    bool is_long;          /* the result, for any cache: its lines are written past them */
     bool stages;           /* any operand, through pinned memory */
     bool direct[GK_FLOW_OPERANDS], is_result_direct; /* pinned memory itself: no staging */
     int twin[GK_FLOW_OPERANDS]; /* the operand that travels for this one: most for themselves */
@@ -36,6 +35,10 @@ typedef struct gk_chunk {
    a pool nothing is pinned. */
 void gk_chunks_plan(gk_chunks *chunks, const gk_flow *flow, gk_pool *pool, size_t bytes);
 
+/* Whether a chunk's result goes straight to where it belongs: it is pinned, and if it is in lines,
+   they are worth a copy each. */
+bool gk_is_sent_directly(const gk_flow *flow, gk_pool *pool);
+
 void gk_chunk_view(const gk_chunks *chunks, size_t number, gk_chunk *chunk);
 
 /* As `work` of the flow is told of it. */
@@ -50,9 +53,10 @@ gk_array gk_stretch_on_device(const gk_flow *flow, const gk_stretch *stretch, ch
    other's. */
 bool gk_goes_bundled(const gk_chunks *chunks, int operand);
 
-/* A piece to its half of pinned memory, and from there. */
+/* A piece to a chunk's pinned memory, and from there. */
 void gk_pack_piece(const gk_chunks *chunks, const gk_chunk *chunk, size_t piece, char *pinned,
                    bool past_caches);
-void gk_unpack_piece(const gk_chunk *chunk, size_t piece, const char *pinned);
+void gk_unpack_piece(const gk_chunks *chunks, const gk_chunk *chunk, size_t piece,
+                     const char *pinned);
 
 #endif

@@ -36,7 +36,11 @@ size_t gk_flow_bytes(const gk_flow *flow, gk_direction *direction) {
     size_t in = 0, out = flow->has_result ? gk_bytes(&flow->result) : 0;
     for (int i = 0; i < flow->operand_count; i++)
         in += gk_flow_twin(flow, i) == i ? gk_bytes(&flow->operands[i]) : 0;
-    *direction = in == 0 ? GK_GOING_OUT : out == 0 ? GK_GOING_IN : GK_GOING_BOTH;
+    *direction = in == 0           ? GK_GOING_OUT
+                 : out == 0        ? GK_GOING_IN
+                 : flow->parts > 0 ? GK_GOING_IN_PARTS
+                 : flow->unpacks   ? GK_GOING_UNPACKED
+                                   : GK_GOING_BOTH;
     return in > out ? in : out;
 }
 

@@ -9,7 +9,8 @@
 
 enum {
     GK_FLOW_OPERANDS = 3,
-    GK_FLOW_CHUNK = GK_STAGING_CHUNK, /* bytes of each direction a chunk, at most */
+    GK_FLOW_CHUNK = GK_STAGING_CHUNK, /* bytes of each direction a chunk, at most, */
+    GK_FLOW_HALF = GK_FLOW_CHUNK / 2, /* or so many, where both are staged */
 };
 
 /* Work on one chunk: contiguous arrays in device memory, elements [first, first + length) of the
@@ -31,11 +32,12 @@ typedef void (*gk_flow_part)(const void *context, size_t number, gk_array *opera
                              gk_array *result);
 
 /* One passage through the pipeline. Host arrays have `count` elements in C order, any strides; or
-   they come in parts, whose operands together and whose results have no more than
-   GK_FLOW_CHUNK bytes each, the first of them the most. */
+   they come in parts, whose operands together and whose results have no more than `chunk` bytes
+   each, the first of them the most. */
 typedef struct gk_flow {
     size_t count;
-    size_t chunk;    /* bytes of each direction a chunk at most; no more than GK_FLOW_CHUNK */
+    bool unpacks;    /* the result is staged, as operands are */
+    size_t chunk;    /* bytes of each direction a chunk at most: as gk_call_limit says */
     size_t multiple; /* elements that no chunk may break, 0: any will do */
     size_t parts;    /* 0: chunks are stretches of elements */
     gk_flow_part part;

@@ -8,6 +8,7 @@
 
 enum {
     SLOTS = GK_PASSAGE_SLOTS,
+    HOLDS = GK_PASSAGE_HOLDS,
     ITEMS_A_LOOK = 64, /* after so many of its own the caller's thread looks up */
     SPINS = 2000,      /* looks at what is about to come, before a worker goes to sleep */
 };
@@ -42,6 +43,10 @@ typedef struct passage {
 
 static gk_slot *slot_of(const passage *run, size_t number) {
     return &run->berth->slots[number % SLOTS];
+}
+
+static gk_hold *hold_of(const passage *run, size_t number) {
+    return &run->berth->holds[number % HOLDS];
 }
 
 /* waiting -------------------------------------------------------------------------------------- */
@@ -149,13 +154,13 @@ static char *operand_data(const passage *run, const gk_chunk *at, int number) {
     const gk_stretch *operand = &at->operands[number];
     char *landing = run->flow->landing[number];
     return landing ? landing + gk_stretch_offset(operand)
-                   : slot_of(run, at->number)->device[GK_INWARD] + operand->offset;
+                   : hold_of(run, at->number)->device[GK_INWARD] + operand->offset;
 }
 
 static char *result_data(const passage *run, const gk_chunk *at) {
     char *source = (char *)(uintptr_t)run->flow->source;
     return source ? source + gk_stretch_offset(&at->result)
-                  : slot_of(run, at->number)->device[GK_OUTWARD];
+                  : hold_of(run, at->number)->device[GK_OUTWARD];
 }
 
 static gk_status copy_in(passage *run, void *device, const void *host, size_t bytes,
@@ -171,16 +176,17 @@ static gk_status copy_in(passage *run, void *device, const void *host, size_t by
 /* What is bundled goes in one copy: the bus stands still between two. */
 static gk_status bring_in(passage *run, const gk_chunk *at, gk_error *error) {
     const gk_slot *slot = slot_of(run, at->number);
+    const gk_hold *hold = hold_of(run, at->number);
     gk_status status = GK_OK;
-    if (run->flow->work && (at->number >= SLOTS || slot->works))
-        status = run->backend->wait_event(run->backend, run->in, slot->worked, error);
+    if (run->flow->work && (at->number >= HOLDS || hold->works))
+        status = run->backend->wait_event(run->backend, run->in, hold->worked, error);
     if (status == GK_OK && at->bundle > 0)
-        status = copy_in(run, slot->device[GK_INWARD], slot->pinned[GK_INWARD], at->bundle, error);
+        status = copy_in(run, hold->device[GK_INWARD], slot->pinned, at->bundle, error);
     for (int i = 0; i < run->flow->operand_count && status == GK_OK; i++) {
         const gk_stretch *operand = &at->operands[i];
         if (run->chunks.twin[i] < i || gk_goes_bundled(&run->chunks, i))
             continue;
-        const char *from = slot->pinned[GK_INWARD] + operand->offset;
+        const char *from = slot->pinned + operand->offset;
         if (run->chunks.direct[i])
             from = (const char *)operand->array.data + gk_stretch_offset(operand);
         status = copy_in(run, operand_data(run, at, i), from, operand->bytes, error);
@@ -192,7 +198,6 @@ static gk_status bring_in(passage *run, const gk_chunk *at, gk_error *error) {
 static gk_status work_on(passage *run, const gk_chunk *at, gk_error *error) {
     const gk_flow *flow = run->flow;
     gk_backend *backend = run->backend;
-    const gk_slot *slot = slot_of(run, at->number);
     gk_stream stream = run->work;
     gk_array operands[GK_FLOW_OPERANDS], result = {0};
     gk_status status = GK_OK;
@@ -202,16 +207,19 @@ static gk_status work_on(passage *run, const gk_chunk *at, gk_error *error) {
     if (flow->has_result)
         result = gk_stretch_on_device(flow, &at->result, result_data(run, at));
     if (flow->operand_count > 0)
-        status = backend->wait_event(backend, stream, slot->landed, error);
-    if (status == GK_OK && flow->has_result && at->number >= SLOTS)
-        status = backend->wait_event(backend, stream, slot->returned, error);
+        status = backend->wait_event(backend, stream, slot_of(run, at->number)->landed, error);
+    if (status == GK_OK && flow->has_result && at->number >= HOLDS)
+        status =
+            backend->wait_event(backend, stream, slot_of(run, at->number - HOLDS)->returned, error);
     if (status != GK_OK)
         return status;
     size_t step = gk_trace_start(run->trace, stream, GK_TRACE_KERNEL);
     status = flow->work(flow->context, stream, operands, &result, gk_chunk_first(&run->chunks, at),
                         error);
     gk_trace_end(run->trace, stream, step);
-    return status == GK_OK ? backend->record(backend, slot->worked, stream, error) : status;
+    return status == GK_OK
+               ? backend->record(backend, hold_of(run, at->number)->worked, stream, error)
+               : status;
 }
 
 static gk_status send_out(passage *run, const gk_chunk *at, gk_error *error) {
@@ -219,11 +227,11 @@ static gk_status send_out(passage *run, const gk_chunk *at, gk_error *error) {
     gk_stream stream = run->out;
     const gk_slot *slot = slot_of(run, at->number);
     const char *from = result_data(run, at);
-    char *to = slot->pinned[GK_OUTWARD];
+    char *to = slot->pinned + run->chunks.outward;
     gk_lines lines = {.count = 1, .bytes = at->result.bytes};
     gk_status status = GK_OK;
     if (run->flow->work)
-        status = backend->wait_event(backend, stream, slot->worked, error);
+        status = backend->wait_event(backend, stream, hold_of(run, at->number)->worked, error);
     if (run->chunks.is_result_direct) {
         to = (char *)at->result.array.data + gk_stretch_offset(&at->result);
         if (run->flow->parts > 0)
@@ -290,7 +298,7 @@ static gk_status unpack(passage *run, size_t number, size_t piece, gk_error *err
     if (status != GK_OK || atomic_load(&run->failed))
         return status;
     gk_chunk_view(&run->chunks, number, &at);
-    gk_unpack_piece(&at, piece, slot_of(run, number)->pinned[GK_OUTWARD]);
+    gk_unpack_piece(&run->chunks, &at, piece, slot_of(run, number)->pinned);
     return GK_OK;
 }
 
@@ -306,8 +314,7 @@ static gk_status pack(passage *run, size_t number, size_t piece, gk_error *error
     if (status != GK_OK || !run->chunks.stages || atomic_load(&run->failed))
         return status;
     gk_chunk_view(&run->chunks, number, &at);
-    gk_pack_piece(&run->chunks, &at, piece, slot_of(run, number)->pinned[GK_INWARD],
-                  run->past_caches);
+    gk_pack_piece(&run->chunks, &at, piece, slot_of(run, number)->pinned, run->past_caches);
     return GK_OK;
 }
 
@@ -388,18 +395,18 @@ static gk_status finish(passage *run, bool settles, gk_error *error) {
     gk_backend *backend = run->backend;
     const gk_flow *flow = run->flow;
     const gk_slot *last = slot_of(run, run->chunks.count - 1);
+    const gk_hold *hold = hold_of(run, run->chunks.count - 1);
     for (int i = 0; i < flow->operand_count; i++)
         settles |= run->chunks.direct[i];
-    for (size_t i = 0; i < SLOTS && i < run->chunks.count; i++) {
-        gk_slot *slot = slot_of(run, i);
-        slot->lands = flow->operand_count > 0 && !settles && !flow->has_result;
-        slot->works = flow->work && !flow->has_result;
-    }
+    for (size_t i = 0; i < SLOTS && i < run->chunks.count; i++)
+        slot_of(run, i)->lands = flow->operand_count > 0 && !settles && !flow->has_result;
+    for (size_t i = 0; i < HOLDS && i < run->chunks.count; i++)
+        hold_of(run, i)->works = flow->work && !flow->has_result;
     if (flow->has_result)
         return backend->reach(backend, last->returned, error);
     gk_status status = settles ? backend->reach(backend, last->landed, error) : GK_OK;
     if (status == GK_OK)
-        status = backend->wait_event(backend, flow->after, flow->work ? last->worked : last->landed,
+        status = backend->wait_event(backend, flow->after, flow->work ? hold->worked : last->landed,
                                      error);
     return status;
 }
@@ -430,7 +437,9 @@ void gk_berth_drain(gk_berth *berth, gk_backend *backend) {
 
 void gk_berth_clear(gk_berth *berth) {
     for (int i = 0; i < SLOTS; i++)
-        berth->slots[i].lands = berth->slots[i].works = false;
+        berth->slots[i].lands = false;
+    for (int i = 0; i < HOLDS; i++)
+        berth->holds[i].works = false;
 }
 
 gk_status gk_passage_run(gk_berth *berth, gk_backend *backend, gk_workers *workers, gk_pool *pool,

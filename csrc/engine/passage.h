@@ -11,21 +11,33 @@
 #include "engine/flow.h"
 #include "engine/pool.h"
 
-enum { GK_PASSAGE_SLOTS = 3 }; /* chunks under way: one packed, one on the bus, one coming back */
+enum {
+    GK_PASSAGE_HOLDS = 3, /* chunks on the device: one comes in, one is worked on, one leaves */
+    GK_PASSAGE_SLOTS = 6, /* and on the host, whose threads are now faster and now slower */
+    GK_PASSAGE_BYTES = GK_FLOW_CHUNK + 4096, /* of each; operands begin at multiples of 256 */
+};
 
-/* Where a chunk stays while it is under way. */
+/* Where a chunk stays on the host while it is under way, on either way. */
 typedef struct gk_slot {
-    char *pinned[2], *device[2]; /* of what goes in, and what comes out */
-    gk_event *landed, *worked, *returned;
-    bool lands,
-        works; /* a flow that has ended left copies and kernels under way, up to that event */
+    char *pinned;
+    gk_event *landed, *returned;
+    bool lands; /* a flow that has ended left copies under way, up to that event */
 } gk_slot;
+
+/* And on the device. */
+enum { GK_INWARD, GK_OUTWARD, GK_WAYS };
+typedef struct gk_hold {
+    char *device[GK_WAYS];
+    gk_event *worked;
+    bool works; /* a flow that has ended left kernels under way, up to that event */
+} gk_hold;
 
 /* What one passage at a time has to itself. */
 typedef struct gk_berth {
     gk_stream in, work, out;
     gk_event *started; /* what they wait for before they touch a caller's device memory */
     gk_slot slots[GK_PASSAGE_SLOTS];
+    gk_hold holds[GK_PASSAGE_HOLDS];
 } gk_berth;
 
 /* Wait until nothing reads or writes its memory or that of a caller; or know that nothing does. */

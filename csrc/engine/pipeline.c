@@ -9,7 +9,10 @@
 
 enum {
     SLOTS = GK_PASSAGE_SLOTS,
-    HALF = GK_FLOW_CHUNK + 1024, /* operands begin at multiples of 256 bytes */
+    HOLDS = GK_PASSAGE_HOLDS,
+    EACH = GK_PASSAGE_BYTES,
+    PINNED_BYTES = SLOTS * EACH,
+    DEVICE_BYTES = HOLDS * GK_WAYS * EACH,
 };
 
 struct gk_pipeline {
@@ -26,10 +29,6 @@ struct gk_pipeline {
 };
 
 /* memory and streams --------------------------------------------------------------------------- */
-
-static size_t region_bytes(void) {
-    return (size_t)SLOTS * 2 * HALF;
-}
 
 gk_pipeline *gk_pipeline_new(gk_workers *workers, gk_pool *pool) {
     gk_pipeline *pipeline = calloc(1, sizeof *pipeline);
@@ -58,9 +57,10 @@ static void free_berth(gk_pipeline *pipeline, gk_backend *backend) {
         gk_berth_drain(berth, backend);
     for (int i = 0; i < SLOTS; i++) {
         backend->event_free(backend, berth->slots[i].landed);
-        backend->event_free(backend, berth->slots[i].worked);
         backend->event_free(backend, berth->slots[i].returned);
     }
+    for (int i = 0; i < HOLDS; i++)
+        backend->event_free(backend, berth->holds[i].worked);
     backend->event_free(backend, berth->started);
     backend->stream_free(backend, berth->in);
     backend->stream_free(backend, berth->work);
@@ -84,15 +84,18 @@ void gk_pipeline_free(gk_pipeline *pipeline, gk_backend *backend) {
 static gk_status fill_slot(gk_pipeline *pipeline, gk_backend *backend, int number,
                            gk_error *error) {
     gk_slot *slot = &pipeline->berth.slots[number];
-    for (int half = 0; half < 2; half++) {
-        size_t offset = ((size_t)number * 2 + (size_t)half) * HALF;
-        slot->pinned[half] = pipeline->pinned + offset;
-        slot->device[half] = (char *)pipeline->device + offset;
-    }
+    slot->pinned = pipeline->pinned + (size_t)number * EACH;
     gk_status status = backend->event_new(backend, &slot->landed, error);
-    if (status == GK_OK)
-        status = backend->event_new(backend, &slot->worked, error);
     return status == GK_OK ? backend->event_new(backend, &slot->returned, error) : status;
+}
+
+static gk_status fill_hold(gk_pipeline *pipeline, gk_backend *backend, int number,
+                           gk_error *error) {
+    gk_hold *hold = &pipeline->berth.holds[number];
+    for (int way = 0; way < GK_WAYS; way++)
+        hold->device[way] =
+            (char *)pipeline->device + ((size_t)number * GK_WAYS + (size_t)way) * EACH;
+    return backend->event_new(backend, &hold->worked, error);
 }
 
 /* Before the others: a GPU has eight queues that streams are given in turn, and a stream that waits
@@ -116,6 +119,8 @@ static gk_status fill_berth(gk_pipeline *pipeline, gk_backend *backend, gk_error
         status = backend->stream_new(backend, &berth->out, error);
     for (int i = 0; i < SLOTS && status == GK_OK; i++)
         status = fill_slot(pipeline, backend, i, error);
+    for (int i = 0; i < HOLDS && status == GK_OK; i++)
+        status = fill_hold(pipeline, backend, i, error);
     return status;
 }
 
@@ -123,14 +128,14 @@ static gk_status fill_berth(gk_pipeline *pipeline, gk_backend *backend, gk_error
 static gk_status need_berth(gk_pipeline *pipeline, gk_backend *backend, gk_error *error) {
     if (pipeline->ready)
         return GK_OK;
-    pipeline->pinned = gk_pool_take(pipeline->pool, region_bytes());
+    pipeline->pinned = gk_pool_take(pipeline->pool, PINNED_BYTES);
     if (!pipeline->pinned)
         return gk_fail(error, GK_MEMORY_ERROR, "no pinned memory for staging");
     gk_status status = need_streams(pipeline, backend, error);
     if (status == GK_OK)
-        status = backend->allocate(backend, region_bytes(), 0, &pipeline->device, error);
+        status = backend->allocate(backend, DEVICE_BYTES, 0, &pipeline->device, error);
     if (status == GK_OK)
-        atomic_store(&pipeline->held, region_bytes());
+        atomic_store(&pipeline->held, DEVICE_BYTES);
     if (status == GK_OK)
         status = backend->synchronize(backend, 0, error); /* its stream has it; now all have */
     if (status == GK_OK)
@@ -202,7 +207,7 @@ static gk_status run_tuned(gk_pipeline *pipeline, gk_backend *backend, const gk_
     bool counts;
     const size_t bytes = gk_flow_bytes(flow, &direction);
     gk_staging how = gk_tuner_choose(&pipeline->tuner, direction, bytes, &counts);
-    counts = counts && flow->chunk == GK_FLOW_CHUNK;
+    counts = counts && flow->chunk >= GK_FLOW_HALF;
     if (flow->chunk < how.chunk)
         how.chunk = flow->chunk;
     double start = gk_seconds();

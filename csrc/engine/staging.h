@@ -22,9 +22,16 @@ enum {
     GK_STAGING_LEAST_BYTES = 1 << 18, /* of the first class, to which smaller flows belong too */
 };
 
-/* Which way the bytes go. */
-typedef enum gk_direction { GK_GOING_IN, GK_GOING_OUT, GK_GOING_BOTH } gk_direction;
-enum { GK_DIRECTIONS = 3 };
+/* Which way the bytes go, and what a host has to do for them: results that are not pinned are
+   unpacked, and parts are packed from where they lie. */
+typedef enum gk_direction {
+    GK_GOING_IN,
+    GK_GOING_OUT,
+    GK_GOING_BOTH,
+    GK_GOING_UNPACKED,
+    GK_GOING_IN_PARTS
+} gk_direction;
+enum { GK_DIRECTIONS = 5 };
 
 /* A place on the steps of each of the three. */
 enum { GK_STAGING_KNOBS = 3 };

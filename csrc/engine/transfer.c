@@ -4,6 +4,7 @@
 
 #include "base/pack.h"
 #include "base/workers.h"
+#include "engine/chunks.h"
 #include "engine/copy.h"
 #include "engine/mailbox.h"
 #include "engine/pool.h"
@@ -58,12 +59,18 @@ size_t gk_mapped_view(gk_array *view, char *mapped) {
     return (bytes + GK_MAILBOX_ALIGNMENT - 1) / GK_MAILBOX_ALIGNMENT * GK_MAILBOX_ALIGNMENT;
 }
 
+void gk_call_limit(const gk_call *call, gk_flow *flow) {
+    const size_t limit = atomic_load(&call->engine->chunk_limit);
+    flow->unpacks = flow->has_result && !gk_is_sent_directly(flow, call->device->pool);
+    flow->chunk = flow->unpacks && limit > GK_FLOW_HALF ? GK_FLOW_HALF : limit;
+}
+
 gk_status gk_call_flow(gk_call *call, gk_flow *flow) {
     gk_busy busy = {0};
     if (call->captured)
         return gk_call_refuse_host(call);
     flow->after = call->stream;
-    flow->chunk = atomic_load(&call->engine->chunk_limit);
+    gk_call_limit(call, flow);
     flow->interruption = call->interruption;
     flow->busy = call->phases ? &busy : NULL;
     gk_status status = gk_pipeline_run(call->device->pipeline, call->backend, flow, &call->error);

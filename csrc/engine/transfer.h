@@ -14,6 +14,9 @@ gk_status gk_download(gk_call *call, const void *device, const gk_array *host);
    array on the device, of other strides where its axes are turned. */
 gk_status gk_upload_lying(gk_call *call, const gk_array *host, gk_array *there);
 
+/* What a chunk of the flow may have: who cuts it into parts asks before. */
+void gk_call_limit(const gk_call *call, gk_flow *flow);
+
 /* A passage through the pipeline as part of the call: errors blamed on it, its profile filled. */
 gk_status gk_call_flow(gk_call *call, gk_flow *flow);
 

@@ -88,18 +88,18 @@ static gk_status reduce_slab(void *context, gk_stream stream, const gk_array *op
 
 /* Not `done` where results are few, or a slab would be more than a chunk. */
 static gk_status flow_slabs(slabs *of, bool *done) {
-    const size_t most = atomic_load(&of->call->engine->chunk_limit);
-    *done = gk_bytes(&of->result) >= gk_bytes(&of->a) / FEW_RESULTS && choose_axis(of, most);
-    if (!*done)
-        return GK_OK;
-    gk_flow flow = {.parts = count_slabs(of),
-                    .part = view_slab,
+    gk_flow flow = {.part = view_slab,
                     .operand_count = 1,
                     .operands = {of->a},
                     .work = reduce_slab,
                     .context = of,
                     .has_result = true,
                     .result = of->result};
+    gk_call_limit(of->call, &flow);
+    *done = gk_bytes(&of->result) >= gk_bytes(&of->a) / FEW_RESULTS && choose_axis(of, flow.chunk);
+    if (!*done)
+        return GK_OK;
+    flow.parts = count_slabs(of);
     return gk_call_flow(of->call, &flow);
 }
 

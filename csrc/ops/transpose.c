@@ -129,34 +129,40 @@ static gk_status turn_box(void *context, gk_stream stream, const gk_array *opera
     return status;
 }
 
-/* Some boxes are under way while others are packed. */
-static size_t box_bytes(const gk_call *call, size_t bytes) {
-    size_t most = atomic_load(&call->engine->chunk_limit), share = bytes / BOXES;
-    share = share < LEAST_BOX ? LEAST_BOX : share;
-    return share < most ? share : most;
+/* Boxes of `most` bytes, and less of what is little: some are under way while others are packed. */
+static void cut(boxed *of, gk_flow *flow, size_t most) {
+    const size_t share = gk_bytes(&flow->result) / BOXES,
+                 least = share < LEAST_BOX ? LEAST_BOX : share;
+    const int64_t size = (int64_t)gk_dtype_size(flow->result.dtype);
+    gk_travelling_sides(&of->nest, size, (int64_t)(least < most ? least : most), of->side,
+                        of->order);
+    flow->parts = 1;
+    for (int i = 0; i < of->nest.ndim; i++)
+        flow->parts *= (size_t)gk_parts_of(of->nest.shape[i], of->side[i]);
 }
 
 static gk_status flow_transpose(const gk_operation *operation, gk_call *call,
                                 const gk_array *operands, const gk_array *result) {
     boxed of = {.call = call};
     gk_array view;
-    size_t boxes = 1;
     view_through(operation, call, &operands[0], &view);
     gk_nest_make(&of.nest, (const gk_array *[]){result, &view}, ARRAYS);
-    const int64_t most = (int64_t)box_bytes(call, gk_bytes(result));
-    gk_travelling_sides(&of.nest, (int64_t)gk_dtype_size(view.dtype), most, of.side, of.order);
-    for (int i = 0; i < of.nest.ndim; i++)
-        boxes *= (size_t)gk_parts_of(of.nest.shape[i], of.side[i]);
     of.whole[TO] = whole_of(&of.nest, TO, result);
     of.whole[FROM] = whole_of(&of.nest, FROM, &view);
-    gk_flow flow = {.parts = boxes,
-                    .part = view_box,
+    gk_flow flow = {.part = view_box,
                     .operand_count = 1,
                     .operands = {of.whole[FROM]},
                     .work = turn_box,
                     .context = &of,
                     .has_result = true,
                     .result = of.whole[TO]};
+    size_t most;
+    flow.chunk = GK_FLOW_CHUNK;
+    do { /* lines of smaller boxes may not be worth a copy each, and then boxes are smaller still */
+        most = flow.chunk;
+        cut(&of, &flow, most);
+        gk_call_limit(call, &flow);
+    } while (flow.chunk < most);
     return gk_call_flow(call, &flow);
 }
 

@@ -275,6 +275,17 @@ def test_a_long_result_is_written_past_the_caches(first):
     assert (held[:begin] == 9).all() and (held[begin + count :] == 9).all()
 
 
+def test_lines_of_a_long_result_are_written_past_the_caches():
+    """Those of a turned array's boxes, which begin anywhere."""
+    shape = (701, 919) if sanitized() else (7001, 7919)
+    a = np.resize(random(400_037, DTYPES["uint8"], 6), shape)
+    held = np.full(a.size + 128, 9, np.uint8)
+    out = held[61:-67].reshape(a.T.shape)
+    gk.transpose(a, out=out)
+    same_bits(out, np.ascontiguousarray(a.T), "out")
+    assert (held[:61] == 9).all() and (held[-67:] == 9).all()
+
+
 @pytest.mark.parametrize("layout", ["strided", "negative", "fortran", "one byte off", "swapped"])
 def test_large_out_of_any_layout(layout):
     a, b = (random((700, 601), DTYPES["float32"], seed) for seed in (1, 2))

@@ -5,6 +5,41 @@
 #include <emmintrin.h>
 #endif
 
+/* How a run is copied: memcpy, or past the caches, after which the fence stands before anybody is
+ * told that it is there. */
+typedef void copier(char *to, const char *from, size_t bytes);
+
+static void copy_plainly(char *to, const char *from, size_t bytes) {
+    memcpy(to, from, bytes);
+}
+
+#ifdef __SSE2__
+enum { LINE = 64 }; /* bytes of a cache */
+
+static void copy_past_caches(char *to, const char *from, size_t bytes) {
+    size_t start = -(uintptr_t)to % LINE, end;
+    start = start < bytes ? start : bytes;
+    end = start + (bytes - start) / LINE * LINE;
+    memcpy(to, from, start);
+    for (size_t i = start; i < end; i += LINE) {
+        __m128i part[LINE / sizeof(__m128i)];
+        memcpy(part, from + i, LINE);
+        for (size_t k = 0; k < LINE / sizeof *part; k++)
+            _mm_stream_si128((__m128i *)(void *)(to + i) + k, part[k]);
+    }
+    memcpy(to + end, from + end, bytes - end);
+}
+
+static void fence(void) {
+    _mm_sfence();
+}
+#else
+#define copy_past_caches copy_plainly
+
+static void fence(void) {
+}
+#endif
+
 /* A loop a size of element, so that each copy is one move; memcpy, since the array's side may be
    unaligned. */
 #define GK_COPY_RUN(bytes)                                                                         \
@@ -13,9 +48,9 @@
     break
 
 static void copy_run(char *to, ptrdiff_t to_stride, const char *from, ptrdiff_t from_stride,
-                     size_t count, size_t size) {
+                     size_t count, size_t size, copier *copy) {
     if (to_stride == (ptrdiff_t)size && from_stride == (ptrdiff_t)size) {
-        memcpy(to, from, count * size);
+        copy(to, from, count * size);
         return;
     }
     switch (size) {
@@ -86,7 +121,8 @@ static void next_run(position *at, const gk_array *array) {
     }
 }
 
-static void walk(char *packed, const gk_array *array, size_t first, size_t count, bool unpack) {
+static void walk(char *packed, const gk_array *array, size_t first, size_t count, bool unpack,
+                 copier *copy) {
     size_t size = gk_dtype_size(array->dtype);
     ptrdiff_t stride = array->ndim > 0 ? (ptrdiff_t)array->strides[array->ndim - 1] : 0;
     int64_t length = array->ndim > 0 ? array->shape[array->ndim - 1] : 1;
@@ -97,9 +133,9 @@ static void walk(char *packed, const gk_array *array, size_t first, size_t count
         size_t run = (size_t)(length - at.index[last]);
         run = run < count ? run : count;
         if (unpack)
-            copy_run(at.address, stride, packed, (ptrdiff_t)size, run, size);
+            copy_run(at.address, stride, packed, (ptrdiff_t)size, run, size, copy);
         else
-            copy_run(packed, (ptrdiff_t)size, at.address, stride, run, size);
+            copy_run(packed, (ptrdiff_t)size, at.address, stride, run, size, copy);
         packed += run * size;
         count -= run;
         at.address += (ptrdiff_t)run * stride;
@@ -108,59 +144,41 @@ static void walk(char *packed, const gk_array *array, size_t first, size_t count
     }
 }
 
-void gk_pack(void *packed, const gk_array *array, size_t first, size_t count) {
+static void pack(void *packed, const gk_array *array, size_t first, size_t count, copier *copy) {
     size_t size = gk_dtype_size(array->dtype);
     if (gk_is_contiguous(array))
-        memcpy(packed, (const char *)array->data + first * size, count * size);
+        copy(packed, (const char *)array->data + first * size, count * size);
     else
-        walk(packed, array, first, count, false);
+        walk(packed, array, first, count, false, copy);
     if (array->swapped)
         swap_bytes(packed, count, size);
 }
 
-#ifdef __SSE2__
-enum { LINE = 64 }; /* bytes of a cache */
-
-static void copy_past_caches(char *to, const char *from, size_t bytes) {
-    size_t start = -(uintptr_t)to % LINE, end;
-    start = start < bytes ? start : bytes;
-    end = start + (bytes - start) / LINE * LINE;
-    memcpy(to, from, start);
-    for (size_t i = start; i < end; i += LINE) {
-        __m128i part[LINE / sizeof(__m128i)];
-        memcpy(part, from + i, LINE);
-        for (size_t k = 0; k < LINE / sizeof *part; k++)
-            _mm_stream_si128((__m128i *)(void *)(to + i) + k, part[k]);
-    }
-    memcpy(to + end, from + end, bytes - end);
-    _mm_sfence(); /* before anybody is told that it is there */
-}
-#else
-static void copy_past_caches(char *to, const char *from, size_t bytes) {
-    memcpy(to, from, bytes);
-}
-#endif
-
-void gk_pack_past_caches(void *packed, const gk_array *array, size_t first, size_t count) {
+static void unpack(const gk_array *array, const void *packed, size_t first, size_t count,
+                   copier *copy) {
     size_t size = gk_dtype_size(array->dtype);
-    if (!gk_is_contiguous(array) || array->swapped)
-        gk_pack(packed, array, first, count);
+    if (gk_is_contiguous(array))
+        copy((char *)array->data + first * size, packed, count * size);
     else
-        copy_past_caches(packed, (const char *)array->data + first * size, count * size);
+        walk((char *)(uintptr_t)packed, array, first, count, true, copy);
+}
+
+void gk_pack(void *packed, const gk_array *array, size_t first, size_t count) {
+    pack(packed, array, first, count, copy_plainly);
+}
+
+/* Rows that lie apart are plainly copied: they are a few lines each. */
+void gk_pack_past_caches(void *packed, const gk_array *array, size_t first, size_t count) {
+    bool runs = gk_is_contiguous(array) && !array->swapped;
+    pack(packed, array, first, count, runs ? copy_past_caches : copy_plainly);
+    fence();
 }
 
 void gk_unpack(const gk_array *array, const void *packed, size_t first, size_t count) {
-    size_t size = gk_dtype_size(array->dtype);
-    if (gk_is_contiguous(array))
-        memcpy((char *)array->data + first * size, packed, count * size);
-    else
-        walk((char *)(uintptr_t)packed, array, first, count, true);
+    unpack(array, packed, first, count, copy_plainly);
 }
 
 void gk_unpack_past_caches(const gk_array *array, const void *packed, size_t first, size_t count) {
-    size_t size = gk_dtype_size(array->dtype);
-    if (!gk_is_contiguous(array))
-        gk_unpack(array, packed, first, count);
-    else
-        copy_past_caches((char *)array->data + first * size, packed, count * size);
+    unpack(array, packed, first, count, copy_past_caches);
+    fence();
 }

@@ -45,6 +45,9 @@ enum {
     HEAVY_OUTER = 4096,        /* of which there are many */
     HEAVY_ROWS = 16,           /* rows of a thread of such, at least */
     COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
+    JOINED_BLOCKS = 396,       /* of columns in segments: half as many, with twice as much each */
+    JOINED_ROWS = 24,          /* of a thread of such, at least */
+    LARGE = 96 << 20,          /* bytes, of which no good part is in the cache */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
     NARROW = 64,               /* columns, or vectors that make whole rows, */
     NARROW_LOADS = 4,          /* of a thread of a block of such, at least, */
@@ -150,43 +153,43 @@ static size_t column_groups(const gk_reduction *how, gk_dtype dtype) {
     return divided(how->outer, stacked) * divided(how->inner, how->lanes * gk_vector_width(dtype));
 }
 
+/* Whether there are blocks enough with all rows each, or rows so few that nothing is won where they
+   are shared out. */
+static bool are_whole(const gk_reduction *how, size_t groups, size_t tile) {
+    const bool fills = groups >= ENOUGH_BLOCKS / 2 && how->length <= FEW_TILES * tile;
+    return groups == 0 || groups > COLUMN_PLACES || how->length <= tile || fills;
+}
+
+/* So many that a thread can number its rows. */
+static size_t least_segments(const gk_reduction *how) {
+    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
+    const size_t least = divided(how->length, LONGEST_WAY * tall);
+    return least > 0 ? least : 1;
+}
+
+/* Few segments: blocks are narrow, down to a line of the cache of each row, or two where these come
+   from memory, and a thread has many rows, so that there is less to join, and less of it through
+   memory. */
+static void plan_segments(gk_reduction *how, gk_dtype dtype, size_t bytes) {
+    const uint32_t least = bytes < LARGE ? LEAST_LANES : 2 * LEAST_LANES;
+    how->lanes = lanes_for(divided(how->inner, gk_vector_width(dtype)), WARP);
+    while (how->lanes > least && column_groups(how, dtype) < JOINED_BLOCKS)
+        how->lanes /= 2;
+    const size_t groups = column_groups(how, dtype), tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
+    const size_t wanted = groups < JOINED_BLOCKS ? JOINED_BLOCKS / groups : 1;
+    const size_t fewest = least_segments(how);
+    cut(how, wanted > fewest ? wanted : fewest, JOINED_ROWS * tall, GK_REDUCE_COLUMN_LOADS * tall);
+}
+
 static void plan_columns(gk_reduction *how, gk_dtype dtype) {
-    size_t bytes = how->outer * how->length * how->inner * gk_dtype_size(dtype);
+    const size_t bytes = how->outer * how->length * how->inner * gk_dtype_size(dtype);
     how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
     how->lanes = column_lanes(how, divided(how->inner, gk_vector_width(dtype)), bytes);
-    size_t groups = column_groups(how, dtype), most = 2 * COLUMN_PLACES;
-    size_t tile = GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
-    bool fills = groups >= ENOUGH_BLOCKS / 2 && how->length <= FEW_TILES * tile;
-    size_t wanted = groups > 0 && groups < most && !fills ? most / groups : 1;
-    size_t least = divided(how->length, LONGEST_WAY * tile / GK_REDUCE_COLUMN_LOADS);
-    cut(how, wanted > least ? wanted : least, tile, tile);
-}
-
-/* Whether threads have few rows each, segments are many, or lanes idle that narrower blocks have
- * not. */
-static bool joins_much(const gk_reduction *how, gk_dtype dtype) {
-    const size_t vectors = divided(how->inner, gk_vector_width(dtype)), least = LEAST_LANES;
-    const size_t idle = divided(vectors, how->lanes) * how->lanes;
-    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
-    return how->segments > 1 && (how->segments > GK_REDUCE_BRANCHES || how->segment < WARP * tall ||
-                                 divided(vectors, least) * least * 8 < idle * 7);
-}
-
-/* Of heavy states as few as will do: where there are few blocks they are narrow, down to a line of
-   the cache of each row, and a thread has many rows, so that there is less to join, and less of it
-   through memory. */
-static void plan_heavy_columns(gk_reduction *how, gk_dtype dtype) {
-    const size_t vectors = divided(how->inner, gk_vector_width(dtype));
-    const bool small = how->outer * how->length * how->inner * gk_dtype_size(dtype) < SMALL;
-    how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
-    how->lanes = lanes_for(vectors, WARP);
-    while (how->lanes > LEAST_LANES && column_groups(how, dtype) < COLUMN_PLACES)
-        how->lanes /= 2;
-    size_t groups = column_groups(how, dtype), tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
-    size_t wanted = groups > 0 && groups < COLUMN_PLACES ? COLUMN_PLACES / groups : 1;
-    size_t least = divided(how->length, LONGEST_WAY * tall);
-    cut(how, wanted > least ? wanted : least, (small ? GK_REDUCE_COLUMN_LOADS : HEAVY_ROWS) * tall,
-        GK_REDUCE_COLUMN_LOADS * tall);
+    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes, tile = tall * GK_REDUCE_COLUMN_LOADS;
+    if (are_whole(how, column_groups(how, dtype), tile))
+        cut(how, least_segments(how), tile, tile);
+    else
+        plan_segments(how, dtype, bytes);
 }
 
 /* Matrices so little that a block would be idle. */
@@ -343,8 +346,6 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         plan_narrow(how, array->dtype);
     } else {
         plan_columns(how, array->dtype);
-        if (heavy && joins_much(how, array->dtype))
-            plan_heavy_columns(how, array->dtype);
     }
 }
 

@@ -5,11 +5,25 @@
 
 // Where a thread of a group of columns stands: `lanes` vectors side by side, the other threads below. The
 // group is a block, or part of a warp, where a matrix is so little that a block takes several; one of
-// those that are no more has a column that is none.
+// those that are no more has a column that is none. A thread's columns are a vector, or pieces of one, of which those
+// of neighbours lie side by side: from the first to the second it is `apart` columns.
 struct gk_columns {
-    size_t outer, segment, block, column;
-    unsigned height, y;
+    size_t outer, segment, block, leftmost, column;
+    unsigned height, y, apart;
 
+    // Columns of a piece of a vector, which has 4 bytes, or an element that is more.
+    template <int WIDTH> static constexpr int piece = WIDTH > 4 ? WIDTH / 4 : 1;
+    // From the thread's first column to its number e, which may be none.
+    template <int WIDTH> __device__ unsigned across(int e) const { return e / piece<WIDTH> * apart + e % piece<WIDTH>; }
+    // How many columns there are from its first one on, so far as a thread's reach.
+    __device__ unsigned left(const gk_reduction &how) const {
+        const size_t all = column < how.inner ? how.inner - column : 0;
+        return all < UINT32_MAX ? (unsigned)all : UINT32_MAX;
+    }
+    template <int WIDTH> __device__ void take_pieces(const gk_reduction &how) {
+        column = leftmost + (threadIdx.x & (how.lanes - 1)) * piece<WIDTH>;
+        apart = how.lanes * piece<WIDTH>;
+    }
     // Those of [row, end) that a thread has, which has every `height`-th one, a power of two.
     __device__ unsigned rows_before(size_t row, size_t end) const { return row < end ? (unsigned)((end - row - 1) >> __popc(height - 1)) + 1 : 0; }
 };
@@ -25,7 +39,9 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
     at.outer = (size_t)over * stacked + (threadIdx.x >> how.group);
     at.y = thread >> side;
     at.height = (1u << how.group) >> side;
-    at.column = at.outer < how.outer ? (size_t)(block - over * across) * wide + (thread & (how.lanes - 1)) * WIDTH : how.inner;
+    at.leftmost = at.outer < how.outer ? (size_t)(block - over * across) * wide : how.inner;
+    at.column = at.leftmost + (thread & (how.lanes - 1)) * WIDTH;
+    at.apart = gk_columns::piece<WIDTH>;
     return at;
 }
 
@@ -112,6 +128,49 @@ __device__ static inline void gk_take_down(const Op &op, const gk_reduction &how
         gk_take_rows<LIES, LOADS, false>(op, how, at, column, number, count, state);
 }
 
+// The next `count` of a thread's rows, LOADS at most, as gk_take_rows, but in pieces of a vector, which are so many bytes
+// `beside` the first: of columns that begin anywhere they are half as much to load as the two vectors between which
+// they lie.
+template <int LOADS, bool ALL, class T, class Op, class STATE, int WIDTH, int PIECES>
+__device__ static inline void gk_take_pieces(const Op &op, const char *&from, int64_t below, const unsigned (&beside)[PIECES], unsigned &number, unsigned count,
+                                             STATE (&state)[WIDTH]) {
+    typedef gk_vector<T, WIDTH / PIECES> piece;
+    enum { WORDS = sizeof(piece) / sizeof(uint32_t) };
+    gk_vector<T> x[LOADS];
+#pragma unroll
+    for (int j = 0; j < LOADS; j++) {
+#pragma unroll
+        for (int p = 0; p < PIECES; p++) {
+            const piece one = *(const piece *)(from + beside[p]);
+#pragma unroll
+            for (int w = 0; w < WORDS; w++)
+                x[j].bits[p * WORDS + w] = one.bits[w];
+        }
+        from += ALL || j + 1 < count ? below : 0; // the last row again in place of what is missing
+    }
+#pragma unroll
+    for (int j = 0; j < LOADS; j++)
+        if (ALL || j < count)
+            gk_take_row(op, x[j], number + j, state);
+    number += count;
+}
+
+// All of them, from a thread's first one on.
+template <class T, class Op, class STATE, int WIDTH>
+__device__ static inline void gk_take_down_pieces(const Op &op, const gk_reduction &how, const gk_columns &at, const char *from, unsigned count, STATE (&state)[WIDTH]) {
+    enum { LOADS = GK_REDUCE_COLUMN_LOADS, EACH = gk_columns::piece<WIDTH> };
+    const int64_t below = (int64_t)at.height * how.apart;
+    const unsigned left = at.left(how);
+    unsigned beside[WIDTH / EACH], number = 0;
+#pragma unroll
+    for (int p = 0; p < WIDTH / EACH; p++) // the first one again in place of those that are not there
+        beside[p] = at.across<WIDTH>(p * EACH) < left ? at.across<WIDTH>(p * EACH) * sizeof(T) : 0;
+    for (; count >= LOADS; count -= LOADS)
+        gk_take_pieces<LOADS, true, T>(op, from, below, beside, number, LOADS, state);
+    if (count > 0)
+        gk_take_pieces<LOADS, false, T>(op, from, below, beside, number, count, state);
+}
+
 // The partial results of segments, joined as they come in: up to GK_REDUCE_BRANCHES neighbours by the last of them to
 // arrive, and what comes of these likewise, so that nobody has to read many. Of `count` of them a block has number
 // `number`; they are `apart` states apart.
@@ -136,11 +195,12 @@ struct gk_joints {
 template <class Op, int WIDTH>
 __device__ static inline bool gk_join_segments(const Op &op, const gk_reduction &how, const gk_columns &at, typename Op::State (&state)[WIDTH]) {
     typename Op::State *partials = (typename Op::State *)how.partials + at.outer * how.segments * how.inner + at.column;
+    const unsigned left = at.left(how);
     for (gk_joints joints(how, at.segment, at.block); joints.count > 1; joints.ascend()) {
 #pragma unroll
         for (int e = 0; e < WIDTH; e++) {
-            if (at.y == 0 && at.column + e < how.inner)
-                partials[joints.number * joints.apart + e] = state[e];
+            if (at.y == 0 && at.across<WIDTH>(e) < left)
+                partials[joints.number * joints.apart + at.across<WIDTH>(e)] = state[e];
             state[e] = op.start();
         }
         if (!joints.is_last())
@@ -150,24 +210,27 @@ __device__ static inline bool gk_join_segments(const Op &op, const gk_reduction 
         for (unsigned s = at.y; s < branches; s += at.height)
 #pragma unroll
             for (int e = 0; e < WIDTH; e++)
-                if (at.column + e < how.inner)
-                    op.join(state[e], partials[(joints.first() + s) * joints.apart + e]);
+                if (at.across<WIDTH>(e) < left)
+                    op.join(state[e], partials[(joints.first() + s) * joints.apart + at.across<WIDTH>(e)]);
         gk_join_columns(op, how, state);
     }
     return true;
 }
 
-// The results from number i on of a thread's columns, of which so many are there: as vectors, or one by one.
+// The results of a thread's columns: as vectors, or one by one.
 template <class Op, int WIDTH>
-__device__ static inline void gk_store_columns(const Op &op, const gk_reduction &how, size_t i, size_t there, const typename Op::State (&state)[WIDTH]) {
-    if (there >= WIDTH && (uintptr_t)((typename Op::Result *)how.result + i) % GK_REDUCE_VECTOR_BYTES == 0) {
+__device__ static inline void gk_store_columns(const Op &op, const gk_reduction &how, const gk_columns &at, const typename Op::State (&state)[WIDTH]) {
+    const size_t i = at.outer * how.inner + at.column;
+    const unsigned left = at.left(how);
+    const bool is_vector = at.apart == gk_columns::piece<WIDTH> && WIDTH <= left;
+    if (is_vector && (uintptr_t)((typename Op::Result *)how.result + i) % GK_REDUCE_VECTOR_BYTES == 0) {
         gk_store_few(op, how, i, state);
         return;
     }
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
-        if (e < there)
-            gk_store(op, how, i + e, state[e]);
+        if (at.across<WIDTH>(e) < left)
+            gk_store(op, how, i + at.across<WIDTH>(e), state[e]);
 }
 
 // What a thread has come by in its rows of a segment, the first of which is `row`, becomes results.
@@ -181,7 +244,7 @@ __device__ static inline void gk_end_columns(const Op &op, const gk_reduction &h
     if (!gk_join_segments(op, how, at, state))
         return;
     if (at.y == 0 && at.column < how.inner)
-        gk_store_columns(op, how, at.outer * how.inner + at.column, how.inner - at.column, state);
+        gk_store_columns(op, how, at, state);
 }
 
 // A single vector of columns, of which there are fewer than it holds: rows element by element, or vectors that begin at
@@ -219,6 +282,26 @@ template <class Op, int COLUMNS, class A> __device__ static inline void gk_reduc
     gk_end_columns(op, how, at, row, down);
 }
 
+// Columns that lie between vectors are taken by pieces of these, of elements of 2 bytes where words are even: not of bytes,
+// of which the many states of a thread would be spilled.
+template <class A> constexpr bool gk_goes_by_pieces = A::IS_RUN && sizeof(typename A::Element) > 1;
+template <class A> constexpr bool gk_always_goes_by_pieces = A::IS_RUN && sizeof(typename A::Element) >= 4;
+template <class A> __device__ static inline bool gk_are_pieces(const gk_reduction &how, const A &top) {
+    return gk_always_goes_by_pieces<A> || ((uintptr_t)top.first | (uintptr_t)how.apart | how.inner * sizeof(typename A::Element)) % 4 == 0;
+}
+
+// A thread's rows from number `row` on that lie between vectors; `reaches`: as far as the end both of these may be read,
+// or else the last rows of an array end too near to its own end.
+template <class Op, class A, class STATE, int WIDTH>
+__device__ static inline void gk_take_between(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, size_t row, size_t end, bool reaches,
+                                              STATE (&state)[WIDTH]) {
+    const size_t last = how.inner < 2 * WIDTH ? 2 * WIDTH / (unsigned)how.inner + 1 : 1;
+    const unsigned count = at.rows_before(row, end), sure = reaches ? count : at.rows_before(row, end > last ? end - last : 0);
+    unsigned number = 0;
+    gk_take_down<GK_BETWEEN, A::AT_ONCE>(op, how, at, column, number, sure, state);
+    gk_take_down<GK_ANYWHERE, 1>(op, how, at, column, number, count - sure, state);
+}
+
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
 template <class Op, class A> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const A &a) {
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, FEW = WIDTH / 2 < GK_REDUCE_FEW ? WIDTH / 2 : GK_REDUCE_FEW };
@@ -232,19 +315,25 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         down[e] = gk_way<Op>::start();
-    A top = a.matrix(how, at.outer < how.outer ? at.outer : 0), column = top.column(how, at.column < how.inner ? at.column : 0);
+    A top = a.matrix(how, at.outer < how.outer ? at.outer : 0);
     const size_t row = begin + at.y;
-    unsigned number = 0;
-    column = column.below(how, row);
     const unsigned count = at.rows_before(row, end);
-    if (at.column < how.inner && top.is_aligned() && how.apart % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0) {
+    const bool aligned = top.is_aligned() && how.apart % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0;
+    if constexpr (gk_goes_by_pieces<A>)
+        if (!aligned && gk_are_pieces(how, top)) {
+            at.take_pieces<WIDTH>(how);
+            if (at.column < how.inner)
+                gk_take_down_pieces<typename Op::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, down);
+            gk_end_columns(op, how, at, row, down);
+            return;
+        }
+    A column = top.column(how, at.column < how.inner ? at.column : 0).below(how, row);
+    unsigned number = 0;
+    if (at.column < how.inner && aligned) {
         gk_take_down<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS>(op, how, at, column, number, count, down);
-    } else if (at.column < how.inner) {
-        // The last rows of an array end too near to its own end.
-        size_t last = how.inner < 2 * WIDTH ? 2 * WIDTH / (unsigned)how.inner + 1 : 1;
-        const unsigned sure = at.rows_before(row, top.below(how, end).reaches(0) ? end : end > last ? end - last : 0);
-        gk_take_down<GK_BETWEEN, A::AT_ONCE>(op, how, at, column, number, sure, down);
-        gk_take_down<GK_ANYWHERE, 1>(op, how, at, column, number, count - sure, down);
+    } else if constexpr (!gk_always_goes_by_pieces<A>) {
+        if (at.column < how.inner)
+            gk_take_between(op, how, at, column, row, end, top.below(how, end).reaches(0), down);
     }
     gk_end_columns(op, how, at, row, down);
 }

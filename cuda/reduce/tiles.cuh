@@ -129,7 +129,7 @@ template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(con
     const bool is_straight = (how.tiles & GK_REDUCE_STRAIGHT) != 0;
     const unsigned listed = is_straight ? (unsigned)GK_REDUCE_TILE_ROWS : tall;
     const size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
-    const size_t leftmost = at.column < how.inner ? at.column - lane * WIDTH : (how.inner - 1) / wide * wide;
+    const size_t leftmost = at.column < how.inner ? at.leftmost : (how.inner - 1) / wide * wide;
     const T *const reach = (const T *)((const char *)a + how.reach);
     typename gk_way<Op>::State down[WIDTH];
     unsigned number = 0;

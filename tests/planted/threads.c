@@ -12,6 +12,7 @@
 #include "device/registry.h"
 #include "device/sim/backend.h"
 #include "engine/mailbox.h"
+#include "engine/passage.h"
 #include "engine/pipeline.h"
 #include "engine/pool.h"
 #include "sim/sim.h"
@@ -171,7 +172,7 @@ static void use_pipeline(int number) {
 }
 
 /* Elements of a part; and how a flow in parts looks to whoever packs or unpacks one. */
-enum { PART = 1000, PARTS = 5 };
+enum { PART = 1000, PARTS = 2 * GK_PASSAGE_SLOTS - 1 };
 static void view_part(const void *context, size_t number, gk_array *operands, gk_array *result) {
     const gk_flow *flow = ((const gk_flow *const *)context)[1];
     operands[0] = flow->operands[0];
@@ -188,7 +189,7 @@ static gk_status copy_part(void *context, gk_stream stream, const gk_array *oper
     return copy_chunk(*(void **)context, stream, operands, result, number, error);
 }
 
-/* As few chunks as a pipeline has slots and less, so that some rounds only pack and some only unpack. */
+/* From one chunk to some more than a pipeline has slots, so that rounds only pack, or only unpack, or do both. */
 static void use_parts(int number) {
     float from[PART * PARTS], to[PART * PARTS];
     bool fails = false;

@@ -340,6 +340,7 @@ FENCED = """
 import ctypes, mmap
 import numpy as np
 import gpukern as gk
+from gpukern import _core
 
 PAGE = mmap.PAGESIZE
 field = gk.empty(67 * PAGE, "uint8")
@@ -356,7 +357,7 @@ fence(0)
 class There:
     def __init__(self, a):
         self.__cuda_array_interface__ = {**a.__array_interface__, "stream": None}
-for dtype in ("uint8", "float16", "float32", "float64"):
+def look(dtype):
     # Bytes of 0 to 6 are small numbers, of any dtype.
     whole = memory.view(dtype)
     for before in (True, False):
@@ -372,6 +373,10 @@ for dtype in ("uint8", "float16", "float32", "float64"):
             a = np.lib.stride_tricks.as_strided(part, (rows, columns), strides)
             got = gk.max(There(a), axis).to_host()
             assert np.array_equal(got, a.max(axis)), (dtype, before, axis, rows, columns)
+for vectors in (_core.limit("vectors"), 0):  # an element at a time, and by vectors
+    _core.limit("vectors", vectors)
+    for dtype in ("uint8", "float16", "float32", "float64"):
+        look(dtype)
 fence(mmap.PROT_READ | mmap.PROT_WRITE)
 print("fenced in")
 """

@@ -45,7 +45,8 @@ enum {
     HEAVY_OUTER = 4096,        /* of which there are many */
     HEAVY_ROWS = 16,           /* rows of a thread of such, at least */
     COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
-    JOINED_BLOCKS = 396,       /* of columns in segments: half as many, with twice as much each */
+    JOINED_BLOCKS = 396,       /* of columns in segments: half as many, with twice as much each, */
+    LARGE_BLOCKS = 528,        /* or two thirds, of large arrays, which may go by tiles */
     JOINED_ROWS = 24,          /* of a thread of such, at least */
     LARGE = 96 << 20,          /* bytes, of which no good part is in the cache */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
@@ -176,7 +177,8 @@ static void plan_segments(gk_reduction *how, gk_dtype dtype, size_t bytes) {
     while (how->lanes > least && column_groups(how, dtype) < JOINED_BLOCKS)
         how->lanes /= 2;
     const size_t groups = column_groups(how, dtype), tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
-    const size_t wanted = groups < JOINED_BLOCKS ? JOINED_BLOCKS / groups : 1;
+    const size_t blocks = bytes < LARGE ? JOINED_BLOCKS : LARGE_BLOCKS;
+    const size_t wanted = groups < blocks ? blocks / groups : 1;
     const size_t fewest = least_segments(how);
     cut(how, wanted > fewest ? wanted : fewest, JOINED_ROWS * tall, GK_REDUCE_COLUMN_LOADS * tall);
 }

@@ -363,7 +363,7 @@ def look(dtype):
     for before in (True, False):
         for axis, rows, columns, pitch in (
             (0, 601, 113, 113), (1, 601, 113, 113), (1, 73, 900, 1001), (0, 73, 900, 1001),
-            (1, 3, 21001, 21001), (1, 8, 5, 7),
+            (1, 3, 21001, 21001), (1, 8, 5, 7), (0, 280, 113, 113), (0, 280, 114, 114),
         ):
             count = (rows - 1) * pitch + columns
             if count > whole.size:

@@ -153,7 +153,7 @@ void gk_chunks_plan(gk_chunks *chunks, const gk_flow *flow, gk_pool *pool, size_
         chunks->direct[i] = is_direct(pool, &flow->operands[i], &first.operands[i].array);
         chunks->stages |= is_staged(chunks, i);
     }
-    chunks->is_result_direct = gk_is_sent_directly(flow, pool);
+    chunks->is_result_direct = pool && flow->has_result && !flow->unpacks;
     chunks->is_long = flow->has_result && gk_bytes(&flow->result) >= LONG;
     count_pieces(chunks);
 }

@@ -36,7 +36,7 @@ typedef void (*gk_flow_part)(const void *context, size_t number, gk_array *opera
    each, the first of them the most. */
 typedef struct gk_flow {
     size_t count;
-    bool unpacks;    /* the result is staged, as operands are */
+    bool unpacks;    /* the result is staged, as operands are: see gk_is_sent_directly */
     size_t chunk;    /* bytes of each direction a chunk at most: as gk_call_limit says */
     size_t multiple; /* elements that no chunk may break, 0: any will do */
     size_t parts;    /* 0: chunks are stretches of elements */

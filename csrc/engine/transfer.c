@@ -62,7 +62,8 @@ size_t gk_mapped_view(gk_array *view, char *mapped) {
 void gk_call_limit(const gk_call *call, gk_flow *flow) {
     const size_t limit = atomic_load(&call->engine->chunk_limit);
     flow->unpacks = flow->has_result && !gk_is_sent_directly(flow, call->device->pool);
-    flow->chunk = flow->unpacks && limit > GK_FLOW_HALF ? GK_FLOW_HALF : limit;
+    const bool both = flow->unpacks && flow->operand_count > 0;
+    flow->chunk = both && limit > GK_FLOW_HALF ? GK_FLOW_HALF : limit;
 }
 
 gk_status gk_call_flow(gk_call *call, gk_flow *flow) {

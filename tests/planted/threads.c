@@ -153,6 +153,7 @@ static void use_pipeline(int number) {
                     .work = copy_chunk,
                     .context = &fails,
                     .has_result = true,
+                    .unpacks = true,
                     .result = floats(to)};
     for (int i = 0; i < 4; i++) {
         gk_error error = {0};
@@ -201,6 +202,7 @@ static void use_parts(int number) {
                     .work = copy_part,
                     .context = context,
                     .has_result = true,
+                    .unpacks = true,
                     .result = floats(to)};
     self = &flow;
     context[1] = self;

@@ -12,8 +12,7 @@ enum {
     FEW_TILES = 4,           /* of a column: joining segments takes longer than one after another */
     LEAST_LANES = 8,         /* of such a block: 128 bytes of a row */
     TINY_ROW = 32,           /* vectors: a block would be idle */
-    SHORT_ROW = 1024,        /* vectors: a warp does it where there are enough rows */
-    MANY_ROWS = 1000,        /* rows that are enough */
+    SHORT_ROW = 1024,        /* vectors: a warp does it where there are more rows than PLACES */
     BUSY_ROWS = 1 << 13,     /* for a device to be busy with several a warp */
     BUSY_LANES = 1 << 18,    /* all that a device has to be busy with */
     SHORT_COLUMN = 64,       /* rows: a thread goes down a column, and nothing has to be joined */
@@ -117,11 +116,11 @@ static void cut_evenly(gk_reduction *how, size_t wanted, size_t least, size_t mu
     cut(how, wanted, least, multiple);
 }
 
-/* A single row is shared out evenly, with a segment or several for each place; of several rows each
-   by itself, so there are twice as many, for the places that would be left over at the end. */
+/* A block for each place, or as many fewer as leave all rows the same number of segments: all blocks
+   begin and end together. A single row may have several for each place. */
 static void plan_rows(gk_reduction *how, gk_dtype dtype) {
     size_t vectors = GK_REDUCE_THREADS * gk_vector_width(dtype), tile = GK_REDUCE_LOADS * vectors;
-    size_t wanted = how->outer > 1 ? 2 * PLACES / how->outer : PLACES;
+    size_t wanted = how->outer > 0 ? PLACES / how->outer : 1;
     size_t longest = LONGEST_SEGMENT / gk_dtype_size(dtype);
     if (how->outer == 1 && divided(how->length, longest) > wanted)
         wanted = divided(divided(how->length, longest), PLACES) * PLACES;
@@ -335,7 +334,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         plan->walk = GK_WALK_ROWS;
     gk_plan_part(plan, array, reduced);
     size_t vectors = divided(how->length, gk_vector_width(array->dtype));
-    bool is_short = vectors <= TINY_ROW || (vectors <= SHORT_ROW && how->outer >= MANY_ROWS);
+    bool is_short = vectors <= TINY_ROW || (vectors <= SHORT_ROW && how->outer > PLACES);
     if (plan->walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
         plan->walk = GK_WALK_SHORT;
         how->lanes = short_lanes(vectors, how->outer);

@@ -96,17 +96,29 @@ __device__ static inline gk_corner gk_grouped_corner(size_t tile, size_t rows, s
     return {(first + inside % tall) * tile_rows, inside / tall * tile_columns};
 }
 
+// Adds one, or, where `last` is reached, sets to 0 for the next launch; what was there before. What this thread has seen
+// written, whoever comes later sees too (release and acquire): a fence of __threadfence orders all of the device's, and takes longer.
+__device__ static inline unsigned gk_arrive(unsigned *arrivals, unsigned last) {
+#ifdef __CUDA_ARCH__
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(__cvta_generic_to_global(arrivals)), "r"(last) : "memory");
+#else
+    __threadfence();
+    const unsigned before = atomicInc(arrivals, last);
+    __threadfence();
+#endif
+    return before;
+}
+
 // Whether all other blocks of a result have left their partial results before this one.
 __device__ static inline bool gk_is_last(unsigned *arrivals, size_t blocks) {
     __shared__ unsigned turn;
+    const unsigned last = (unsigned)blocks - 1;
     __syncthreads();
-    if (threadIdx.x == 0) { // between barriers, its fences hold for the whole block
-        __threadfence();
-        turn = atomicInc(arrivals, (unsigned)blocks - 1); // the last one sets it to 0 for the next launch
-        __threadfence();
-    }
+    if (threadIdx.x == 0) // between barriers, for the whole block
+        turn = gk_arrive(arrivals, last);
     __syncthreads();
-    return turn == (unsigned)blocks - 1;
+    return turn == last;
 }
 
 #include "numbers.cuh"

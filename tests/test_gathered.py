@@ -127,6 +127,23 @@ def test_aligned_rows_in_groups_that_are_not(dtype):
     same_bits(gk.sum(part, 2).to_host(), want.to_host(), dtype)
 
 
+@pytest.mark.usefixtures("by_vectors")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8"])
+@pytest.mark.parametrize(
+    ("matrices", "rows", "runs", "run"),
+    [(1, 75, 3, 411), (1, 700, 5, 64), (1, 90, 2, 3), (2, 140, 9, 1203)],
+)
+def test_columns_of_runs(dtype, matrices, rows, runs, run):
+    """Rows that are several runs with gaps between them, each wide enough to be taken by itself or not."""
+    run = run * 4 // DTYPES[dtype].itemsize if matrices > 1 else run  # that lie over 4 MB
+    held = random((matrices, rows, runs, run + 3), DTYPES[dtype], 6)
+    there = gk.to_device(held)
+    for op in ("sum", "max", "argmax"):
+        for part in (np.s_[..., :-3], np.s_[..., 2:-1], np.s_[:, :, ::2, :-3]):
+            want = getattr(gk, op)(gk.to_device(np.ascontiguousarray(held[part])), 1)
+            same_bits(getattr(gk, op)(there[part], 1).to_host(), want.to_host(), f"{op} {part}")
+
+
 def cut(text: str) -> slice:
     return slice(*(int(each) if each else None for each in text.split(":")))
 

@@ -190,7 +190,7 @@ static gk_status launch_planned(gk_reducing *whole, const gk_array *operands,
     if (status != GK_OK)
         return status;
     whole->plan.how.result = result->data;
-    gk_plan_wide(&whole->plan, &operands[0]);
+    gk_plan_few(&whole->plan, &operands[0]);
     size_t blocks = gk_plan_blocks(&whole->plan, operands[0].dtype);
     return gk_reducing_launch(whole, whole->call, &whole->plan.how, blocks, operands);
 }

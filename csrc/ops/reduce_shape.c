@@ -29,24 +29,28 @@ enum {
     EACH_OF_MANY = 16, /* of more than LITTLE_PACKED, */
     EACH_OF_MOST = 64, /* and of the most that are little: neighbours are read as well */
     MANY = 4 << 20,
-    FEW = 2048,                /* elements that are too few for a block of columns */
-    PART = 2,                  /* times less columns than a vector has: of these by vectors, too */
-    STAGED = 1 << 20,          /* bytes for which a launch more is little */
-    STAGE = 4,                 /* times less that the launch leaves; */
-    COPIED = 4 << 20,          /* of more bytes a copy would be made else, which costs more, */
-    STAGE_OF_COPIED = 3,       /* than so many times less, */
-    STAGE_OF_ANY_ORDER = 2,    /* or so many, where what is left has no wider elements */
-    LEAST_ROW = 128,           /* bytes of a row that is worth a result of its own in between */
-    LONGEST_WAY = 1 << 15,     /* rows that a thread of a block of columns numbers */
-    NEAR = 32,                 /* bytes of a row that is in one sector */
-    HEAVY_COLUMN = 2048,       /* rows of columns of large states, which threads find one by one */
-    HEAVY_LENGTH = 1024,       /* the same, of little matrices that are stacked, */
-    HEAVY_OUTER = 4096,        /* of which there are many */
-    HEAVY_ROWS = 16,           /* rows of a thread of such, at least */
-    COLUMN_PLACES = 792,       /* of blocks of columns at a time, on the same device */
-    JOINED_BLOCKS = 396,       /* of columns in segments: half as many, with twice as much each, */
-    LARGE_BLOCKS = 528,        /* or two thirds, of large arrays, which may go by tiles */
-    JOINED_ROWS = 24,          /* of a thread of such, at least */
+    FEW = 2048,             /* elements that are too few for a block of columns */
+    PART = 2,               /* times less columns than a vector has: of these by vectors, too */
+    STAGED = 1 << 20,       /* bytes for which a launch more is little */
+    STAGE = 4,              /* times less that the launch leaves; */
+    COPIED = 4 << 20,       /* of more bytes a copy would be made else, which costs more, */
+    STAGE_OF_COPIED = 3,    /* than so many times less, */
+    STAGE_OF_ANY_ORDER = 2, /* or so many, where what is left has no wider elements */
+    LEAST_ROW = 128,        /* bytes of a row that is worth a result of its own in between */
+    LONGEST_WAY = 1 << 15,  /* rows that a thread of a block of columns numbers */
+    NEAR = 32,              /* bytes of a row that is in one sector */
+    HEAVY_COLUMN = 2048,    /* rows of columns of large states, which threads find one by one */
+    HEAVY_LENGTH = 1024,    /* the same, of little matrices that are stacked, */
+    HEAVY_OUTER = 4096,     /* of which there are many */
+    HEAVY_ROWS = 16,        /* rows of a thread of such, at least */
+    COLUMN_PLACES = 792,    /* of blocks of columns at a time, on the same device */
+    JOINED_BLOCKS = 396,    /* of columns in segments: half as many, with twice as much each, */
+    LARGE_BLOCKS = 528,     /* or two thirds, of large arrays, which may go by tiles */
+    JOINED_ROWS = 24,       /* of a thread of such, at least */
+    LEVEL_TIME = 3,         /* of a tree of partial results, in half a microsecond, */
+    BRANCH_LOADS = 8,       /* of a thread's loads, which are under way together, takes one */
+    LEAST_BRANCHES = 4,     /* powers of two */
+    MOST_BRANCHES = 9,
     LARGE = 96 << 20,          /* bytes, of which no good part is in the cache */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
     NARROW = 64,               /* columns, or vectors that make whole rows, */
@@ -116,8 +120,8 @@ static void cut_evenly(gk_reduction *how, size_t wanted, size_t least, size_t mu
     cut(how, wanted, least, multiple);
 }
 
-/* A block for each place, or as many fewer as leave all rows the same number of segments: all blocks
-   begin and end together. A single row may have several for each place. */
+/* A block for each place, or as many fewer as leave all rows the same number of segments: all
+   blocks begin and end together. A single row may have several for each place. */
 static void plan_rows(gk_reduction *how, gk_dtype dtype) {
     size_t vectors = GK_REDUCE_THREADS * gk_vector_width(dtype), tile = GK_REDUCE_LOADS * vectors;
     size_t wanted = how->outer > 0 ? PLACES / how->outer : 1;
@@ -169,14 +173,17 @@ static size_t least_segments(const gk_reduction *how) {
 
 /* Few segments: blocks are narrow, down to a line of the cache of each row, or two where these come
    from memory, and a thread has many rows, so that there is less to join, and less of it through
-   memory. */
+   memory; but of a column or a few, which are taken element by element, as many as there are
+   places. */
 static void plan_segments(gk_reduction *how, gk_dtype dtype, size_t bytes) {
     const uint32_t least = bytes < LARGE ? LEAST_LANES : 2 * LEAST_LANES;
     how->lanes = lanes_for(divided(how->inner, gk_vector_width(dtype)), WARP);
     while (how->lanes > least && column_groups(how, dtype) < JOINED_BLOCKS)
         how->lanes /= 2;
     const size_t groups = column_groups(how, dtype), tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
-    const size_t blocks = bytes < LARGE ? JOINED_BLOCKS : LARGE_BLOCKS;
+    const size_t blocks = how->inner <= GK_REDUCE_FEW ? COLUMN_PLACES
+                          : bytes < LARGE             ? JOINED_BLOCKS
+                                                      : LARGE_BLOCKS;
     const size_t wanted = groups < blocks ? blocks / groups : 1;
     const size_t fewest = least_segments(how);
     cut(how, wanted > fewest ? wanted : fewest, JOINED_ROWS * tall, GK_REDUCE_COLUMN_LOADS * tall);
@@ -350,6 +357,27 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     }
 }
 
+/* How long partial results of columns take to be joined so many at a time: each level of the tree
+   takes a while, and so does each time that a block's threads load some. */
+static size_t joining_time(size_t segments, size_t columns, unsigned branches) {
+    size_t time = 0;
+    while (segments > 1) {
+        const size_t most = (size_t)1 << branches, joined = segments < most ? segments : most;
+        time += LEVEL_TIME + divided(joined * columns, GK_REDUCE_COLUMN_THREADS * BRANCH_LOADS);
+        segments = divided(segments, most);
+    }
+    return time;
+}
+
+static void plan_branches(gk_reduction *how, gk_dtype dtype) {
+    const size_t columns = how->narrow ? how->inner : how->lanes * gk_vector_width(dtype);
+    how->branches = LEAST_BRANCHES;
+    for (uint8_t more = LEAST_BRANCHES + 1; more <= MOST_BRANCHES; more++)
+        if (joining_time(how->segments, columns, more) <
+            joining_time(how->segments, columns, how->branches))
+            how->branches = more;
+}
+
 gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands,
                                  gk_joining joining, size_t vectors) {
     gk_reduce_plan plan = {0};
@@ -363,6 +391,8 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
         plan_run(&plan, array, reduced, joining);
     if (plan.how.segments == 0) /* little arrays, short rows, and axes of no elements */
         plan.how.segments = 1;
+    if (plan.walk == GK_WALK_COLUMNS)
+        plan_branches(&plan.how, array->dtype);
     gk_divide_by(&plan.how, plan.how.length);
     return plan;
 }
@@ -457,13 +487,19 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
         return false;
     const size_t width = gk_vector_width(array->dtype);
     const bool narrow = plan->short_columns && gk_bytes(array) >= NO_CACHE;
-    const size_t fewest = narrow ? width : how.lanes / 2 * width + 1;
+    const size_t fewest = narrow ? width : gk_least_run(&how, array->dtype);
     if (columns && how.inner < fewest)
         return false;
     gk_plan_part(plan, &turned, axes);
     if (plan->short_columns)
         plan_short_columns(plan, array->dtype);
     return true;
+}
+
+static size_t columns_of_thread(const gk_reduce_plan *plan, gk_dtype dtype) {
+    return plan->wide      ? gk_few_columns(dtype)
+           : plan->several ? GK_REDUCE_SEVERAL(gk_dtype_size(dtype))
+                           : 1;
 }
 
 size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
@@ -478,7 +514,7 @@ size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
                                         : how->lone_rows ? 1
                                                          : GK_REDUCE_SHORT_ROWS));
     case GK_WALK_LITTLE:
-        return divided(divided(how->outer * how->inner, plan->wide ? gk_few_columns(dtype) : 1),
+        return divided(divided(how->outer * how->inner, columns_of_thread(plan, dtype)),
                        GK_REDUCE_THREADS / how->lanes);
     default:
         return column_groups(how, dtype) * how->segments;
@@ -490,7 +526,8 @@ size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype) {
         return 0;
     if (plan->walk != GK_WALK_COLUMNS)
         return plan->how.outer;
-    return column_groups(&plan->how, dtype) * gk_reduce_joints(plan->how.segments);
+    return column_groups(&plan->how, dtype) *
+           gk_reduce_joints(plan->how.segments, plan->how.branches);
 }
 
 size_t gk_plan_partials(const gk_reduce_plan *plan) {

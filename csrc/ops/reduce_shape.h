@@ -20,8 +20,8 @@ typedef struct gk_reduce_plan {
     gk_axes layout;
     int kept;           /* of a little array: that many axes of it, and behind them those reduced */
     bool across;        /* the same: neighbouring threads have neighbouring results */
-    bool wide;          /* the same: a lane has a vector of these */
-    bool runs, in_turn; /* the same: lanes take and join elements as large arrays' kernels do */
+    bool wide, several; /* the same: a lane has a vector of these, or some that are apart */
+    bool runs;          /* the same: lanes take elements as short rows' kernel does */
 } gk_reduce_plan;
 
 /* Axis i is reduced where bit i of `reduced` is set. */
@@ -64,6 +64,9 @@ size_t gk_plan_partials(const gk_reduce_plan *plan);                 /* bytes */
    order. */
 bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
 
+/* Columns of a run that are enough for a block of columns to be worth it. */
+size_t gk_least_run(const gk_reduction *how, gk_dtype dtype);
+
 /* Where the elements of one run in memory lie. */
 void gk_plan_of_run(gk_reduction *how, gk_dtype dtype);
 
@@ -98,9 +101,9 @@ bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
 bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 void gk_plan_packed(gk_reduce_plan *plan, const gk_array *packed);
 
-/* Have a thread take neighbouring columns of a little array, or short ones, side by side, where the
-   elements and the results, whose memory is known now, are vectors. */
-void gk_plan_wide(gk_reduce_plan *plan, const gk_array *array);
+/* Have a thread take several columns of a little array, or short ones, side by side, where they are
+   many: neighbours where the elements and the results, whose memory is known now, are vectors. */
+void gk_plan_few(gk_reduce_plan *plan, const gk_array *array);
 
 /* How many neighbours that is, or 1, where it is none. */
 static inline uint32_t gk_few_columns(gk_dtype dtype) {

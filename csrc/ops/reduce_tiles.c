@@ -179,6 +179,20 @@ static bool describe(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     return true;
 }
 
+/* Rows that are several runs each become those of matrices that are one, which need no tile. */
+static void split_runs(gk_reduce_plan *plan, gk_dtype dtype) {
+    gk_reduction *how = &plan->how;
+    const int last = how->kept_axes - 1;
+    const size_t run = plan->layout.axis[last < 0 ? 0 : last].length.value;
+    if (last <= how->outer_axes || plan->layout.axis[last].stride != 1 ||
+        run < gk_vector_width(dtype) || run < gk_least_run(how, dtype))
+        return;
+    how->outer = how->outer * how->inner / run;
+    how->inner = run;
+    how->outer_axes = (uint8_t)last;
+    how->tiles |= GK_REDUCE_STRAIGHT;
+}
+
 /* Whether another kernel finds the elements as soon. */
 static bool are_found(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_reduce_plan found = *plan;
@@ -199,6 +213,7 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     if (of.used * (kept ? LEAST_OF_KEPT : LEAST_OF_REDUCED) < 1 ||
         !describe(&tiles, array, reduced, &of))
         return false;
+    split_runs(&tiles, array->dtype);
     tiles.gathered = true;
     *plan = tiles;
     for (int i = 0; i < array->ndim; i++)

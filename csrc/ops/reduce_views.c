@@ -45,13 +45,35 @@ static int64_t stride_along(const gk_array *array, uint64_t axes, int64_t otherw
     return stride;
 }
 
-/* The kept axes behind the last one that is reduced. */
-static uint64_t inner_axes(const gk_array *array, uint64_t reduced) {
+/* The kept axes behind the last one that is reduced, as far as they are one run. */
+static uint64_t run_axes(const gk_array *array, uint64_t reduced, size_t *columns) {
+    int64_t beyond = (int64_t)gk_dtype_size(array->dtype);
     uint64_t axes = 0;
-    for (int i = array->ndim - 1; i >= 0 && !(gk_is_reduced(reduced, i) && array->shape[i] > 1);
-         i--)
+    *columns = 1;
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        if (array->shape[i] == 1)
+            continue;
+        if (gk_is_reduced(reduced, i) || array->strides[i] != beyond)
+            break;
+        beyond *= array->shape[i];
+        *columns *= (size_t)array->shape[i];
         axes |= (uint64_t)1 << i;
-    return axes & ~reduced;
+    }
+    return axes;
+}
+
+size_t gk_least_run(const gk_reduction *how, gk_dtype dtype) {
+    return how->lanes / 2 * gk_vector_width(dtype) + 1;
+}
+
+/* Whether runs of so many columns each, where a row is several, can be taken like matrices that are
+   stacked: blocks that have some of them are filled. */
+static bool are_matrices(const gk_reduce_plan *plan, size_t columns, gk_dtype dtype) {
+    const gk_reduction *how = &plan->how;
+    const bool whole = !how->narrow && 1 << how->group == GK_REDUCE_COLUMN_THREADS;
+    return columns == how->inner ||
+           (whole && !plan->short_columns && columns >= gk_vector_width(dtype) &&
+            columns >= gk_least_run(how, dtype));
 }
 
 void gk_plan_of_run(gk_reduction *how, gk_dtype dtype) {
@@ -92,19 +114,24 @@ static bool pitch_along(const gk_array *array, uint64_t axes, pitch *made) {
 bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     const bool columns = plan->walk == GK_WALK_COLUMNS;
     const int64_t size = (int64_t)gk_dtype_size(array->dtype);
-    const uint64_t inner = columns ? inner_axes(array, reduced) : 0;
+    size_t run = 1; /* columns */
+    const uint64_t inner = columns ? run_axes(array, reduced, &run) : 0;
     gk_reduction *how = &plan->how;
+    const size_t outer = how->outer * how->inner / run;
     pitch rows;
-    int64_t row = (int64_t)how->inner * size, near = stride_along(array, inner, size);
-    int64_t apart = stride_along(array, reduced, row);
+    int64_t row = (int64_t)run * size, apart = stride_along(array, reduced, row);
     plan->pitched = false;
     if (plan->walk == GK_WALK_LITTLE || !pitch_along(array, ~(reduced | inner), &rows))
         return false;
     const uintptr_t bits = (uintptr_t)array->data | (uintptr_t)rows.near | (uintptr_t)rows.far;
     const bool whole = (bits | (uintptr_t)apart) % (uintptr_t)size == 0;
-    const bool matrices = rows.group == how->outer && (how->narrow ? apart == row : apart >= row);
-    const bool runs = columns ? near == size && matrices : apart == size;
+    const bool matrices = rows.group == outer && (how->narrow ? apart == row : apart >= row);
+    const bool runs = columns ? matrices && are_matrices(plan, run, array->dtype) : apart == size;
     plan->pitched = whole && runs;
+    if (plan->pitched && columns) {
+        how->outer = outer;
+        how->inner = run;
+    }
     if (plan->pitched) {
         const size_t group = rows.group, groups = group > 0 ? how->outer / group : 0;
         how->reach = (int64_t)(groups - 1) * rows.far + (int64_t)(group - 1) * rows.near +
@@ -184,20 +211,26 @@ static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, ui
     return true;
 }
 
-void gk_plan_wide(gk_reduce_plan *plan, const gk_array *array) {
+/* Whether columns lie as vectors of neighbours, and their results too. */
+static bool are_wide(const gk_reduce_plan *plan, const gk_array *array, uint32_t columns) {
     const gk_axes *layout = &plan->layout;
     const int last = plan->kept - 1;
     const uint32_t size = (uint32_t)gk_dtype_size(array->dtype);
+    return columns > 1 && last >= 0 && layout->axis[last].stride == (int64_t)size &&
+           layout->axis[last].length.value % columns == 0 &&
+           place_bits(array, layout, last) % (columns * size) == 0 &&
+           (uintptr_t)plan->how.result % GK_REDUCE_VECTOR_BYTES == 0;
+}
+
+void gk_plan_few(gk_reduce_plan *plan, const gk_array *array) {
     const uint32_t columns = gk_few_columns(array->dtype);
-    plan->wide = false;
-    if (columns == 1 || plan->walk != GK_WALK_LITTLE || plan->how.lanes != 1 || last < 0 ||
-        layout->ndim != plan->kept + 1 || layout->axis[last].stride != (int64_t)size ||
-        layout->axis[last].length.value % columns != 0)
-        return;
-    const size_t vectors = plan->how.outer * plan->how.inner / columns;
-    plan->wide = vectors >= (plan->how.length <= FEW_ROWS ? BUSY_WITH_FEW : BUSY) &&
-                 place_bits(array, layout, last) % (columns * size) == 0 &&
-                 (uintptr_t)plan->how.result % GK_REDUCE_VECTOR_BYTES == 0;
+    const uint32_t several = GK_REDUCE_SEVERAL(gk_dtype_size(array->dtype));
+    const size_t results = plan->how.outer * plan->how.inner;
+    const size_t busy = plan->how.length <= FEW_ROWS ? BUSY_WITH_FEW : BUSY;
+    const bool few =
+        plan->walk == GK_WALK_LITTLE && plan->how.lanes == 1 && plan->layout.ndim == plan->kept + 1;
+    plan->wide = few && results / columns >= busy && are_wide(plan, array, columns);
+    plan->several = few && !plan->wide && several > 1 && results / several >= busy;
 }
 
 /* The axis of neighbouring results, in vectors of `columns` of them. */
@@ -222,7 +255,6 @@ gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how,
     little.lanes = (uint32_t)__builtin_ctz(how->lanes) & 15;
     little.across = plan->across;
     little.runs = plan->runs;
-    little.in_turn = plan->in_turn;
     little.reduced = (uint32_t)(layout->ndim - plan->kept) & 7;
     little.kept = (uint32_t)plan->kept & 7;
     little.stored = how->stored & 31U;
@@ -238,6 +270,7 @@ gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how,
         little.axis[place].multiplier = layout->axis[i].length.multiplier;
     }
     little.wide = plan->wide;
+    little.several = plan->several;
     if (plan->wide)
         count_vectors(&little, layout, plan->kept - 1, gk_few_columns(array->dtype));
     return little;
@@ -318,7 +351,7 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     alone.how.lanes = 1;
     if (!gk_plan_gathered(&alone, array, reduced))
         return false;
-    gk_plan_wide(&alone, array);
+    gk_plan_few(&alone, array);
     if (!are_better_alone(plan, array, is_run) &&
         !are_few_of_long_rows(plan, &alone, array->dtype, index))
         return false;
@@ -330,12 +363,12 @@ bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     gk_reduce_plan lanes = *plan;
     const gk_axes *layout = &lanes.layout;
     const bool whole = plan->how.lanes == WARP && 1 << plan->how.group == GK_REDUCE_COLUMN_THREADS;
+    const bool columns = plan->walk == GK_WALK_COLUMNS && whole && plan->how.segments == 1;
     lanes.runs = plan->walk == GK_WALK_SHORT &&
                  GK_REDUCE_VECTOR_BYTES <= GK_REDUCE_LINE_LOADS * gk_dtype_size(array->dtype);
-    lanes.in_turn = plan->walk == GK_WALK_COLUMNS && whole && plan->how.segments == 1;
-    if (gk_bytes(array) < GK_REDUCE_TURNED || !(lanes.runs || lanes.in_turn))
+    if (gk_bytes(array) < GK_REDUCE_TURNED || !(lanes.runs || columns))
         return false;
-    if (lanes.in_turn)
+    if (columns)
         lanes.how.lanes = GK_REDUCE_COLUMN_THREADS / WARP;
     lanes.walk = GK_WALK_LITTLE;
     if (plan->how.outer * plan->how.inner > INT32_MAX ||

@@ -3,13 +3,16 @@
 #ifndef GK_REDUCE_COLUMNS_CUH
 #define GK_REDUCE_COLUMNS_CUH
 
+#include "reduce/stack.cuh"
+
 // Where a thread of a group of columns stands: `lanes` vectors side by side, the other threads below. The
 // group is a block, or part of a warp, where a matrix is so little that a block takes several; one of
 // those that are no more has a column that is none. A thread's columns are a vector, or pieces of one, of which those
-// of neighbours lie side by side: from the first to the second it is `apart` columns.
+// of neighbours lie side by side: from the first to the second it is `apart` columns. A thread's first column is number
+// `offset` of the block's, which begin at `leftmost`.
 struct gk_columns {
     size_t outer, segment, block, leftmost, column;
-    unsigned height, y, apart;
+    unsigned height, y, apart, offset;
 
     // Columns of a piece of a vector, which has 4 bytes, or an element that is more.
     template <int WIDTH> static constexpr int piece = WIDTH > 4 ? WIDTH / 4 : 1;
@@ -20,8 +23,12 @@ struct gk_columns {
         const size_t all = column < how.inner ? how.inner - column : 0;
         return all < UINT32_MAX ? (unsigned)all : UINT32_MAX;
     }
+    __device__ void begin_at(const gk_reduction &how, unsigned columns) {
+        offset = columns;
+        column = outer < how.outer ? leftmost + columns : how.inner;
+    }
     template <int WIDTH> __device__ void take_pieces(const gk_reduction &how) {
-        column = leftmost + (threadIdx.x & (how.lanes - 1)) * piece<WIDTH>;
+        begin_at(how, (threadIdx.x & (how.lanes - 1)) * piece<WIDTH>);
         apart = how.lanes * piece<WIDTH>;
     }
     // Those of [row, end) that a thread has, which has every `height`-th one, a power of two.
@@ -39,50 +46,10 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
     at.outer = (size_t)over * stacked + (threadIdx.x >> how.group);
     at.y = thread >> side;
     at.height = (1u << how.group) >> side;
-    at.leftmost = at.outer < how.outer ? (size_t)(block - over * across) * wide : how.inner;
-    at.column = at.leftmost + (thread & (how.lanes - 1)) * WIDTH;
+    at.leftmost = (size_t)(block - over * across) * wide;
+    at.begin_at(how, (thread & (how.lanes - 1)) * WIDTH);
     at.apart = gk_columns::piece<WIDTH>;
     return at;
-}
-
-// Shared memory for so many states, one and the same of all that join some in a kernel.
-template <class STATE, int COUNT> __device__ static inline STATE *gk_join_memory() {
-    static_assert(COUNT * sizeof(STATE) <= GK_REDUCE_JOIN_BYTES, "no more is set aside");
-    __shared__ STATE memory[COUNT];
-    return memory;
-}
-
-// The threads of a group's top row, of any width up to the block's, get what those below them hold, column by
-// column.
-template <class Op, int WIDTH>
-__device__ static inline void gk_join_columns(const Op &op, const gk_reduction &how, typename Op::State (&state)[WIDTH]) {
-    enum { WARPS = GK_REDUCE_COLUMN_THREADS / GK_WARP };
-    enum { FIT = GK_REDUCE_JOIN_BYTES / (GK_REDUCE_COLUMN_THREADS * sizeof(typename Op::State)), AT_ONCE = WIDTH < FIT ? WIDTH : FIT };
-    typedef typename Op::State of_warps[WARPS][GK_WARP];
-    of_warps *const of_warp = (of_warps *)gk_join_memory<typename Op::State, AT_ONCE * GK_REDUCE_COLUMN_THREADS>();
-    const unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP, lanes = how.lanes, below = lanes > GK_WARP ? lanes / GK_WARP : 1;
-    const unsigned threads = 1u << how.group;
-    if (lanes == threads) // no rows below the top one
-        return;
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        for (unsigned step = (threads < GK_WARP ? threads : GK_WARP) / 2; step >= lanes; step /= 2)
-            op.join(state[e], gk_from_lane_above(state[e], step, GK_WARP));
-    if (threads <= GK_WARP)
-        return;
-#pragma unroll
-    for (int first = 0; first < WIDTH; first += AT_ONCE) {
-#pragma unroll
-        for (int e = 0; e < AT_ONCE; e++)
-            of_warp[e][warp][lane] = state[first + e];
-        __syncthreads();
-        if (threadIdx.x < lanes)
-            for (unsigned other = warp + below; other < WARPS; other += below)
-#pragma unroll
-                for (int e = 0; e < AT_ONCE; e++)
-                    op.join(state[first + e], of_warp[e][other][lane]);
-        __syncthreads(); // nobody overwrites what the top row still reads
-    }
 }
 
 // One row more, element by element of a vector.
@@ -171,51 +138,17 @@ __device__ static inline void gk_take_down_pieces(const Op &op, const gk_reducti
         gk_take_pieces<LOADS, false, T>(op, from, below, beside, number, count, state);
 }
 
-// The partial results of segments, joined as they come in: up to GK_REDUCE_BRANCHES neighbours by the last of them to
-// arrive, and what comes of these likewise, so that nobody has to read many. Of `count` of them a block has number
-// `number`; they are `apart` states apart.
-struct gk_joints {
-    size_t number, count, apart;
-    unsigned *arrivals;
+// Where the top row of threads has the state of each column of its group's: in the plane of that element of a vector.
+template <int WIDTH> struct gk_places {
+    unsigned lanes, side; // log2 of these
+    bool pieces;
 
-    __device__ gk_joints(const gk_reduction &how, size_t segment, size_t block) : number(segment), count(how.segments), apart(how.inner), arrivals(how.arrivals + block * gk_reduce_joints(how.segments)) {}
-    __device__ size_t first() const { return number / GK_REDUCE_BRANCHES * GK_REDUCE_BRANCHES; }
-    __device__ unsigned branches() const { return count - first() < GK_REDUCE_BRANCHES ? (unsigned)(count - first()) : GK_REDUCE_BRANCHES; }
-    __device__ bool is_last() const { return gk_is_last(arrivals + number / GK_REDUCE_BRANCHES, branches()); }
-    // What the branches have become is one of fewer.
-    __device__ void ascend() {
-        count = (count + GK_REDUCE_BRANCHES - 1) / GK_REDUCE_BRANCHES;
-        arrivals += count;
-        number /= GK_REDUCE_BRANCHES;
-        apart *= GK_REDUCE_BRANCHES;
+    __device__ unsigned operator()(unsigned column) const {
+        enum { EACH = gk_columns::piece<WIDTH> };
+        const unsigned piece = column / EACH;
+        return pieces ? ((piece >> side) * EACH + column % EACH) * GK_PLANE + (piece & (lanes - 1)) : column % WIDTH * GK_PLANE + column / WIDTH;
     }
 };
-
-// Whether this block has all that there is of its columns.
-template <class Op, int WIDTH>
-__device__ static inline bool gk_join_segments(const Op &op, const gk_reduction &how, const gk_columns &at, typename Op::State (&state)[WIDTH]) {
-    typename Op::State *partials = (typename Op::State *)how.partials + at.outer * how.segments * how.inner + at.column;
-    const unsigned left = at.left(how);
-    for (gk_joints joints(how, at.segment, at.block); joints.count > 1; joints.ascend()) {
-#pragma unroll
-        for (int e = 0; e < WIDTH; e++) {
-            if (at.y == 0 && at.across<WIDTH>(e) < left)
-                partials[joints.number * joints.apart + at.across<WIDTH>(e)] = state[e];
-            state[e] = op.start();
-        }
-        if (!joints.is_last())
-            return false;
-        const unsigned branches = joints.branches();
-#pragma unroll 4
-        for (unsigned s = at.y; s < branches; s += at.height)
-#pragma unroll
-            for (int e = 0; e < WIDTH; e++)
-                if (at.across<WIDTH>(e) < left)
-                    op.join(state[e], partials[(joints.first() + s) * joints.apart + at.across<WIDTH>(e)]);
-        gk_join_columns(op, how, state);
-    }
-    return true;
-}
 
 // The results of a thread's columns: as vectors, or one by one.
 template <class Op, int WIDTH>
@@ -236,15 +169,34 @@ __device__ static inline void gk_store_columns(const Op &op, const gk_reduction 
 // What a thread has come by in its rows of a segment, the first of which is `row`, becomes results.
 template <class Op, int WIDTH>
 __device__ static inline void gk_end_columns(const Op &op, const gk_reduction &how, const gk_columns &at, size_t row, typename gk_way<Op>::State (&down)[WIDTH]) {
-    typename Op::State state[WIDTH];
+    typedef typename Op::State State;
+    State state[WIDTH];
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         state[e] = gk_way<Op>::end(down[e], row, at.height);
-    gk_join_columns(op, how, state);
-    if (!gk_join_segments(op, how, at, state))
+    if (at.height == 1 && how.segments == 1) { // nothing to join
+        if (at.column < how.inner)
+            gk_store_columns(op, how, at, state);
         return;
-    if (at.y == 0 && at.column < how.inner)
-        gk_store_columns(op, how, at, state);
+    }
+    State *const states = gk_join_memory<State, GK_PLANE * WIDTH>();
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        states[e * GK_PLANE + threadIdx.x] = state[e];
+    gk_join_planes<WIDTH>(op, states, how.group, how.lanes);
+    const gk_places<WIDTH> place = {how.lanes, __popc(how.lanes - 1), at.apart != gk_columns::piece<WIDTH>};
+    const unsigned columns = how.lanes * WIDTH, all = columns * (GK_REDUCE_COLUMN_THREADS >> how.group);
+    const size_t outer = at.outer - (threadIdx.x >> how.group), left = how.inner - at.leftmost;
+    if (how.segments > 1) { // of a matrix a block
+        State *const partials = (State *)how.partials + outer * how.segments * how.inner + at.leftmost;
+        if (!gk_join_segments(op, gk_joints(how, at.segment, at.block), partials, states, columns, left < columns ? (unsigned)left : columns, place))
+            return;
+    }
+    for (unsigned i = threadIdx.x; i < all; i += GK_REDUCE_COLUMN_THREADS) {
+        const unsigned number = i / columns, column = i - number * columns;
+        if (outer + number < how.outer && column < left)
+            gk_store(op, how, (outer + number) * how.inner + at.leftmost + column, states[how.segments > 1 ? column : (number << how.group) + place(column)]);
+    }
 }
 
 // A single vector of columns, of which there are fewer than it holds: rows element by element, or vectors that begin at

@@ -97,42 +97,63 @@ __device__ static inline void gk_store_few(const Op &op, const HOW &how, size_t 
     }
 }
 
-// Columns of few rows, so many neighbours of them a thread from their first row to their last, with no lanes to
-// join: an access moves a vector, and to find it is work for all of its columns.
-template <class Op, int COLUMNS> __device__ static inline void gk_reduce_few(const gk_little &how) {
+// Columns of few rows, each whole by a thread, with no lanes to join: COLUMNS neighbours, which an access moves as a vector
+// and which are found together, or SEVERAL a block's threads apart, whose loads are under way side by side.
+template <class Op, int COLUMNS, int SEVERAL> __device__ static inline void gk_reduce_few(const gk_little &how) {
     typedef typename Op::Element T;
-    enum { LOADS = COLUMNS == 1 ? (int)GK_REDUCE_LINE_LOADS : sizeof(T) < 4 ? 2 * GK_REDUCE_LOADS : (int)GK_REDUCE_LOADS };
-    const uint32_t number = blockIdx.x * GK_REDUCE_THREADS + threadIdx.x;
+    // As many as registers hold beside the states.
+    enum {
+        IS_HEAVY = SEVERAL > 1 && sizeof(typename gk_way<Op>::State) > 4,
+        LOADS = COLUMNS == 1 && !IS_HEAVY ? (int)GK_REDUCE_LINE_LOADS : COLUMNS > 1 && sizeof(T) < 4 ? 2 * GK_REDUCE_LOADS : (int)GK_REDUCE_LOADS
+    };
+    const uint32_t number = blockIdx.x * (GK_REDUCE_THREADS * SEVERAL) + threadIdx.x;
     if (number >= how.results)
         return;
     Op op = {how.order};
-    uint32_t found[1] = {number};
-    int64_t begin[1] = {0};
-    gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, found, begin);
-    const char *row = (const char *)how.a + begin[0];
-    const int64_t apart = how.axis[0].stride;
-    typename gk_way<Op>::State down[COLUMNS];
+    uint32_t found[SEVERAL];
+    int64_t begin[SEVERAL];
+    const char *row[SEVERAL];
+    typename gk_way<Op>::State down[SEVERAL][COLUMNS];
 #pragma unroll
-    for (int e = 0; e < COLUMNS; e++)
-        down[e] = gk_way<Op>::start();
-    for (uint32_t i = 0; i < how.length; i += LOADS, row += LOADS * apart) {
-        gk_vector<T, COLUMNS> x[LOADS];
+    for (int s = 0; s < SEVERAL; s++) { // beyond the last one: the first one again, for nobody
+        const uint32_t next = number + s * GK_REDUCE_THREADS;
+        found[s] = next < how.results ? next : number, begin[s] = 0;
 #pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            if (i + j < how.length)
-                x[j] = *(const gk_vector<T, COLUMNS> *)(row + j * apart);
-#pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            if (i + j < how.length)
-#pragma unroll
-                for (int e = 0; e < COLUMNS; e++)
-                    gk_way<Op>::take(op, down[e], x[j][e], i + j);
+        for (int e = 0; e < COLUMNS; e++)
+            down[s][e] = gk_way<Op>::start();
     }
-    typename Op::State state[COLUMNS];
+    gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, found, begin);
 #pragma unroll
-    for (int e = 0; e < COLUMNS; e++)
-        state[e] = gk_way<Op>::end(down[e], 0, 1);
-    gk_store_few(op, how, (size_t)number * COLUMNS, state);
+    for (int s = 0; s < SEVERAL; s++)
+        row[s] = (const char *)how.a + begin[s];
+    const int64_t apart = how.axis[0].stride;
+    for (uint32_t i = 0; i < how.length; i += LOADS) {
+        gk_vector<T, COLUMNS> x[SEVERAL][LOADS];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+#pragma unroll
+            for (int s = 0; s < SEVERAL; s++, row[s - 1] += apart)
+                if (i + j < how.length)
+                    x[s][j] = *(const gk_vector<T, COLUMNS> *)row[s];
+#pragma unroll
+        for (int s = 0; s < SEVERAL; s++)
+#pragma unroll
+            for (int j = 0; j < LOADS; j++)
+                if (i + j < how.length)
+#pragma unroll
+                    for (int e = 0; e < COLUMNS; e++)
+                        gk_way<Op>::take(op, down[s][e], x[s][j][e], i + j);
+    }
+#pragma unroll
+    for (int s = 0; s < SEVERAL; s++) {
+        const uint32_t mine = number + s * GK_REDUCE_THREADS;
+        typename Op::State state[COLUMNS];
+#pragma unroll
+        for (int e = 0; e < COLUMNS; e++)
+            state[e] = gk_way<Op>::end(down[s][e], 0, 1);
+        if (mine < how.results)
+            gk_store_few(op, how, (size_t)mine * COLUMNS, state);
+    }
 }
 
 // Little work, of the whole array or of each of many results: what counts is how few instructions stand between
@@ -144,9 +165,11 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     __shared__ typename Op::State cell[GK_REDUCE_THREADS];
     Op op = {how.order};
     if (how.wide)
-        return gk_reduce_few<Op, GK_REDUCE_FEW_COLUMNS(sizeof(typename Op::Element))>(how);
+        return gk_reduce_few<Op, GK_REDUCE_FEW_COLUMNS(sizeof(typename Op::Element)), 1>(how);
+    if (how.several)
+        return gk_reduce_few<Op, 1, GK_REDUCE_SEVERAL(sizeof(typename Op::Element))>(how);
     if (how.lanes == 0 && how.reduced == 1)
-        return gk_reduce_few<Op, 1>(how);
+        return gk_reduce_few<Op, 1, 1>(how);
     unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
     unsigned side = how.across ? __popc(results - 1) : how.lanes, above = thread >> side, within = thread - (above << side);
     unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);
@@ -170,10 +193,7 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     } else {
         gk_take_little(op, how, state, a, lane, lanes, length);
     }
-    const typename Op::State mine = state;
-    for (unsigned above = 1; how.in_turn && above < lanes; above++)
-        op.join(state, gk_from_lane_above(mine, above, GK_WARP));
-    for (unsigned step = how.in_turn ? 0 : lanes / 2; step > 0; step /= 2) {
+    for (unsigned step = lanes / 2; step > 0; step /= 2) {
         unsigned apart = how.across ? step * results : step;
         if (apart < GK_WARP) {
             op.join(state, gk_from_lane_above(state, apart, GK_WARP));

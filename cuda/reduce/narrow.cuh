@@ -25,47 +25,11 @@ template <int WIDTH> __device__ static inline gk_narrow gk_find_narrow(const gk_
     return at;
 }
 
-// So many rows of states, one behind the other, become the first of them: at each step those of the upper half are
-// joined to those of the lower.
-template <class Op> __device__ static inline void gk_join_stack(const Op &op, typename Op::State *joined, unsigned rows, unsigned columns) {
-    unsigned half = 1;
-    while (half < rows)
-        half *= 2;
-    for (half /= 2; half > 0; half /= 2) {
-        __syncthreads();
-        for (unsigned i = threadIdx.x; i < (rows - half) * columns; i += gk_narrow::THREADS)
-            op.join(joined[i], joined[i + half * columns]);
-        rows = half;
-    }
-    __syncthreads();
-}
-
-// As gk_join_segments does, of what a block has of each column.
-template <class Op> __device__ static inline bool gk_join_narrow_segments(const Op &op, const gk_reduction &how, const gk_narrow &at, typename Op::State *joined) {
-    typename Op::State *partials = (typename Op::State *)how.partials + at.outer * how.segments * at.columns;
-    const unsigned height = gk_narrow::THREADS / at.columns, y = threadIdx.x / at.columns, column = threadIdx.x - y * at.columns;
-    for (gk_joints joints(how, at.segment, at.outer); joints.count > 1; joints.ascend()) {
-        if (y == 0)
-            partials[joints.number * joints.apart + column] = joined[column];
-        if (!joints.is_last())
-            return false;
-        const unsigned branches = joints.branches();
-        typename Op::State state = op.start();
-        if (y < height) {
-#pragma unroll 8
-            for (unsigned s = y; s < branches; s += height)
-                op.join(state, partials[(joints.first() + s) * joints.apart + column]);
-            joined[threadIdx.x] = state;
-        }
-        gk_join_stack(op, joined, height, at.columns);
-    }
-    return true;
-}
-
 // What the slots of a block hold becomes results.
 template <class Op> __device__ static inline void gk_end_narrow(const Op &op, const gk_reduction &how, const gk_narrow &at, typename Op::State *joined) {
+    typename Op::State *const partials = (typename Op::State *)how.partials + at.outer * how.segments * at.columns;
     gk_join_stack(op, joined, at.height, at.columns);
-    if (gk_join_narrow_segments(op, how, at, joined) && threadIdx.x < at.columns)
+    if (gk_join_segments(op, gk_joints(how, at.segment, at.outer), partials, joined, at.columns, at.columns, [](unsigned column) { return column; }) && threadIdx.x < at.columns)
         gk_store(op, how, at.outer * at.columns + threadIdx.x, joined[threadIdx.x]);
 }
 
@@ -145,43 +109,50 @@ template <bool EVEN> struct gk_rows_apart {
     }
 };
 
-// The next `count` elements of a slot, LOADS at most, `height` rows apart: all are loaded before the first is taken.
-// ALL: they are LOADS.
-template <bool ALL, int LOADS, class Op, class ROWS, class STATE>
-__device__ static inline void gk_take_slot(const Op &op, const ROWS &rows, const typename Op::Element *top, size_t row, unsigned height, unsigned number, unsigned count, STATE &state) {
-    typename Op::Element x[LOADS];
-#pragma unroll
-    for (int j = 0; j < LOADS; j++)
-        if (ALL || j < count)
-            x[j] = gk_read<typename Op::Element>(top + rows(row + j * height));
-#pragma unroll
-    for (int j = 0; j < LOADS; j++)
-        if (ALL || j < count)
-            gk_way<Op>::take(op, state, x[j], number + j);
-}
-
-// A thread takes the slots of neighbours in memory, one after another.
+// A thread takes the slots of neighbours in memory, some of them side by side, so that many loads are under way also
+// where a slot has few rows: all of a turn are loaded before the first is taken.
 template <class Op, class ROWS>
 __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &how, const gk_axes &layout, const gk_narrow &at, const ROWS &rows, const typename Op::Element *a,
                                             typename Op::State *joined) {
-    enum { LOADS = GK_REDUCE_APART_BYTES / sizeof(typename Op::Element), FEW = GK_REDUCE_COLUMN_LOADS };
+    typedef typename Op::Element T;
+    enum { SLOTS = gk_vector<T>::WIDTH < GK_REDUCE_APART_SLOTS ? (int)gk_vector<T>::WIDTH : (int)GK_REDUCE_APART_SLOTS, LOADS = GK_REDUCE_APART_BYTES / sizeof(T) / SLOTS };
     const bool down = (how.tiles & GK_REDUCE_DOWN) != 0;
     const unsigned side = down ? at.height : at.columns;
 #pragma unroll 1
-    for (unsigned slot = threadIdx.x; slot < at.slots(); slot += gk_narrow::THREADS) {
-        const unsigned over = slot / side, rest = slot - over * side, y = down ? rest : over, column = down ? over : rest;
-        const typename Op::Element *const top = a + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
-        const size_t first = at.begin + y;
-        const unsigned count = first < at.end ? (unsigned)((at.end - first - 1) / at.height) + 1 : 0;
-        typename gk_way<Op>::State state = gk_way<Op>::start();
-        unsigned number = 0;
+    for (unsigned slot = threadIdx.x; slot < at.slots(); slot += gk_narrow::THREADS * SLOTS) {
+        const T *top[SLOTS];
+        unsigned place[SLOTS], y[SLOTS], count[SLOTS], most = 0;
+        typename gk_way<Op>::State state[SLOTS];
+#pragma unroll
+        for (int s = 0; s < SLOTS; s++) {
+            const unsigned mine = slot + s * gk_narrow::THREADS, over = mine / side, rest = mine - over * side, column = down ? over : rest;
+            y[s] = down ? rest : over;
+            place[s] = y[s] * at.columns + column;
+            top[s] = a + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
+            count[s] = mine < at.slots() && at.begin + y[s] < at.end ? (unsigned)((at.end - at.begin - y[s] - 1) / at.height) + 1 : 0;
+            most = count[s] > most ? count[s] : most;
+            state[s] = gk_way<Op>::start();
+        }
 #pragma unroll 1
-        for (; number + LOADS <= count; number += LOADS)
-            gk_take_slot<true, LOADS>(op, rows, top, first + (size_t)number * at.height, at.height, number, LOADS, state);
-#pragma unroll 1
-        for (; number < count; number += FEW)
-            gk_take_slot<false, FEW>(op, rows, top, first + (size_t)number * at.height, at.height, number, count - number, state);
-        joined[y * at.columns + column] = gk_way<Op>::end(state, first, at.height);
+        for (unsigned number = 0; number < most; number += LOADS) {
+            T x[SLOTS][LOADS];
+#pragma unroll
+            for (int s = 0; s < SLOTS; s++)
+#pragma unroll
+                for (int j = 0; j < LOADS; j++)
+                    if (number + j < count[s])
+                        x[s][j] = gk_read<T>(top[s] + rows(at.begin + y[s] + (size_t)(number + j) * at.height));
+#pragma unroll
+            for (int s = 0; s < SLOTS; s++)
+#pragma unroll
+                for (int j = 0; j < LOADS; j++)
+                    if (number + j < count[s])
+                        gk_way<Op>::take(op, state[s], x[s][j], number + j);
+        }
+#pragma unroll
+        for (int s = 0; s < SLOTS; s++)
+            if (slot + s * gk_narrow::THREADS < at.slots())
+                joined[place[s]] = gk_way<Op>::end(state[s], at.begin + y[s], at.height);
     }
 }
 

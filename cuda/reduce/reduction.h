@@ -22,7 +22,8 @@ enum {
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
     GK_REDUCE_FEW = 4,            /* columns of a thread, or fewer, that it takes element by element */
-    GK_REDUCE_APART_BYTES = 64,   /* of a thread at a time, down a narrow column an element a load */
+    GK_REDUCE_APART_BYTES = 64,   /* of a thread at a time, down narrow columns an element a load, */
+    GK_REDUCE_APART_SLOTS = 4,    /* and the slots that these are of */
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
     GK_REDUCE_GATHERED_LOADS = 4, /* the same of a gathered array: each has to be found */
     GK_REDUCE_TILE_VECTORS = 1024, /* of a block of columns at a time, of elements in another order */
@@ -37,9 +38,9 @@ enum {
     GK_REDUCE_BAND_LINES = 1028, GK_REDUCE_BAND_COLUMNS = 2048,
     GK_REDUCE_BAND_BYTES = GK_REDUCE_BAND_VECTORS / 32 * 33 * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_BAND_LINES + GK_REDUCE_BAND_COLUMNS),
     GK_REDUCE_OWN_VECTORS = 16,   /* of a ragged row, from which on it is read by aligned ones alone */
+    GK_REDUCE_BRANCH_BYTES = 64,  /* of those of columns, of a thread at a time */
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
-    GK_REDUCE_JOIN_BYTES = 16384, /* shared memory to join the rows of a block of columns in */
-    GK_REDUCE_BRANCHES = 32,      /* partial results of columns that one block joins */
+    GK_REDUCE_JOIN_BYTES = 16512, /* shared memory to join the rows of a block of columns in */
     GK_REDUCE_PARTIAL_BYTES = 16, /* room for the widest partial result */
     GK_LITTLE_AXES = 7,           /* of a little array */
 };
@@ -47,6 +48,9 @@ enum {
 /* Neighbouring columns of a thread where columns have few rows, of elements of so many bytes: of 8 a
    warp's single elements are as good. */
 #define GK_REDUCE_FEW_COLUMNS(bytes) ((bytes) == 8 ? 1 : 4)
+
+/* Columns of a thread where they are no vectors, a block's threads apart. */
+#define GK_REDUCE_SEVERAL(bytes) ((bytes) == 8 ? 1 : 2)
 
 typedef enum gk_reduce_last {
     GK_AS_IT_IS,
@@ -83,11 +87,12 @@ typedef struct gk_reduction {
     uint8_t last;     /* gk_reduce_last */
     uint8_t stage;    /* gk_reduce_stage */
     uint8_t order;    /* of the values of an extreme: gk_reduce_order */
-    bool short_rows;  /* of a gathered array: `lanes` threads a row */
-    bool broken;      /* of such, if it is no matter of any order: see gk_broken */
-    bool lone_rows;   /* of short rows: a warp has one, and not several */
+    bool short_rows : 1;  /* of a gathered array: `lanes` threads a row */
+    bool broken : 1;      /* of such, if it is no matter of any order: see gk_broken */
+    bool lone_rows : 1;   /* of short rows: a warp has one, and not several */
+    bool narrow : 1;      /* columns: see gk_narrow */
+    uint8_t branches; /* columns: log2 of the partial results that one block joins at a time */
     uint8_t tiles;    /* gk_reduce_tiles, of a gathered array that is taken by these; else 0 */
-    bool narrow;      /* columns: see gk_narrow */
     uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns; of rows, those up to the nearest
                                       one that is reduced, and those that are kept */
     int64_t reach;    /* bytes from the first element to the end of the farthest */
@@ -113,9 +118,9 @@ typedef struct gk_little {
     uint32_t results, length;
     uint32_t lanes : 4;          /* log2 */
     uint32_t wide : 1;           /* a lane has a vector of neighbouring results: these are what is counted */
+    uint32_t several : 1;        /* a lane has several results, as many apart as a block has threads */
     uint32_t across : 1;         /* neighbouring threads have neighbouring results */
     uint32_t runs : 1;           /* lanes take a vector's elements at a time, as those of short rows do */
-    uint32_t in_turn : 1;        /* lanes are joined one after another, as rows of a block of columns are */
     uint32_t reduced : 3, kept : 3; /* axes */
     uint32_t stored : 5, last : 2, order : 2; /* as above */
     struct {
@@ -130,14 +135,14 @@ static inline void gk_divide_by(gk_reduction *how, size_t count) {
     how->reciprocal = 1.0 / how->divisor;
 }
 
-/* The places where a tree joins so many partial results, GK_REDUCE_BRANCHES at a time. */
+/* The places where a tree joins so many partial results, 2^branches at a time. */
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-static inline size_t gk_reduce_joints(size_t segments) {
+static inline size_t gk_reduce_joints(size_t segments, unsigned branches) {
     size_t joints = 0;
     while (segments > 1) {
-        segments = (segments + GK_REDUCE_BRANCHES - 1) / GK_REDUCE_BRANCHES;
+        segments = ((segments - 1) >> branches) + 1;
         joints += segments;
     }
     return joints;

@@ -129,17 +129,16 @@ template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(con
     const bool is_straight = (how.tiles & GK_REDUCE_STRAIGHT) != 0;
     const unsigned listed = is_straight ? (unsigned)GK_REDUCE_TILE_ROWS : tall;
     const size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
-    const size_t leftmost = at.column < how.inner ? at.leftmost : (how.inner - 1) / wide * wide;
     const T *const reach = (const T *)((const char *)a + how.reach);
     typename gk_way<Op>::State down[WIDTH];
     unsigned number = 0;
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         down[e] = gk_way<Op>::start();
-    const unsigned columns = how.inner - leftmost < wide ? (unsigned)(how.inner - leftmost) : wide;
+    const unsigned columns = how.inner - at.leftmost < wide ? (unsigned)(how.inner - at.leftmost) : wide;
     a += gk_place_along(layout, 0, how.outer_axes, at.outer);
     if (!is_straight)
-        gk_list_places(tile.columns, layout, how.outer_axes, how.kept_axes, leftmost, columns);
+        gk_list_places(tile.columns, layout, how.outer_axes, how.kept_axes, at.leftmost, columns);
     for (size_t row = begin; row < end; row += listed) {
         const unsigned rows = end - row < listed ? (unsigned)(end - row) : listed;
         gk_list_places(tile.rows, layout, how.kept_axes, layout.ndim, row, rows);

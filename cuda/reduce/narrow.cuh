@@ -96,8 +96,9 @@ template <class Op, class A> __device__ static inline void gk_reduce_narrow(cons
     gk_end_narrow(op, how, at, joined);
 }
 
-// Where rows lie that are apart: evenly, or, along two axes, evenly in groups that do.
+// Where rows lie that are apart: evenly, so that the next one is a step away, or, along two axes, evenly in groups that do.
 template <bool EVEN> struct gk_rows_apart {
+    static constexpr bool IS_EVEN = EVEN;
     int64_t near, far;
     gk_divisor group;
 
@@ -118,9 +119,10 @@ __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &ho
     enum { SLOTS = gk_vector<T>::WIDTH < GK_REDUCE_APART_SLOTS ? (int)gk_vector<T>::WIDTH : (int)GK_REDUCE_APART_SLOTS, LOADS = GK_REDUCE_APART_BYTES / sizeof(T) / SLOTS };
     const bool down = (how.tiles & GK_REDUCE_DOWN) != 0;
     const unsigned side = down ? at.height : at.columns;
+    const int64_t step = ROWS::IS_EVEN ? rows(at.height) : 0;
 #pragma unroll 1
     for (unsigned slot = threadIdx.x; slot < at.slots(); slot += gk_narrow::THREADS * SLOTS) {
-        const T *top[SLOTS];
+        const T *top[SLOTS], *next[SLOTS]; // of all rows, and of those that are next, where that is a step
         unsigned place[SLOTS], y[SLOTS], count[SLOTS], most = 0;
         typename gk_way<Op>::State state[SLOTS];
 #pragma unroll
@@ -131,6 +133,7 @@ __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &ho
             top[s] = a + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
             count[s] = mine < at.slots() && at.begin + y[s] < at.end ? (unsigned)((at.end - at.begin - y[s] - 1) / at.height) + 1 : 0;
             most = count[s] > most ? count[s] : most;
+            next[s] = top[s] + rows(at.begin + y[s]);
             state[s] = gk_way<Op>::start();
         }
 #pragma unroll 1
@@ -139,9 +142,9 @@ __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &ho
 #pragma unroll
             for (int s = 0; s < SLOTS; s++)
 #pragma unroll
-                for (int j = 0; j < LOADS; j++)
+                for (int j = 0; j < LOADS; j++, next[s] += step)
                     if (number + j < count[s])
-                        x[s][j] = gk_read<T>(top[s] + rows(at.begin + y[s] + (size_t)(number + j) * at.height));
+                        x[s][j] = gk_read<T>(ROWS::IS_EVEN ? next[s] : top[s] + rows(at.begin + y[s] + (size_t)(number + j) * at.height));
 #pragma unroll
             for (int s = 0; s < SLOTS; s++)
 #pragma unroll

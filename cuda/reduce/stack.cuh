@@ -26,6 +26,7 @@ template <int PLANES, class Op> __device__ static inline void gk_join_planes(con
     for (unsigned lower = (1u << group) / 2; lower >= lanes; lower /= 2) { // threads of a group whose rows are joined to; powers of two
         const unsigned all = lower * (GK_REDUCE_COLUMN_THREADS >> group), side = __popc(lower - 1);
         __syncthreads();
+#pragma unroll 4
         for (unsigned i = threadIdx.x; i < PLANES * all; i += GK_REDUCE_COLUMN_THREADS) {
             const unsigned plane = i >> __popc(all - 1), rest = i & (all - 1);
             typename Op::State *const state = states + plane * GK_PLANE + ((rest >> side) << group) + (rest & (lower - 1));
@@ -70,6 +71,10 @@ template <class Op> __device__ static inline typename Op::State gk_join_branches
     State state = op.start();
 #pragma unroll 1
     for (unsigned i = first; i < count; i += LOADS * step) {
+        if (count - i <= step) { // a single one
+            op.join(state, partials[i * apart]);
+            break;
+        }
         State loaded[LOADS];
 #pragma unroll
         for (int j = 0; j < LOADS; j++)

@@ -134,7 +134,7 @@ def test_aligned_rows_in_groups_that_are_not(dtype):
     [(1, 75, 3, 411), (1, 700, 5, 64), (1, 90, 2, 3), (2, 140, 9, 1203)],
 )
 def test_columns_of_runs(dtype, matrices, rows, runs, run):
-    """Rows that are several runs with gaps between them, each wide enough to be taken by itself or not."""
+    """Rows that are several runs, each wide enough to be taken by itself or not."""
     run = run * 4 // DTYPES[dtype].itemsize if matrices > 1 else run  # that lie over 4 MB
     held = random((matrices, rows, runs, run + 3), DTYPES[dtype], 6)
     there = gk.to_device(held)

@@ -110,8 +110,34 @@ template <bool EVEN> struct gk_rows_apart {
     }
 };
 
+// Some slots of a thread: the rows of each, from row `first` on every `height`-th.
+template <class Op, int SLOTS> struct gk_slots {
+    typedef typename Op::Element T;
+    const T *top[SLOTS], *next[SLOTS]; // where all rows begin, and where the next one is, if it is a step away
+    size_t first[SLOTS];
+    unsigned count[SLOTS];
+    typename gk_way<Op>::State state[SLOTS];
+
+    // The next LOADS rows of each, ALL of which are there, or some: all are loaded before the first is taken.
+    template <bool ALL, int LOADS, class ROWS> __device__ void take(const Op &op, const ROWS &rows, unsigned height, int64_t step, unsigned number) {
+        T x[SLOTS][LOADS];
+#pragma unroll
+        for (int s = 0; s < SLOTS; s++)
+#pragma unroll
+            for (int j = 0; j < LOADS; j++, next[s] += step)
+                if (ALL || number + j < count[s])
+                    x[s][j] = gk_read<T>(ROWS::IS_EVEN ? next[s] : top[s] + rows(first[s] + (size_t)(number + j) * height));
+#pragma unroll
+        for (int s = 0; s < SLOTS; s++)
+#pragma unroll
+            for (int j = 0; j < LOADS; j++)
+                if (ALL || number + j < count[s])
+                    gk_way<Op>::take(op, state[s], x[s][j], number + j);
+    }
+};
+
 // A thread takes the slots of neighbours in memory, some of them side by side, so that many loads are under way also
-// where a slot has few rows: all of a turn are loaded before the first is taken.
+// where a slot has few rows.
 template <class Op, class ROWS>
 __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &how, const gk_axes &layout, const gk_narrow &at, const ROWS &rows, const typename Op::Element *a,
                                             typename Op::State *joined) {
@@ -122,40 +148,30 @@ __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &ho
     const int64_t step = ROWS::IS_EVEN ? rows(at.height) : 0;
 #pragma unroll 1
     for (unsigned slot = threadIdx.x; slot < at.slots(); slot += gk_narrow::THREADS * SLOTS) {
-        const T *top[SLOTS], *next[SLOTS]; // of all rows, and of those that are next, where that is a step
-        unsigned place[SLOTS], y[SLOTS], count[SLOTS], most = 0;
-        typename gk_way<Op>::State state[SLOTS];
+        gk_slots<Op, SLOTS> my;
+        unsigned place[SLOTS], most = 0, least = UINT32_MAX, number = 0;
 #pragma unroll
         for (int s = 0; s < SLOTS; s++) {
-            const unsigned mine = slot + s * gk_narrow::THREADS, over = mine / side, rest = mine - over * side, column = down ? over : rest;
-            y[s] = down ? rest : over;
-            place[s] = y[s] * at.columns + column;
-            top[s] = a + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
-            count[s] = mine < at.slots() && at.begin + y[s] < at.end ? (unsigned)((at.end - at.begin - y[s] - 1) / at.height) + 1 : 0;
-            most = count[s] > most ? count[s] : most;
-            next[s] = top[s] + rows(at.begin + y[s]);
-            state[s] = gk_way<Op>::start();
+            const unsigned mine = slot + s * gk_narrow::THREADS, over = mine / side, rest = mine - over * side, column = down ? over : rest, y = down ? rest : over;
+            place[s] = y * at.columns + column;
+            my.first[s] = at.begin + y;
+            my.top[s] = a + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
+            my.next[s] = my.top[s] + rows(my.first[s]);
+            my.count[s] = mine < at.slots() && my.first[s] < at.end ? (unsigned)((at.end - my.first[s] - 1) / at.height) + 1 : 0;
+            my.state[s] = gk_way<Op>::start();
+            most = my.count[s] > most ? my.count[s] : most;
+            least = my.count[s] < least ? my.count[s] : least;
         }
 #pragma unroll 1
-        for (unsigned number = 0; number < most; number += LOADS) {
-            T x[SLOTS][LOADS];
-#pragma unroll
-            for (int s = 0; s < SLOTS; s++)
-#pragma unroll
-                for (int j = 0; j < LOADS; j++, next[s] += step)
-                    if (number + j < count[s])
-                        x[s][j] = gk_read<T>(ROWS::IS_EVEN ? next[s] : top[s] + rows(at.begin + y[s] + (size_t)(number + j) * at.height));
-#pragma unroll
-            for (int s = 0; s < SLOTS; s++)
-#pragma unroll
-                for (int j = 0; j < LOADS; j++)
-                    if (number + j < count[s])
-                        gk_way<Op>::take(op, state[s], x[s][j], number + j);
-        }
+        for (; number + LOADS <= least; number += LOADS)
+            my.template take<true, LOADS>(op, rows, at.height, step, number);
+#pragma unroll 1
+        for (; number < most; number += LOADS)
+            my.template take<false, LOADS>(op, rows, at.height, step, number);
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
             if (slot + s * gk_narrow::THREADS < at.slots())
-                joined[place[s]] = gk_way<Op>::end(state[s], at.begin + y[s], at.height);
+                joined[place[s]] = gk_way<Op>::end(my.state[s], my.first[s], at.height);
     }
 }
 

@@ -152,12 +152,13 @@ __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &ho
         unsigned place[SLOTS], most = 0, least = UINT32_MAX, number = 0;
 #pragma unroll
         for (int s = 0; s < SLOTS; s++) {
-            const unsigned mine = slot + s * gk_narrow::THREADS, over = mine / side, rest = mine - over * side, column = down ? over : rest, y = down ? rest : over;
+            // In place of a slot that is not there the first one again, for nobody: no thread of a warp goes another way.
+            const unsigned wanted = slot + s * gk_narrow::THREADS, mine = wanted < at.slots() ? wanted : slot, over = mine / side, rest = mine - over * side, column = down ? over : rest, y = down ? rest : over;
             place[s] = y * at.columns + column;
             my.first[s] = at.begin + y;
             my.top[s] = a + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
             my.next[s] = my.top[s] + rows(my.first[s]);
-            my.count[s] = mine < at.slots() && my.first[s] < at.end ? (unsigned)((at.end - my.first[s] - 1) / at.height) + 1 : 0;
+            my.count[s] = my.first[s] < at.end ? (unsigned)((at.end - my.first[s] - 1) / at.height) + 1 : 0;
             my.state[s] = gk_way<Op>::start();
             most = my.count[s] > most ? my.count[s] : most;
             least = my.count[s] < least ? my.count[s] : least;

@@ -465,6 +465,15 @@ static bool order_kept(const gk_array *array, uint64_t reduced, bool last, int *
     return true;
 }
 
+/* More columns than half of a block's. */
+static size_t least_run(const gk_reduction *how, gk_dtype dtype) {
+    return how->lanes / 2 * gk_vector_width(dtype) + 1;
+}
+
+bool gk_fills_block(const gk_reduction *how, size_t columns, gk_dtype dtype) {
+    return columns >= gk_vector_width(dtype) && columns >= least_run(how, dtype);
+}
+
 bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
     const bool columns = plan->walk == GK_WALK_COLUMNS;
     gk_reduction how = plan->how;
@@ -487,7 +496,7 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
         return false;
     const size_t width = gk_vector_width(array->dtype);
     const bool narrow = plan->short_columns && gk_bytes(array) >= NO_CACHE;
-    const size_t fewest = narrow ? width : gk_least_run(&how, array->dtype);
+    const size_t fewest = narrow ? width : least_run(&how, array->dtype);
     if (columns && how.inner < fewest)
         return false;
     gk_plan_part(plan, &turned, axes);

@@ -64,8 +64,8 @@ size_t gk_plan_partials(const gk_reduce_plan *plan);                 /* bytes */
    order. */
 bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
 
-/* Columns of a run that are enough for a block of columns to be worth it. */
-size_t gk_least_run(const gk_reduction *how, gk_dtype dtype);
+/* Whether a run of so many columns fills a block of columns well enough to have its own. */
+bool gk_fills_block(const gk_reduction *how, size_t columns, gk_dtype dtype);
 
 /* Where the elements of one run in memory lie. */
 void gk_plan_of_run(gk_reduction *how, gk_dtype dtype);

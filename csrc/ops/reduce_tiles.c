@@ -185,7 +185,7 @@ static void split_runs(gk_reduce_plan *plan, gk_dtype dtype) {
     const int last = how->kept_axes - 1;
     const size_t run = plan->layout.axis[last < 0 ? 0 : last].length.value;
     if (last <= how->outer_axes || plan->layout.axis[last].stride != 1 ||
-        run < gk_vector_width(dtype) || run < gk_least_run(how, dtype))
+        !gk_fills_block(how, run, dtype))
         return;
     how->outer = how->outer * how->inner / run;
     how->inner = run;

@@ -62,18 +62,13 @@ static uint64_t run_axes(const gk_array *array, uint64_t reduced, size_t *column
     return axes;
 }
 
-size_t gk_least_run(const gk_reduction *how, gk_dtype dtype) {
-    return how->lanes / 2 * gk_vector_width(dtype) + 1;
-}
-
 /* Whether runs of so many columns each, where a row is several, can be taken like matrices that are
    stacked: blocks that have some of them are filled. */
 static bool are_matrices(const gk_reduce_plan *plan, size_t columns, gk_dtype dtype) {
     const gk_reduction *how = &plan->how;
     const bool whole = !how->narrow && 1 << how->group == GK_REDUCE_COLUMN_THREADS;
     return columns == how->inner ||
-           (whole && !plan->short_columns && columns >= gk_vector_width(dtype) &&
-            columns >= gk_least_run(how, dtype));
+           (whole && !plan->short_columns && gk_fills_block(how, columns, dtype));
 }
 
 void gk_plan_of_run(gk_reduction *how, gk_dtype dtype) {

@@ -60,9 +60,11 @@ def same_as_contiguous(op: str, view: str, sizes: Any) -> None:
             same_bits(got.to_host(), want.to_host(), f"{op} {view} {size} {name} axis {axis}")
 
 
-# Shapes of more than a megabyte whose rows are taken by tiles where their axes are turned: long and
-# short ones, a single one and many; axes behind the nearest one of few elements and of many.
-TURNED_ROWS = (
+# Shapes of more than a megabyte whose axes are turned. Rows by tiles or side by side: long and short
+# ones, a single one and many, of one segment, of some and of more than a warp has lanes; axes behind
+# the nearest one of few elements and of many. Columns that are runs then: of vectors and not, few and
+# many, with as many rows as a vector has elements and with more.
+TURNED_SUMS = (
     ((3, 90, 1231), (0, 1, 2), "float32"),
     ((45, 7, 2, 613), (0, 1, 2, 3), "float16"),
     ((37, 70, 131), (1, 2), "float32"),
@@ -71,12 +73,25 @@ TURNED_ROWS = (
     ((41_000, 5, 67), (1, 2), "float16"),
     ((12_000, 9, 31), (1, 2), "bfloat16"),
     ((19, 70, 131), (0, 2), "float64"),
+    ((700, 2101), (1,), "float32"),
+    ((5, 130_001), (1,), "float32"),
+    ((21, 70_003), (1,), "float16"),
+    ((123, 3001), (1,), "float64"),
+    ((20_003, 29), (1,), "float64"),
+    ((9001, 150), (1,), "bfloat16"),
+    ((2001, 531), (0,), "float32"),
+    ((901, 700), (0,), "float64"),
+    ((2003, 531), (0,), "float16"),
+    ((4, 700, 513), (1,), "bfloat16"),
+    ((60_001, 12), (0,), "float32"),
+    ((120_001, 6), (0,), "float64"),
+    ((70, 9001), (0,), "float32"),
 )
 
 
-@pytest.mark.parametrize(("shape", "axes", "dtype"), TURNED_ROWS)
+@pytest.mark.parametrize(("shape", "axes", "dtype"), TURNED_SUMS)
 @pytest.mark.parametrize("op", ["sum", "mean"])
-def test_rows_by_tiles(shape, axes, dtype, op):
+def test_sums_of_turned_axes(shape, axes, dtype, op):
     """In any order of the axes in memory they have the bits of a contiguous array."""
     a = random(shape, DTYPES[dtype], 5)
     want = getattr(gk, op)(gk.to_device(a), axes).to_host()
@@ -390,6 +405,8 @@ def look(dtype):
             a = np.lib.stride_tricks.as_strided(part, (rows, columns), strides)
             got = gk.max(There(a), axis).to_host()
             assert np.array_equal(got, a.max(axis)), (dtype, before, axis, rows, columns)
+            got, want = gk.sum(There(a.T), axis).to_host(), a.T.sum(axis, dtype="float64")
+            assert np.allclose(got, want, rtol=1e-3), (dtype, before, axis, columns, rows)
 for vectors in (_core.limit("vectors"), 0):  # an element at a time, and by vectors
     _core.limit("vectors", vectors)
     for dtype in ("uint8", "float16", "float32", "float64"):

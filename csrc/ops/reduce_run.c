@@ -229,7 +229,7 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)
         is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
     if (!is_run && whole->kind->base.operand_count == 1 && !is_in_parts(whole) &&
-        (gk_plan_tiles(&whole->plan, &operands[0], axes, order) ||
+        (gk_plan_tiles(&whole->plan, &operands[0], axes, keeps, order) ||
          (is_turned(&operands[0]) && keeps &&
           gk_plan_row_tiles(&whole->plan, &operands[0], axes, order))))
         return run_by_tiles(whole, axes, &operands[0], order, result);

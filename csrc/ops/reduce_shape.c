@@ -511,17 +511,33 @@ static size_t columns_of_thread(const gk_reduce_plan *plan, gk_dtype dtype) {
                            : 1;
 }
 
+/* Rows that lie side by side, of which a block has so many, and of long ones a warp of each
+ * segment.
+ */
+static bool are_beside(const gk_reduce_plan *plan) {
+    return (plan->how.tiles & GK_REDUCE_BESIDE) != 0;
+}
+
+static size_t beside_warps(const gk_reduce_plan *plan) {
+    return plan->walk == GK_WALK_SHORT ? 1 : GK_REDUCE_THREADS / WARP;
+}
+
+size_t gk_plan_beside(const gk_reduce_plan *plan, gk_dtype dtype) {
+    const size_t lanes = plan->walk == GK_WALK_SHORT ? plan->how.lanes : WARP;
+    return GK_REDUCE_THREADS / lanes * GK_REDUCE_BESIDE_ROWS(gk_dtype_size(dtype));
+}
+
 size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
     const gk_reduction *how = &plan->how;
-    const bool bands = (how->tiles & GK_REDUCE_BAND) != 0;
+    if (are_beside(plan))
+        return divided(how->outer, gk_plan_beside(plan, dtype)) * how->segments *
+               beside_warps(plan);
     switch (plan->walk) {
     case GK_WALK_ROWS:
-        return divided(how->outer, bands ? GK_REDUCE_BAND_ROWS : 1) * how->segments;
+        return how->outer * how->segments;
     case GK_WALK_SHORT:
         return divided(how->outer, GK_REDUCE_THREADS / how->lanes *
-                                       (bands            ? GK_REDUCE_BAND_ROWS
-                                        : how->lone_rows ? 1
-                                                         : GK_REDUCE_SHORT_ROWS));
+                                       (how->lone_rows ? 1 : GK_REDUCE_SHORT_ROWS));
     case GK_WALK_LITTLE:
         return divided(divided(how->outer * how->inner, columns_of_thread(plan, dtype)),
                        GK_REDUCE_THREADS / how->lanes);
@@ -530,8 +546,13 @@ size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
     }
 }
 
+/* Whether blocks join what they have through memory. */
+static bool has_partials(const gk_reduce_plan *plan) {
+    return plan->how.segments > 1 || (are_beside(plan) && beside_warps(plan) > 1);
+}
+
 size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype) {
-    if (plan->how.segments <= 1)
+    if (!has_partials(plan))
         return 0;
     if (plan->walk != GK_WALK_COLUMNS)
         return plan->how.outer;
@@ -542,9 +563,10 @@ size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype) {
 size_t gk_plan_partials(const gk_reduce_plan *plan) {
     const gk_reduction *how = &plan->how;
     const size_t inner = plan->walk == GK_WALK_COLUMNS ? how->inner : 1;
-    if (how->segments <= 1)
+    if (!has_partials(plan))
         return 0;
-    return how->outer * how->segments * inner * GK_REDUCE_PARTIAL_BYTES;
+    return how->outer * how->segments * inner * (are_beside(plan) ? beside_warps(plan) : 1) *
+           GK_REDUCE_PARTIAL_BYTES;
 }
 
 gk_array gk_reduced_last(const gk_array *array, uint64_t reduced) {

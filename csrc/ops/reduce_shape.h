@@ -56,6 +56,7 @@ uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_orde
 void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced);
 
 size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype);
+size_t gk_plan_beside(const gk_reduce_plan *plan, gk_dtype dtype); /* rows of a block that lie so */
 size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype); /* counters */
 size_t gk_plan_partials(const gk_reduce_plan *plan);                 /* bytes */
 
@@ -84,9 +85,10 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
 /* Have a kernel take columns by tiles, whose loads are of neighbours in memory, where no other
-   takes them as they lie and a copy would cost more: true, and the order of axes that it takes,
-   kept ones in front. */
-bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
+   takes them as they lie and a copy would cost more, or, of sums that keep to an order, along them,
+   where each is a run: true, and the order of axes that it takes, kept ones in front. */
+bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool keeps,
+                   int *order);
 
 /* The same of rows, where their order of additions is to be kept. */
 bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);

@@ -12,8 +12,12 @@ enum {
        read at the same time, or is read again at another. */
     LEAST_OF_KEPT = 4,
     LEAST_OF_REDUCED = 2,
-    BANDS = 160,      /* blocks of several rows: of fewer each is through too late */
-    LEAST_BEHIND = 2, /* elements behind the nearest axis, or all are a run */
+    FEW_BESIDE = 4,         /* rows, which would leave most of a block idle */
+    SMALL_BESIDE = 2 << 20, /* bytes, which are as soon found one by one */
+    LEAST_BESIDE = 132,     /* blocks of rows side by side: of fewer each is through too late */
+    LEAST_ALONG = 128, /* bytes of a column that is a run, or neighbours are better read together */
+    LEAST_BEHIND = 2,  /* vectors behind the nearest axis, or a tile has more rows than it lists, */
+    LEAST_BEHIND_WIDE = 2, /* and elements of 8 bytes, of which a copy costs more */
 };
 
 #define BETTER 1.5 /* times more of it used: results have to be put in order afterwards */
@@ -200,11 +204,38 @@ static bool are_found(const gk_reduce_plan *plan, const gk_array *array, uint64_
            (gk_bytes(array) <= SCATTERED || found.how.apart != 0);
 }
 
-bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
+/* Whether columns are runs that threads go along. */
+static bool lie_along(const gk_reduce_plan *plan, gk_dtype dtype) {
+    const gk_reduction *how = &plan->how;
+    const gk_axes *layout = &plan->layout;
+    return layout->ndim == how->kept_axes + 1 && layout->axis[how->kept_axes].stride == 1 &&
+           how->length * gk_dtype_size(dtype) >= LEAST_ALONG;
+}
+
+static bool plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
+    gk_reduce_plan along = *plan;
+    tile of = {.kept = plan->how.inner, .reduced = plan->how.length};
+    order_axes(array, reduced, false, of.order);
+    measure(array, count_kept(array, reduced), &of);
+    if (!describe(&along, array, reduced, &of) || !lie_along(&along, array->dtype))
+        return false;
+    along.gathered = true;
+    along.how.tiles = GK_REDUCE_ALONG;
+    *plan = along;
+    for (int i = 0; i < array->ndim; i++)
+        order[i] = of.order[i];
+    return true;
+}
+
+bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool keeps,
+                   int *order) {
     gk_reduce_plan tiles = *plan;
     const bool whole = 1 << plan->how.group == GK_REDUCE_COLUMN_THREADS && plan->how.lanes <= WARP;
-    if (plan->walk != GK_WALK_COLUMNS || !whole || !are_counted(array) ||
-        are_found(plan, array, reduced))
+    if (plan->walk != GK_WALK_COLUMNS || !whole || !are_counted(array))
+        return false;
+    if (keeps && plan_along(plan, array, reduced, order))
+        return true;
+    if (are_found(plan, array, reduced))
         return false;
     const size_t width = gk_vector_width(array->dtype);
     const tile of = choose(array, reduced, plan->how.lanes * width, plan->how.inner,
@@ -237,25 +268,24 @@ bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
 
 /* rows ----------------------------------------------------------------------------------------- */
 
-/* Of a band of rows some elements each, or of one row many: what uses more of what it moves. */
+/* Of rows side by side some elements each, or of one row many: what uses more of what it moves. */
 static tile choose_rows(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
-                        bool *band) {
+                        bool *beside) {
     const size_t width = gk_vector_width(array->dtype);
     const bool is_short = plan->walk == GK_WALK_SHORT;
-    const size_t lanes = is_short ? plan->how.lanes : GK_REDUCE_THREADS;
-    const size_t rows = GK_REDUCE_BAND_ROWS * GK_REDUCE_THREADS / lanes;
-    const tile of_band = choose(array, reduced, rows, rows, lanes * width);
-    *band = true;
+    const size_t lanes = is_short ? plan->how.lanes : WARP;
+    const size_t rows = gk_plan_beside(plan, array->dtype);
+    const tile several = choose(array, reduced, rows, rows, lanes * width);
+    *beside = true;
     if (is_short)
-        return of_band;
-    const tile single =
-        choose(array, reduced, 1, 1, GK_REDUCE_BAND_ROWS * GK_REDUCE_THREADS * width);
-    *band = of_band.used > single.used;
-    return *band ? of_band : single;
+        return several;
+    const tile single = choose(array, reduced, 1, 1, GK_REDUCE_CHUNK_VECTORS * width);
+    *beside = several.used > single.used && plan->how.outer >= FEW_BESIDE;
+    return *beside ? several : single;
 }
 
 /* Kept axes, reduced ones as far as the nearest in memory, and those behind it. */
-static bool lay_out_rows(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool band,
+static bool lay_out_rows(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool beside,
                          const tile *of) {
     gk_reduction *how = &plan->how;
     const gk_array lies = in_order(array, of->order);
@@ -272,30 +302,30 @@ static bool lay_out_rows(gk_reduce_plan *plan, const gk_array *array, uint64_t r
         return false;
     how->outer_axes = (uint8_t)plan->layout.ndim;
     const size_t behind = product(array, of->order, split, array->ndim);
+    const size_t width = gk_vector_width(array->dtype);
+    const size_t least = width > 2 ? LEAST_BEHIND * width : LEAST_BEHIND_WIDE;
     return gk_append_axes(&lies, split, array->ndim, &plan->layout) &&
            plan->layout.ndim > how->kept_axes &&
-           (band || (behind >= LEAST_BEHIND && behind <= GK_REDUCE_BAND_COLUMNS));
+           (beside || (behind >= least && behind <= GK_REDUCE_CHUNK_COLUMNS));
 }
 
 bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
     gk_reduce_plan tiles = *plan;
     const bool is_short = plan->walk == GK_WALK_SHORT;
-    bool band;
+    bool beside;
     if ((plan->walk != GK_WALK_ROWS && !is_short) || gk_bytes(array) < GK_REDUCE_TURNED ||
-        (is_short && plan->how.lanes < GK_REDUCE_BAND_LANES) || !are_counted(array) ||
-        gk_dtype_size(array->dtype) > GK_REDUCE_BAND_ELEMENT)
+        !are_counted(array))
         return false;
-    const tile of = choose_rows(plan, array, reduced, &band);
+    const tile of = choose_rows(plan, array, reduced, &beside);
     if (of.used * LEAST_OF_REDUCED < 1 || of.nearest < 0 ||
-        !lay_out_rows(&tiles, array, reduced, band, &of))
+        !lay_out_rows(&tiles, array, reduced, beside, &of))
         return false;
     tiles.gathered = true;
     tiles.how.short_rows = is_short;
     tiles.how.lone_rows = false;
-    tiles.how.tiles = GK_REDUCE_TILED | (band ? GK_REDUCE_BAND : 0);
-    if (!band || !gk_is_reduced(reduced, of.nearest))
-        tiles.how.tiles |= GK_REDUCE_DOWN;
-    if (band && gk_plan_blocks(&tiles, array->dtype) < BANDS)
+    tiles.how.tiles = GK_REDUCE_TILED | (beside ? GK_REDUCE_BESIDE : GK_REDUCE_DOWN);
+    if (beside &&
+        (gk_bytes(array) < SMALL_BESIDE || gk_plan_blocks(&tiles, array->dtype) < LEAST_BESIDE))
         return false;
     *plan = tiles;
     for (int i = 0; i < array->ndim; i++)

@@ -166,6 +166,25 @@ __device__ static inline void gk_store_columns(const Op &op, const gk_reduction 
             gk_store(op, how, i + at.across<WIDTH>(e), state[e]);
 }
 
+// States of a segment, of each thread one in each plane, become results.
+template <class Op, int WIDTH> __device__ static inline void gk_end_planes(const Op &op, const gk_reduction &how, const gk_columns &at, typename Op::State *states) {
+    typedef typename Op::State State;
+    gk_join_planes<WIDTH>(op, states, how.group, how.lanes);
+    const gk_places<WIDTH> place = {how.lanes, __popc(how.lanes - 1), at.apart != gk_columns::piece<WIDTH>};
+    const unsigned columns = how.lanes * WIDTH, all = columns * (GK_REDUCE_COLUMN_THREADS >> how.group);
+    const size_t outer = at.outer - (threadIdx.x >> how.group), left = how.inner - at.leftmost;
+    if (how.segments > 1) { // of a matrix a block
+        State *const partials = (State *)how.partials + outer * how.segments * how.inner + at.leftmost;
+        if (!gk_join_segments(op, gk_joints(how, at.segment, at.block), partials, states, columns, left < columns ? (unsigned)left : columns, place))
+            return;
+    }
+    for (unsigned i = threadIdx.x; i < all; i += GK_REDUCE_COLUMN_THREADS) {
+        const unsigned number = i / columns, column = i - number * columns;
+        if (outer + number < how.outer && column < left)
+            gk_store(op, how, (outer + number) * how.inner + at.leftmost + column, states[how.segments > 1 ? column : (number << how.group) + place(column)]);
+    }
+}
+
 // What a thread has come by in its rows of a segment, the first of which is `row`, becomes results.
 template <class Op, int WIDTH>
 __device__ static inline void gk_end_columns(const Op &op, const gk_reduction &how, const gk_columns &at, size_t row, typename gk_way<Op>::State (&down)[WIDTH]) {
@@ -183,20 +202,7 @@ __device__ static inline void gk_end_columns(const Op &op, const gk_reduction &h
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         states[e * GK_PLANE + threadIdx.x] = state[e];
-    gk_join_planes<WIDTH>(op, states, how.group, how.lanes);
-    const gk_places<WIDTH> place = {how.lanes, __popc(how.lanes - 1), at.apart != gk_columns::piece<WIDTH>};
-    const unsigned columns = how.lanes * WIDTH, all = columns * (GK_REDUCE_COLUMN_THREADS >> how.group);
-    const size_t outer = at.outer - (threadIdx.x >> how.group), left = how.inner - at.leftmost;
-    if (how.segments > 1) { // of a matrix a block
-        State *const partials = (State *)how.partials + outer * how.segments * how.inner + at.leftmost;
-        if (!gk_join_segments(op, gk_joints(how, at.segment, at.block), partials, states, columns, left < columns ? (unsigned)left : columns, place))
-            return;
-    }
-    for (unsigned i = threadIdx.x; i < all; i += GK_REDUCE_COLUMN_THREADS) {
-        const unsigned number = i / columns, column = i - number * columns;
-        if (outer + number < how.outer && column < left)
-            gk_store(op, how, (outer + number) * how.inner + at.leftmost + column, states[how.segments > 1 ? column : (number << how.group) + place(column)]);
-    }
+    gk_end_planes<Op, WIDTH>(op, how, at, states);
 }
 
 // A single vector of columns, of which there are fewer than it holds: rows element by element, or vectors that begin at

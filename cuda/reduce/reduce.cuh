@@ -19,7 +19,7 @@
     GK_REDUCE(op, variant, dtype, symbol##_rows, GK_REDUCE_THREADS, note)                          \
     GK_REDUCE(op##_short, variant, dtype, symbol##_short, GK_REDUCE_THREADS, "of rows shorter than a block") \
     GK_REDUCE(op##_columns, variant, dtype, symbol##_columns, GK_REDUCE_COLUMN_THREADS, "of columns") \
-    GK_REDUCE_SHARING(op##_gathered, variant, dtype, symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_BAND_BYTES, "of rows whose elements lie anywhere") \
+    GK_REDUCE_SHARING(op##_gathered, variant, dtype, symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_GATHERED_BYTES, "of rows whose elements lie anywhere") \
     GK_REDUCE_SHARING(op##_gathered_columns, variant, dtype, symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_TILE_BYTES, "of such columns") \
     GK_REDUCE(op##_little, variant, dtype, symbol##_little, GK_REDUCE_THREADS, "of few elements, which lie anywhere")
 
@@ -361,6 +361,8 @@ template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(c
 #include "reduce/columns.cuh"
 #include "reduce/tiles.cuh"
 #include "reduce/narrow.cuh"
+#include "reduce/along.cuh"
+#include "reduce/beside.cuh"
 
 // Sums of real numbers, which are taken in their order, in no wider states than is usual for them: others are taken in
 // another order, or seldom, and are no worse for a copy that is made first.
@@ -378,9 +380,10 @@ template <class Op, class A> __device__ static inline void gk_reduce_found(const
 template <class Op> __device__ static inline void gk_reduce_gathered(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
     const gk_gathered<typename Op::Element> gathered = gk_gather(how, layout, a);
     if constexpr (gk_keeps_order<Op>) {
-        if constexpr (sizeof(typename Op::Element) <= GK_REDUCE_BAND_ELEMENT)
-            if (how.tiles)
-                return gk_reduce_rows_by_tiles<Op>(how, layout, a);
+        if (how.tiles & GK_REDUCE_BESIDE)
+            return gk_reduce_rows_beside<Op>(how, layout, a);
+        if (how.tiles)
+            return gk_reduce_rows_by_tiles<Op>(how, layout, a);
         if (how.broken)
             return gk_reduce_found<Op>(how, gk_broken<typename Op::Element>{&gathered, 0});
     }
@@ -388,7 +391,10 @@ template <class Op> __device__ static inline void gk_reduce_gathered(const gk_re
 }
 
 template <class Op> __device__ static inline void gk_reduce_gathered_columns(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
-    if constexpr (gk_keeps_order<Op> && sizeof(typename Op::Element) <= GK_REDUCE_BAND_ELEMENT)
+    if constexpr (gk_keeps_order<Op>)
+        if (how.tiles & GK_REDUCE_ALONG)
+            return gk_reduce_columns_along<Op>(how, layout, a);
+    if constexpr (gk_keeps_order<Op> && sizeof(typename Op::Element) <= 4)
         if (how.narrow)
             return gk_reduce_narrow_apart<Op>(how, layout, a);
     if (how.tiles)

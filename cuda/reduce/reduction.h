@@ -31,12 +31,10 @@ enum {
     GK_REDUCE_TILE_ROWS = 1024,   /* at most, and columns of a warp's vectors */
     GK_REDUCE_TILE_COLUMNS = 512,
     GK_REDUCE_TILE_BYTES = GK_REDUCE_TILE_VECTORS / 32 * 33 * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_TILE_ROWS + GK_REDUCE_TILE_COLUMNS),
-    GK_REDUCE_BAND_ROWS = 8,      /* of a thread, of rows whose elements are in another order */
-    GK_REDUCE_BAND_ELEMENT = 4,   /* bytes of an element of such, at most: of wider ones a copy is as soon made */
-    GK_REDUCE_BAND_LANES = 16,    /* of such a row, at least */
-    GK_REDUCE_BAND_VECTORS = GK_REDUCE_THREADS * GK_REDUCE_BAND_ROWS / GK_REDUCE_BAND_LANES * (GK_REDUCE_BAND_LANES + 1),
-    GK_REDUCE_BAND_LINES = 1028, GK_REDUCE_BAND_COLUMNS = 2048,
-    GK_REDUCE_BAND_BYTES = GK_REDUCE_BAND_VECTORS / 32 * 33 * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_BAND_LINES + GK_REDUCE_BAND_COLUMNS),
+    GK_REDUCE_ALONG_ROWS = 4,     /* of a block of columns that are runs, at least, or a vector's elements */
+    GK_REDUCE_CHUNK_VECTORS = 2048, /* of a block at a time, of a long row whose elements are in another order */
+    GK_REDUCE_CHUNK_ROWS = 1028, GK_REDUCE_CHUNK_COLUMNS = 2048,
+    GK_REDUCE_GATHERED_BYTES = GK_REDUCE_CHUNK_VECTORS / 32 * 33 * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_CHUNK_ROWS + GK_REDUCE_CHUNK_COLUMNS),
     GK_REDUCE_OWN_VECTORS = 16,   /* of a ragged row, from which on it is read by aligned ones alone */
     GK_REDUCE_BRANCH_BYTES = 64,  /* of those of columns, of a thread at a time */
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
@@ -51,6 +49,10 @@ enum {
 
 /* Columns of a thread where they are no vectors, a block's threads apart. */
 #define GK_REDUCE_SEVERAL(bytes) ((bytes) == 8 ? 1 : 2)
+
+/* Rows of a thread that lie side by side: a warp reads whole sectors. And loads of a thread at a time. */
+#define GK_REDUCE_BESIDE_ROWS(bytes)  ((bytes) <= 2 ? 2 : 1)
+#define GK_REDUCE_BESIDE_LOADS(bytes) ((bytes) <= 2 ? 32 : (bytes) == 4 ? 16 : 8)
 
 typedef enum gk_reduce_last {
     GK_AS_IT_IS,
@@ -72,7 +74,8 @@ typedef enum gk_reduce_tiles {
     GK_REDUCE_TILED = 1,    /* by tiles: */
     GK_REDUCE_STRAIGHT = 2, /* each row of a block's is a run */
     GK_REDUCE_DOWN = 4,     /* neighbours in memory are in neighbouring rows */
-    GK_REDUCE_BAND = 8,     /* of rows: of several at a time */
+    GK_REDUCE_BESIDE = 8,   /* of rows: side by side */
+    GK_REDUCE_ALONG = 16,   /* of columns: each is a run */
 } gk_reduce_tiles;
 
 typedef struct gk_reduction {

@@ -164,73 +164,36 @@ template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(con
     gk_end_columns(op, how, at, begin + at.y, down);
 }
 
-// Rows by tiles: of a band of rows some elements each, or of a single row many, which are rows and columns themselves,
-// as far as the axes go along and behind the one that is nearest in memory.
+// A long row by tiles, of as many elements as are put into one: these are rows and columns themselves, as far as the axes go
+// along and behind the one that is nearest in memory.
 template <class Op> __device__ static inline void gk_reduce_rows_by_tiles(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
     typedef typename Op::Element T;
-    enum { WIDTH = gk_vector<T>::WIDTH, ROWS = GK_REDUCE_BAND_ROWS, THREADS = GK_REDUCE_THREADS };
-    typedef gk_tile<T, GK_REDUCE_BAND_VECTORS, GK_REDUCE_BAND_LINES, GK_REDUCE_BAND_COLUMNS> tile_of_rows;
-    static_assert(sizeof(tile_of_rows) <= GK_REDUCE_BAND_BYTES, "the host asks for as much");
+    enum { WIDTH = gk_vector<T>::WIDTH, TURNS = GK_REDUCE_CHUNK_VECTORS / GK_REDUCE_THREADS, THREADS = GK_REDUCE_THREADS };
+    typedef gk_tile<T, GK_REDUCE_CHUNK_VECTORS, GK_REDUCE_CHUNK_ROWS, GK_REDUCE_CHUNK_COLUMNS> tile_of_row;
+    static_assert(sizeof(tile_of_row) <= GK_REDUCE_GATHERED_BYTES, "the host asks for as much");
     GK_DYNAMIC_SHARED(uint4, memory);
-    tile_of_rows &tile = *(tile_of_rows *)memory;
+    tile_of_row &tile = *(tile_of_row *)memory;
     Op op = {how.order};
-    const bool is_band = (how.tiles & GK_REDUCE_BAND) != 0;
-    const unsigned lanes = how.short_rows ? how.lanes : (unsigned)THREADS, groups = THREADS / lanes, lane = threadIdx.x % lanes, group = threadIdx.x / lanes;
-    const uint32_t segments = (uint32_t)how.segments, high = is_band ? ROWS * groups : 1, behind = gk_count_along(layout, how.outer_axes, layout.ndim);
-    const size_t segment = blockIdx.x % segments, first = (size_t)(blockIdx.x / segments) * high;
-    const size_t begin = how.short_rows ? 0 : segment * how.segment, end = how.short_rows || how.length - begin < how.segment ? how.length : begin + how.segment;
-    const unsigned rows = how.outer - first < high ? (unsigned)(how.outer - first) : high;
-    const unsigned fit = (GK_REDUCE_BAND_LINES - 2) * behind / (THREADS * WIDTH), turns = is_band ? 1 : fit < ROWS ? fit : ROWS, step = turns * lanes * WIDTH;
-    typename Op::State state[ROWS];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        state[r] = op.start();
-    if (is_band)
-        gk_list_places(tile.rows, layout, 0, how.kept_axes, first, rows);
-    else
-        gk_list_places(tile.columns, layout, how.outer_axes, layout.ndim, 0, behind), a += gk_place_along(layout, 0, how.kept_axes, first);
+    typename Op::State state = op.start();
+    const uint32_t segments = (uint32_t)how.segments, row = blockIdx.x / segments, segment = blockIdx.x - row * segments;
+    const uint32_t behind = gk_count_along(layout, how.outer_axes, layout.ndim);
+    const size_t begin = segment * how.segment, end = how.length - begin < how.segment ? how.length : begin + how.segment;
+    const unsigned fit = (GK_REDUCE_CHUNK_ROWS - 2) * behind / (THREADS * WIDTH), step = (fit < TURNS ? fit : (unsigned)TURNS) * THREADS * WIDTH;
+    gk_list_places(tile.columns, layout, how.outer_axes, layout.ndim, 0, behind);
+    a += gk_place_along(layout, 0, how.kept_axes, row);
 #pragma unroll 1
     for (size_t chunk = begin; chunk < end; chunk += step) {
         const unsigned count = end - chunk < step ? (unsigned)(end - chunk) : step, over = (unsigned)chunk / behind;
-        gk_filling by = {rows, count, (lanes + 1) * WIDTH, 0, UINT32_MAX}; // a vector more: the elements of a column are in several banks
-        if (is_band) {
-            gk_list_places(tile.columns, layout, how.kept_axes, layout.ndim, chunk, count);
-        } else {
-            by = {((unsigned)chunk + count - 1) / behind - over + 1, behind, behind, (unsigned)chunk - over * behind, count};
-            gk_list_places(tile.rows, layout, how.kept_axes, how.outer_axes, over, by.rows);
-        }
+        const gk_filling by = {((unsigned)chunk + count - 1) / behind - over + 1, behind, behind, (unsigned)chunk - over * behind, count};
+        gk_list_places(tile.rows, layout, how.kept_axes, how.outer_axes, over, by.rows);
         __syncthreads();
-        gk_fill_tile<THREADS>(tile, a, by, (how.tiles & GK_REDUCE_DOWN) != 0);
+        gk_fill_tile<THREADS>(tile, a, by, true);
         __syncthreads();
-        if (is_band) {
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const unsigned row = r * groups + group;
-                if (row < rows && lane * WIDTH < count)
-                    gk_take_padded(op, state[r], tile.at(row * (lanes + 1) + lane), count - lane * WIDTH);
-            }
-        } else {
 #pragma unroll 1
-            for (unsigned i = threadIdx.x; i * WIDTH < count; i += THREADS)
-                gk_take_padded(op, state[0], tile.at(i), count - i * WIDTH);
-        }
+        for (unsigned i = threadIdx.x; i * WIDTH < count; i += THREADS)
+            gk_take_padded(op, state, tile.at(i), count - i * WIDTH);
     }
-    // One after another by the same code, the next one's state moves up.
-#pragma unroll 1
-    for (unsigned r = 0; r < (is_band ? ROWS : 1); r++) {
-        const unsigned row = r * groups + group;
-        if (how.short_rows) {
-            gk_join_lanes(op, state[0], lanes);
-            if (lane == 0 && row < rows)
-                gk_store(op, how, first + row, state[0]);
-        } else if (r < rows) {
-            __syncthreads(); // nobody overwrites what of the row before is still read
-            gk_end_row(op, how, first + r, segment, state[0]);
-        }
-#pragma unroll
-        for (int next = 1; next < ROWS; next++)
-            state[next - 1] = state[next];
-    }
+    gk_end_row(op, how, row, segment, state);
 }
 
 #endif

@@ -60,10 +60,10 @@ def same_as_contiguous(op: str, view: str, sizes: Any) -> None:
             same_bits(got.to_host(), want.to_host(), f"{op} {view} {size} {name} axis {axis}")
 
 
-# Shapes of more than a megabyte whose axes are turned. Rows by tiles or side by side: long and short
-# ones, a single one and many, of one segment, of some and of more than a warp has lanes; axes behind
-# the nearest one of few elements and of many. Columns that are runs then: of vectors and not, few and
-# many, with as many rows as a vector has elements and with more.
+# Shapes of more than a megabyte whose axes are turned. Rows by tiles or side by side: long and
+# short ones, a single one and many, of one segment, of some and of more than a warp has lanes; axes
+# behind the nearest one of few elements and of many. Columns that are runs then: of vectors and
+# not, few and many, with as many rows as a vector has elements and with more.
 TURNED_SUMS = (
     ((3, 90, 1231), (0, 1, 2), "float32"),
     ((45, 7, 2, 613), (0, 1, 2, 3), "float16"),

@@ -354,6 +354,32 @@ __device__ static inline uint32_t gk_short_rank_of_half(const void *x, int32_t i
 __device__ static inline uint32_t gk_short_rank(float16 x, uint32_t order) { return gk_short_rank_of_half(&x, 0x7c00, order); }
 __device__ static inline uint32_t gk_short_rank(bfloat16 x, uint32_t order) { return gk_short_rank_of_half(&x, 0x7f80, order); }
 
+// The greatest rank of a vector's elements, of two at a time, as far as numbers have one; NaN of either sign are no less.
+template <typename T> __device__ static inline uint32_t gk_greatest_rank(const gk_vector<T> &x, uint32_t order, T) {
+    const uint32_t turned = gk_short_rank(T(0), order) * (sizeof(T) == 1 ? 0x01010101 : 0x00010001);
+    uint32_t most = 0;
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+        const uint32_t ranks = x.bits[w] ^ turned;
+        most = __vmaxu2(most, sizeof(T) == 1 ? __vmaxu2(ranks & 0x00ff00ff, ranks >> 8 & 0x00ff00ff) : ranks);
+    }
+    return most >> 16 > (most & 0xffff) ? most >> 16 : most & 0xffff;
+}
+template <typename T> __device__ static inline uint32_t gk_greatest_rank_of_halves(const gk_vector<T> &x, uint32_t infinity, uint32_t order) {
+    const uint32_t turned = order & GK_ORDER_REVERSED ? 0x80008000 : 0;
+    uint32_t most = 0, least = UINT32_MAX;
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+        const uint32_t bits = x.bits[w] ^ turned, less = bits >> 15 & 0x00010001, ranks = (bits ^ 0x80008000 ^ less * 0x7fff) + less;
+        most = __vmaxu2(most, ranks);
+        least = __vminu2(least, ranks);
+    }
+    const bool nan = (least & 0xffff) < 0x8000 - infinity || least >> 16 < 0x8000 - infinity; // of a sign that makes it less
+    return nan ? 0xffff : most >> 16 > (most & 0xffff) ? most >> 16 : most & 0xffff;
+}
+__device__ static inline uint32_t gk_greatest_rank(const gk_vector<float16> &x, uint32_t order, float16) { return gk_greatest_rank_of_halves(x, 0x7c00, order); }
+__device__ static inline uint32_t gk_greatest_rank(const gk_vector<bfloat16> &x, uint32_t order, bfloat16) { return gk_greatest_rank_of_halves(x, 0x7f80, order); }
+
 // Where the greatest value of a dtype of one or two bytes stands, or the first NaN; the first of several. The
 // value and the reverse of its place are one number, of which the greatest is wanted: half the registers and
 // a third of the instructions of what follows.
@@ -368,6 +394,13 @@ template <typename T> struct gk_narrow_index : gk_place {
     __device__ static void join(State &state, State other) { state = other > state ? other : state; }
     template <class HOW> __device__ static int64_t result(const HOW &, State state) { return (int64_t)(LAST - (state & LAST)); }
 };
+
+// Whether the elements of a vector, which come after all others, may have a say: an index stays what it is where none is
+// greater, as in most vectors of a long row, and to see that of all of them at once is a third of the instructions.
+template <class Op, typename T> __device__ static inline bool gk_may_change(const Op &, const typename Op::State &, const gk_vector<T> &) { return true; }
+template <typename T> __device__ static inline bool gk_may_change(const gk_narrow_index<T> &op, uint64_t state, const gk_vector<T> &x) {
+    return state == 0 || gk_greatest_rank(x, op.order, T()) > (uint32_t)(state >> gk_narrow_index<T>::PLACES); // 0: nothing yet
+}
 
 // Where the greatest value stands, or the first NaN; the first of several.
 template <typename T, typename A> struct gk_extreme_index : gk_place {

@@ -95,7 +95,7 @@ __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &
         A::template load<LIES>(y, right, A::WIDTH, ALL ? LOADS : count);
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
-        if (ALL || j < count)
+        if ((ALL || j < count) && gk_may_change(op, state, x[j]))
             gk_take_vector(op, state, x[j], Op::OPERANDS == 2 ? y[j] : x[j], index + j * STEP);
 }
 

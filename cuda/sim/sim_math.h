@@ -49,6 +49,12 @@ static inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by)
 static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
     return (unsigned)(((uint64_t)high << 32 | low) >> (by & 31));
 }
+static inline unsigned __vmaxu2(unsigned x, unsigned y) {
+    return (x >> 16 > y >> 16 ? x >> 16 : y >> 16) << 16 | ((x & 0xffff) > (y & 0xffff) ? x & 0xffff : y & 0xffff);
+}
+static inline unsigned __vminu2(unsigned x, unsigned y) {
+    return (x >> 16 < y >> 16 ? x >> 16 : y >> 16) << 16 | ((x & 0xffff) < (y & 0xffff) ? x & 0xffff : y & 0xffff);
+}
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
     unsigned long long both = (unsigned long long)y << 32 | x;
     unsigned made = 0;

@@ -395,12 +395,28 @@ template <typename T> struct gk_narrow_index : gk_place {
     template <class HOW> __device__ static int64_t result(const HOW &, State state) { return (int64_t)(LAST - (state & LAST)); }
 };
 
-// Whether the elements of a vector, which come after all others, may have a say: an index stays what it is where none is
-// greater, as in most vectors of a long row, and to see that of all of them at once is a third of the instructions.
-template <class Op, typename T> __device__ static inline bool gk_may_change(const Op &, const typename Op::State &, const gk_vector<T> &) { return true; }
-template <typename T> __device__ static inline bool gk_may_change(const gk_narrow_index<T> &op, uint64_t state, const gk_vector<T> &x) {
-    return state == 0 || gk_greatest_rank(x, op.order, T()) > (uint32_t)(state >> gk_narrow_index<T>::PLACES); // 0: nothing yet
+// An index stays what it is where no element that comes later is greater, as in most vectors of a long row, and to see that of
+// a whole vector is a third of the instructions. Nor has an element a say that is less than what any lane has found: of
+// the lanes that are here, as many as may be, or each would have found its own greatest ones first.
+template <class Op> constexpr bool gk_looks_first = false;
+template <typename T> constexpr bool gk_looks_first<gk_narrow_index<T>> = true;
+__device__ static inline uint32_t gk_greatest_of_lanes(uint32_t rank) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(__activemask(), rank);
+#else
+    return rank;
+#endif
 }
+template <typename T> struct gk_look {
+    uint32_t least;
+
+    __device__ explicit gk_look(uint64_t state) : least(gk_greatest_of_lanes(rank_of(state))) {}
+    __device__ static uint32_t rank_of(uint64_t state) { return (uint32_t)(state >> gk_narrow_index<T>::PLACES); }
+    __device__ bool may_change(const gk_narrow_index<T> &op, uint64_t state, const gk_vector<T> &x) const {
+        const uint32_t greatest = gk_greatest_rank(x, op.order, T());
+        return greatest >= least && (greatest > rank_of(state) || state == 0); // 0: nothing yet
+    }
+};
 
 // Where the greatest value stands, or the first NaN; the first of several.
 template <typename T, typename A> struct gk_extreme_index : gk_place {

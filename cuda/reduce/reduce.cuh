@@ -93,10 +93,18 @@ __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &
     A::template load<LIES>(x, left, A::WIDTH, ALL ? LOADS : count);
     if (Op::OPERANDS == 2)
         A::template load<LIES>(y, right, A::WIDTH, ALL ? LOADS : count);
+    if constexpr (gk_looks_first<Op>) {
+        const gk_look<typename Op::Element> look(state);
 #pragma unroll
-    for (int j = 0; j < LOADS; j++)
-        if ((ALL || j < count) && gk_may_change(op, state, x[j]))
-            gk_take_vector(op, state, x[j], Op::OPERANDS == 2 ? y[j] : x[j], index + j * STEP);
+        for (int j = 0; j < LOADS; j++)
+            if ((ALL || j < count) && look.may_change(op, state, x[j]))
+                gk_take_vector(op, state, x[j], x[j], index + j * STEP);
+    } else {
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (ALL || j < count)
+                gk_take_vector(op, state, x[j], Op::OPERANDS == 2 ? y[j] : x[j], index + j * STEP);
+    }
 }
 
 // The vectors of a thread's part of a run of n elements that are whole, from element i on, several loads

@@ -101,6 +101,25 @@ def test_sums_of_turned_axes(shape, axes, dtype, op):
         same_bits(getattr(gk, op)(turned, axes).to_host(), want, f"{op} {shape} {axes} {order}")
 
 
+@pytest.mark.parametrize(
+    ("dtype", "columns"), [("uint8", 8), ("int16", 3), ("float16", 2), ("float32", 2)]
+)
+def test_rows_of_very_few_elements(dtype, columns, by_vectors):
+    """Of which a vector would be mostly padding: in a run, evenly apart, in groups, and none."""
+    a = np.random.default_rng(4).integers(0, 9, (70, 11, 13)).astype(dtype)
+    there = gk.to_device(a)
+    run = there[:, :, :columns].copy()
+    for view, rows in (
+        (run, a[:, :, :columns]),
+        (there[:, :, :columns], a[:, :, :columns]),
+        (there[:, 2:-1, 1 : columns + 1], a[:, 2:-1, 1 : columns + 1]),
+        (run[:0], a[:0, :, :columns]),
+    ):
+        for op in ("sum", "max", "argmax", "min", "argmin"):
+            got = getattr(gk, op)(view, 2).to_host()
+            assert np.array_equal(got, getattr(np, op)(rows, 2)), (op, rows.shape)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8", "int32", "bool"])
 @pytest.mark.parametrize("columns", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("outer", [1, 3])

@@ -75,7 +75,8 @@ void gk_plan_of_run(gk_reduction *how, gk_dtype dtype);
 bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
 /* Have a thread take each of short columns by itself, where that is better than by vectors, for
-   which the array is ready if it `is_run`: true. `index`: for where an element stands. */
+   which the array is ready if it `is_run`, or each of rows of very few elements: true. `index`: for
+   where an element stands. */
 bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run,
                    bool index);
 

@@ -337,18 +337,28 @@ static bool are_few_of_long_rows(const gk_reduce_plan *plan, const gk_reduce_pla
     return plan->how.length <= most && plan->how.lanes >= WARP;
 }
 
+/* Rows of so few elements that most of a vector would be padding. */
+static bool are_tiny_rows(const gk_reduce_plan *plan, gk_dtype dtype) {
+    return plan->walk == GK_WALK_SHORT && plan->how.lanes == 1 && plan->how.length > 0 &&
+           plan->how.length * 2 <= gk_vector_width(dtype);
+}
+
 bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run,
                    bool index) {
     gk_reduce_plan alone = *plan;
-    if (!plan->short_columns || plan->how.outer * plan->how.inner > INT32_MAX)
+    const bool tiny = are_tiny_rows(plan, array->dtype);
+    if (tiny)
+        alone.how.inner = 1; /* they may have been in groups */
+    if (!(plan->short_columns || tiny) || alone.how.outer * alone.how.inner > INT32_MAX)
         return false;
     alone.walk = GK_WALK_LITTLE;
     alone.how.lanes = 1;
     if (!gk_plan_gathered(&alone, array, reduced))
         return false;
     gk_plan_few(&alone, array);
-    if (!are_better_alone(plan, array, is_run) &&
-        !are_few_of_long_rows(plan, &alone, array->dtype, index))
+    if (tiny ? alone.layout.ndim != alone.kept + 1
+             : !are_better_alone(plan, array, is_run) &&
+                   !are_few_of_long_rows(plan, &alone, array->dtype, index))
         return false;
     *plan = alone;
     return true;

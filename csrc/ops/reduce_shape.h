@@ -91,7 +91,8 @@ bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool keeps,
                    int *order);
 
-/* The same of rows, where their order of additions is to be kept. */
+/* The same of rows, where their order of additions is to be kept: of several that lie side by side,
+   or by tiles of a single one. */
 bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
 
 /* Have a kernel of sums take narrow columns where they lie, if their rows lie evenly, or do in

@@ -9,24 +9,15 @@ import numpy as np
 import pytest
 
 import gpukern as gk
-from arrays import DTYPES, random
+from arrays import DTYPES, is_float, limits, random
 
 REAL = ("float16", "bfloat16")
 NARROW = (*REAL, "uint8", "int8", "uint16", "int16", "bool")
 
 
-def least(a: Any) -> Any:
-    """The least value that there is."""
-    if a.dtype == bool:
-        return np.False_
-    return a.dtype.type(-np.inf) if a.dtype.name in REAL else np.iinfo(a.dtype).min
-
-
-def greatest(a: Any) -> Any:
-    """The greatest one."""
-    if a.dtype == bool:
-        return np.True_
-    return a.dtype.type(np.inf) if a.dtype.name in REAL else np.iinfo(a.dtype).max
+def ends(a: Any) -> tuple[Any, Any]:
+    """The least and the greatest value that there is."""
+    return (-np.inf, np.inf) if is_float(a.dtype) else limits(a.dtype)
 
 
 def with_at(a: Any, values: dict[int, float]) -> Any:
@@ -42,8 +33,8 @@ ROWS = {
     "ascending": lambda a: np.sort(a.astype("float64")).astype(a.dtype),
     "descending": lambda a: np.sort(a.astype("float64"))[::-1].astype(a.dtype),
     "all the same": lambda a: np.full_like(a, a[7]),
-    "all the least": lambda a: np.full_like(a, least(a)),
-    "all the greatest": lambda a: np.full_like(a, greatest(a)),
+    "all the least": lambda a: np.full_like(a, ends(a)[0]),
+    "all the greatest": lambda a: np.full_like(a, ends(a)[1]),
 }
 ROWS_OF_REAL = {
     "zeros among negative ones": lambda a: with_at(-abs(a), {40_017: -0.0, 50_001: 0.0}),

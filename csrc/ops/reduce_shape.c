@@ -511,9 +511,7 @@ static size_t columns_of_thread(const gk_reduce_plan *plan, gk_dtype dtype) {
                            : 1;
 }
 
-/* Rows that lie side by side, of which a block has so many, and of long ones a warp of each
- * segment.
- */
+/* Rows that lie side by side: a block has several, and of long ones a warp's part of a segment. */
 static bool are_beside(const gk_reduce_plan *plan) {
     return (plan->how.tiles & GK_REDUCE_BESIDE) != 0;
 }

@@ -3,6 +3,7 @@
 #include "ops/reduce_shape.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     WARP = 32,           /* threads */
@@ -204,6 +205,14 @@ static bool are_found(const gk_reduce_plan *plan, const gk_array *array, uint64_
            (gk_bytes(array) <= SCATTERED || found.how.apart != 0);
 }
 
+/* The plan becomes what has been made of it, and the axes are taken in the order of that: true. */
+static bool settle(gk_reduce_plan *plan, const gk_reduce_plan *made, const tile *of, int *order) {
+    *plan = *made;
+    plan->gathered = true;
+    memcpy(order, of->order, sizeof of->order);
+    return true;
+}
+
 /* Whether columns are runs that threads go along. */
 static bool lie_along(const gk_reduce_plan *plan, gk_dtype dtype) {
     const gk_reduction *how = &plan->how;
@@ -214,17 +223,12 @@ static bool lie_along(const gk_reduce_plan *plan, gk_dtype dtype) {
 
 static bool plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
     gk_reduce_plan along = *plan;
-    tile of = {.kept = plan->how.inner, .reduced = plan->how.length};
+    tile of = {.near = -1}; /* what of a tile's loads is used does not matter: there is none */
     order_axes(array, reduced, false, of.order);
-    measure(array, count_kept(array, reduced), &of);
     if (!describe(&along, array, reduced, &of) || !lie_along(&along, array->dtype))
         return false;
-    along.gathered = true;
     along.how.tiles = GK_REDUCE_ALONG;
-    *plan = along;
-    for (int i = 0; i < array->ndim; i++)
-        order[i] = of.order[i];
-    return true;
+    return settle(plan, &along, &of, order);
 }
 
 bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool keeps,
@@ -245,11 +249,7 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
         !describe(&tiles, array, reduced, &of))
         return false;
     split_runs(&tiles, array->dtype);
-    tiles.gathered = true;
-    *plan = tiles;
-    for (int i = 0; i < array->ndim; i++)
-        order[i] = of.order[i];
-    return true;
+    return settle(plan, &tiles, &of, order);
 }
 
 bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
@@ -320,15 +320,11 @@ bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t red
     if (of.used * LEAST_OF_REDUCED < 1 || of.nearest < 0 ||
         !lay_out_rows(&tiles, array, reduced, beside, &of))
         return false;
-    tiles.gathered = true;
     tiles.how.short_rows = is_short;
     tiles.how.lone_rows = false;
-    tiles.how.tiles = GK_REDUCE_TILED | (beside ? GK_REDUCE_BESIDE : GK_REDUCE_DOWN);
+    tiles.how.tiles = GK_REDUCE_TILED | (beside ? GK_REDUCE_BESIDE : 0);
     if (beside &&
         (gk_bytes(array) < SMALL_BESIDE || gk_plan_blocks(&tiles, array->dtype) < LEAST_BESIDE))
         return false;
-    *plan = tiles;
-    for (int i = 0; i < array->ndim; i++)
-        order[i] = of.order[i];
-    return true;
+    return settle(plan, &tiles, &of, order);
 }

@@ -48,24 +48,20 @@ __device__ static inline void gk_take_beside(const Op &op, const gk_reduction &h
                 places[j] = gk_place_along(layout, how.kept_axes, layout.ndim, i + (j >> side) * turn + (j & (own - 1)));
         __syncthreads();
         const unsigned left = by.end - i;
+        const auto each = [&](const auto &element) {
+#pragma unroll
+            for (int j = 0; j < TURNS; j++)
+#pragma unroll
+                for (int e = 0; e < WIDTH; e++)
+                    if (j * turn + by.lane * WIDTH + e < left)
+#pragma unroll
+                        for (int r = 0; r < ROWS; r++)
+                            element(j, e, r);
+        };
         T x[TURNS][WIDTH][ROWS];
-#pragma unroll
-        for (int j = 0; j < TURNS; j++)
-#pragma unroll
-            for (int e = 0; e < WIDTH; e++)
-                if (j * turn + by.lane * WIDTH + e < left)
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++)
-                        x[j][e][r] = gk_read<T>(row[r] + places[j * own + by.lane * WIDTH + e]);
+        each([&](int j, int e, int r) { x[j][e][r] = gk_read<T>(row[r] + places[j * own + by.lane * WIDTH + e]); });
         __syncthreads();
-#pragma unroll
-        for (int j = 0; j < TURNS; j++)
-#pragma unroll
-            for (int e = 0; e < WIDTH; e++)
-                if (j * turn + by.lane * WIDTH + e < left)
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++)
-                        op.take(state[r], x[j][e][r], x[j][e][r], 0);
+        each([&](int j, int e, int r) { op.take(state[r], x[j][e][r], x[j][e][r], 0); });
     }
 }
 

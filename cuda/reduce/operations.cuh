@@ -354,6 +354,8 @@ __device__ static inline uint32_t gk_short_rank_of_half(const void *x, int32_t i
 __device__ static inline uint32_t gk_short_rank(float16 x, uint32_t order) { return gk_short_rank_of_half(&x, 0x7c00, order); }
 __device__ static inline uint32_t gk_short_rank(bfloat16 x, uint32_t order) { return gk_short_rank_of_half(&x, 0x7f80, order); }
 
+__device__ static inline uint32_t gk_greater_half(uint32_t two) { return two >> 16 > (two & 0xffff) ? two >> 16 : two & 0xffff; }
+
 // The greatest rank of a vector's elements, of two at a time, as far as numbers have one; NaN of either sign are no less.
 template <typename T> __device__ static inline uint32_t gk_greatest_rank(const gk_vector<T> &x, uint32_t order, T) {
     const uint32_t turned = gk_short_rank(T(0), order) * (sizeof(T) == 1 ? 0x01010101 : 0x00010001);
@@ -363,7 +365,7 @@ template <typename T> __device__ static inline uint32_t gk_greatest_rank(const g
         const uint32_t ranks = x.bits[w] ^ turned;
         most = __vmaxu2(most, sizeof(T) == 1 ? __vmaxu2(ranks & 0x00ff00ff, ranks >> 8 & 0x00ff00ff) : ranks);
     }
-    return most >> 16 > (most & 0xffff) ? most >> 16 : most & 0xffff;
+    return gk_greater_half(most);
 }
 template <typename T> __device__ static inline uint32_t gk_greatest_rank_of_halves(const gk_vector<T> &x, uint32_t infinity, uint32_t order) {
     const uint32_t turned = order & GK_ORDER_REVERSED ? 0x80008000 : 0;
@@ -375,7 +377,7 @@ template <typename T> __device__ static inline uint32_t gk_greatest_rank_of_halv
         least = __vminu2(least, ranks);
     }
     const bool nan = (least & 0xffff) < 0x8000 - infinity || least >> 16 < 0x8000 - infinity; // of a sign that makes it less
-    return nan ? 0xffff : most >> 16 > (most & 0xffff) ? most >> 16 : most & 0xffff;
+    return nan ? 0xffff : gk_greater_half(most);
 }
 __device__ static inline uint32_t gk_greatest_rank(const gk_vector<float16> &x, uint32_t order, float16) { return gk_greatest_rank_of_halves(x, 0x7c00, order); }
 __device__ static inline uint32_t gk_greatest_rank(const gk_vector<bfloat16> &x, uint32_t order, bfloat16) { return gk_greatest_rank_of_halves(x, 0x7f80, order); }

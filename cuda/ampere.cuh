@@ -1,33 +1,15 @@
 // What compute capability 8.0 has beyond CUDA C++: tensor cores that a warp multiplies with, the loads that
-// bring their operands from shared memory, and copies to shared memory that no thread waits for. Code that
-// uses it stands under GK_AMPERE.
+// bring their operands from shared memory, and copies to shared memory (ahead.cuh). Code that uses it stands
+// under GK_AMPERE.
 #ifndef GK_AMPERE_CUH
 #define GK_AMPERE_CUH
 
-#include "device.cuh"
+#include "ahead.cuh"
 
 #ifndef GK_ROWS_ONLY
 
 #if __CUDA_ARCH__ >= 800
 #define GK_AMPERE
-
-// 16 bytes on their way to shared memory, of which the first `bytes` are fetched and the others zeros.
-__device__ static inline void gk_copy_16(unsigned to, const void *from, unsigned bytes) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
-
-// The same of 4 bytes.
-__device__ static inline void gk_copy_4(unsigned to, const void *from, unsigned bytes) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
-
-// What this thread has sent on its way since the last call is one group; there may be nothing in it.
-__device__ static inline void gk_copies_end(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-// Wait until no more than so many of this thread's groups, the latest ones, are on their way.
-template <int GROUPS> __device__ static inline void gk_copies_wait(void) {
-    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
-}
 
 // Four 8 x 8 matrices of 2-byte elements from shared memory. Each lane names a row of 16 bytes, lanes 0 to 7
 // those of the first matrix; lane 4 i + j gets elements 2 j and 2 j + 1 of row i of each, or, TRANSPOSED,

@@ -22,11 +22,6 @@ template <int ELEMENTS> __device__ static inline void gk_copy_ahead(float *to, c
 #endif
 }
 
-#ifndef GK_AMPERE // what is older has copied by now, and so has the simulator
-template <int GROUPS> __device__ static inline void gk_copies_wait(void) {}
-__device__ static inline void gk_copies_end(void) {}
-#endif
-
 // What a thread fetches of each tile of an operand: pieces of four lines where these lie side by side, or
 // else an element at a time, each to its place. What lies beyond an edge comes as zeros.
 template <int DEPTH> struct gk_feed {

@@ -4,50 +4,29 @@
 #ifndef GK_REDUCE_ALONG_CUH
 #define GK_REDUCE_ALONG_CUH
 
-// A column's rows of a segment, by aligned vectors: the first of its elements is number `skip` of vector 0, and the last one is
-// in front of number `end`. Of vectors as far as number `sure` all elements may be read.
-template <typename T> struct gk_along {
-    enum { WIDTH = gk_vector<T>::WIDTH };
-    const gk_vector<T> *vectors;
-    unsigned skip, end, sure;
-
-    __device__ gk_along(const T *first, unsigned rows, const T *reach) : skip((unsigned)((uintptr_t)first % GK_REDUCE_VECTOR_BYTES / sizeof(T))) {
-        const T *const begin = first - skip;
-        vectors = (const gk_vector<T> *)begin;
-        end = skip + rows;
-        sure = reach - begin < (int64_t)end ? (unsigned)(reach - begin) / WIDTH : UINT32_MAX;
-    }
-    __device__ bool is_whole(unsigned number) const { return number * WIDTH >= skip && (number + 1) * WIDTH <= end; }
-    __device__ gk_vector<T> load(unsigned number) const {
-        gk_vector<T> x;
-        if (number < sure)
-            return vectors[number];
-#pragma unroll 1
-        for (unsigned e = number * WIDTH; e < (number + 1) * WIDTH; e++)
-            x.push(e < end ? gk_read<T>((const T *)vectors + e) : T());
-        return x;
-    }
-};
-
-// A thread's vectors of a column, every `step`-th one from number `first` on. Of EACH neighbouring elements each has its own state.
+// A thread's part of so many rows of a column: every `step`-th aligned vector of those that they lie in, from number `first` on. Of
+// EACH neighbouring elements each has its own state.
 template <class Op, int EACH>
-__device__ static inline void gk_take_along(const Op &op, const gk_along<typename Op::Element> &column, unsigned first, unsigned step, typename Op::State (&state)[EACH]) {
+__device__ static inline void gk_take_along(const Op &op, const gk_run<typename Op::Element> &column, unsigned rows, unsigned first, unsigned step, typename Op::State (&state)[EACH]) {
     typedef gk_vector<typename Op::Element> vector;
     enum { WIDTH = vector::WIDTH, LOADS = GK_REDUCE_COLUMN_LOADS };
+    const unsigned skip = column.head(), end = skip + rows;
+    const gk_run<typename Op::Element> vectors = column - skip;
+    const bool inside = vectors.end - vectors.first >= (int64_t)(end + WIDTH - 1) / WIDTH * WIDTH; // of the array, as far as the last of them
 #pragma unroll 1
-    for (unsigned i = first; i * WIDTH < column.end; i += LOADS * step) {
+    for (unsigned i = first; i * WIDTH < end; i += LOADS * step) {
         vector x[LOADS];
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
-            if ((i + j * step) * WIDTH < column.end)
-                x[j] = column.load(i + j * step);
+            if ((i + j * step) * WIDTH < end)
+                x[j] = inside ? *(const vector *)(vectors.first + (i + j * step) * WIDTH) : (vectors + (i + j * step) * WIDTH).aligned();
 #pragma unroll
         for (int j = 0; j < LOADS; j++) {
             const unsigned number = i + j * step;
-            const bool whole = column.is_whole(number);
+            const bool whole = number * WIDTH >= skip && (number + 1) * WIDTH <= end;
 #pragma unroll
             for (int e = 0; e < WIDTH; e++)
-                if (whole || (number * WIDTH + e >= column.skip && number * WIDTH + e < column.end))
+                if (whole || (number * WIDTH + e >= skip && number * WIDTH + e < end))
                     op.take(state[e % EACH], x[j][e], x[j][e], 0);
         }
     }
@@ -72,9 +51,9 @@ __device__ static inline void gk_take_columns_along(const Op &op, const gk_reduc
         for (int e = 0; e < EACH; e++)
             state[e] = op.start();
         if (at.leftmost + number < how.inner) {
-            const gk_along<T> column(a + gk_place_along(layout, how.outer_axes, how.kept_axes, at.leftmost + number), rows, reach);
-            gk_take_along(op, column, first, threads, state);
-            skip = column.skip;
+            const gk_run<T> column = {a + gk_place_along(layout, how.outer_axes, how.kept_axes, at.leftmost + number), reach};
+            gk_take_along(op, column, rows, first, threads, state);
+            skip = column.head();
         }
 #pragma unroll
         for (int e = 0; e < EACH; e++) {

@@ -170,7 +170,7 @@ __device__ static inline void gk_store_columns(const Op &op, const gk_reduction 
 template <class Op, int WIDTH> __device__ static inline void gk_end_planes(const Op &op, const gk_reduction &how, const gk_columns &at, typename Op::State *states) {
     typedef typename Op::State State;
     gk_join_planes<WIDTH>(op, states, how.group, how.lanes);
-    const gk_places<WIDTH> place = {how.lanes, __popc(how.lanes - 1), at.apart != gk_columns::piece<WIDTH>};
+    const gk_places<WIDTH> place = {how.lanes, (unsigned)__popc(how.lanes - 1), at.apart != gk_columns::piece<WIDTH>};
     const unsigned columns = how.lanes * WIDTH, all = columns * (GK_REDUCE_COLUMN_THREADS >> how.group);
     const size_t outer = at.outer - (threadIdx.x >> how.group), left = how.inner - at.leftmost;
     if (how.segments > 1) { // of a matrix a block

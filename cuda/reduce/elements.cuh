@@ -176,7 +176,9 @@ template <typename T> struct gk_gathered {
         gk_gathered found = *this + i;
         uint32_t along, first;
         if (how.apart != 0 && length >= WIDTH) {
-            int64_t begin = find(found.at, along) - along * stride, next = begin;
+            int64_t begin = find(found.at, along);
+            begin -= along * stride;
+            int64_t next = begin;
             if (along + WIDTH > length && found.at - along + length < count)
                 next += find(found.at - along + length, first) - begin;
             found.base += begin;

@@ -403,8 +403,8 @@ template <typename T> struct gk_narrow_index : gk_place {
 template <class Op> constexpr bool gk_looks_first = false;
 template <typename T> constexpr bool gk_looks_first<gk_narrow_index<T>> = true;
 __device__ static inline uint32_t gk_greatest_of_lanes(uint32_t rank) {
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(__activemask(), rank);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ / 10 >= 80
+    return __reduce_max_sync(__activemask(), rank); // of 8.0 and up; no PTX of it is built for this alone
 #else
     return rank;
 #endif

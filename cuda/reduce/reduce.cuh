@@ -82,9 +82,9 @@ __device__ static inline void gk_take_vector(const Op &op, typename Op::State &s
 }
 
 // Up to LOADS vectors of a run, STEP elements apart: all are loaded before the first is taken. ALL:
-// `count` is LOADS.
+// `count` is LOADS. `is_long`: so many follow that an operation may as well look at each before it takes it.
 template <gk_lies LIES, bool ALL, int LOADS, int STEP, class Op, class A>
-__device__ static inline void gk_take_vectors(const Op &op, typename Op::State &state, const A &a, const A &b, int count, size_t index) {
+__device__ static inline void gk_take_vectors(const Op &op, typename Op::State &state, const A &a, const A &b, int count, size_t index, bool is_long) {
     gk_vector<typename A::Element> x[LOADS], y[LOADS];
     A left[LOADS], right[LOADS];
 #pragma unroll
@@ -97,7 +97,7 @@ __device__ static inline void gk_take_vectors(const Op &op, typename Op::State &
         const gk_look<typename Op::Element> look(state);
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
-            if ((ALL || j < count) && look.may_change(op, state, x[j]))
+            if ((ALL || j < count) && (!is_long || look.may_change(op, state, x[j])))
                 gk_take_vector(op, state, x[j], x[j], index + j * STEP);
     } else {
 #pragma unroll
@@ -115,14 +115,15 @@ __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &
     // Beside one another all lanes of a warp have as many as the last one.
     const size_t last = LIES == GK_BESIDE ? i + (GK_WARP - 1 - threadIdx.x % GK_WARP) * WIDTH : i;
     size_t left = last + WIDTH <= n ? (n - last - WIDTH) / STEP + 1 : 0;
+    const bool is_long = n >= (size_t)GK_REDUCE_LOOKED_AT * STEP;
     for (; left >= LOADS; left -= LOADS, i += STEP * LOADS)
-        gk_take_vectors<LIES, true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i);
+        gk_take_vectors<LIES, true, LOADS, STEP>(op, state, a + i, b + i, LOADS, index + i, is_long);
     if constexpr (LIES == GK_BETWEEN && (int)A::LEAST == 1) {
 #pragma unroll 1
         for (; left > 0; left--, i += STEP)
-            gk_take_vectors<LIES, true, 1, STEP>(op, state, a + i, b + i, 1, index + i);
+            gk_take_vectors<LIES, true, 1, STEP>(op, state, a + i, b + i, 1, index + i, is_long);
     } else if (left > 0) {
-        gk_take_vectors<LIES, false, LOADS, STEP>(op, state, a + i, b + i, (int)left, index + i);
+        gk_take_vectors<LIES, false, LOADS, STEP>(op, state, a + i, b + i, (int)left, index + i, is_long);
     }
     return i + left * STEP;
 }

@@ -18,6 +18,7 @@ enum {
     GK_REDUCE_LITTLE_RESIDENT = 6, /* of little arrays */
     GK_REDUCE_VECTOR_BYTES = 16,  /* a load */
     GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row or two */
+    GK_REDUCE_LOOKED_AT = 8,      /* of a thread's vectors, at least, for it to look at each as a whole first */
     GK_REDUCE_LINE_LOADS = 8,     /* of a thread at a time, of a little array along a single axis */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
@@ -27,14 +28,14 @@ enum {
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
     GK_REDUCE_GATHERED_LOADS = 4, /* the same of a gathered array: each has to be found */
     GK_REDUCE_TILE_VECTORS = 1024, /* of a block of columns at a time, of elements in another order */
-    GK_REDUCE_TILE_LOADS = 8,     /* of a thread at a time, an element each, of such */
     GK_REDUCE_TILE_ROWS = 1024,   /* at most, and columns of a warp's vectors */
     GK_REDUCE_TILE_COLUMNS = 512,
     GK_REDUCE_TILE_BYTES = GK_REDUCE_TILE_VECTORS / 32 * 33 * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_TILE_ROWS + GK_REDUCE_TILE_COLUMNS),
     GK_REDUCE_ALONG_ROWS = 4,     /* of a block of columns that are runs, at least, or a vector's elements */
     GK_REDUCE_CHUNK_VECTORS = 2048, /* of a block at a time, of a long row whose elements are in another order */
+    GK_REDUCE_CHUNK_GAPS = 64,      /* and vectors that are left out between */
     GK_REDUCE_CHUNK_ROWS = 1028, GK_REDUCE_CHUNK_COLUMNS = 2048,
-    GK_REDUCE_GATHERED_BYTES = GK_REDUCE_CHUNK_VECTORS / 32 * 33 * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_CHUNK_ROWS + GK_REDUCE_CHUNK_COLUMNS),
+    GK_REDUCE_GATHERED_BYTES = (GK_REDUCE_CHUNK_VECTORS + GK_REDUCE_CHUNK_GAPS) * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_CHUNK_ROWS + GK_REDUCE_CHUNK_COLUMNS),
     GK_REDUCE_OWN_VECTORS = 16,   /* of a ragged row, from which on it is read by aligned ones alone */
     GK_REDUCE_BRANCH_BYTES = 64,  /* of those of columns, of a thread at a time */
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
@@ -53,6 +54,9 @@ enum {
 /* Rows of a thread that lie side by side: a warp reads whole sectors. And loads of a thread at a time. */
 #define GK_REDUCE_BESIDE_ROWS(bytes)  ((bytes) <= 2 ? 2 : 1)
 #define GK_REDUCE_BESIDE_LOADS(bytes) ((bytes) <= 2 ? 32 : (bytes) == 4 ? 16 : 8)
+
+/* Loads of a thread at a time that fills a tile. */
+#define GK_REDUCE_TILE_LOADS(bytes) ((bytes) == 8 ? 8 : 16)
 
 typedef enum gk_reduce_last {
     GK_AS_IT_IS,

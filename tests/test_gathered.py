@@ -67,6 +67,8 @@ def same_as_contiguous(op: str, view: str, sizes: Any) -> None:
 TURNED_SUMS = (
     ((3, 90, 1231), (0, 1, 2), "float32"),
     ((45, 7, 2, 613), (0, 1, 2, 3), "float16"),
+    ((9001, 2, 16), (0, 1, 2), "float32"),
+    ((17_003, 2, 16), (0, 1, 2), "float16"),
     ((37, 70, 131), (1, 2), "float32"),
     ((9, 33001, 2), (1, 2), "bfloat16"),
     ((1451, 3, 700), (1, 2), "float32"),
@@ -275,6 +277,8 @@ SHUFFLED = {
     "along, kept ones turned": ("float32", (41, 37, 29, 31), np.s_[:], (2, 3, 1, 0), (0, 1)),
     "every second pair": ("float32", (1168, 3, 398, 7), np.s_[:, :, ::2], range(4), (0, 1)),
     "every second column": ("float32", (3, 803, 1400), np.s_[:, 3:, ::2], range(3), (0, 1)),
+    "short lines": ("float32", (1201, 90, 13), np.s_[:, :, :11], range(3), (0,)),
+    "short lines of bytes": ("uint8", (6001, 77, 12), np.s_[:, :, 1:], range(3), (0,)),
     "bytes": ("uint8", (16_001, 290, 2), np.s_[:, ::2], range(3), (0,)),
 }
 

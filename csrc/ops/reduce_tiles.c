@@ -19,6 +19,7 @@ enum {
     LEAST_ALONG = 128, /* bytes of a column that is a run, or neighbours are better read together */
     LEAST_BEHIND = 2,  /* vectors behind the nearest axis, or a tile has more rows than it lists, */
     LEAST_BEHIND_WIDE = 2, /* and elements of 8 bytes, of which a copy costs more */
+    LEAST_LINE = 4, /* vectors of elements of 4 bytes, of which tiles are filled ahead; else one */
 };
 
 #define BETTER 1.5 /* times more of it used: results have to be put in order afterwards */
@@ -198,11 +199,17 @@ static void split_runs(gk_reduce_plan *plan, gk_dtype dtype) {
     how->tiles |= GK_REDUCE_STRAIGHT;
 }
 
-/* Whether another kernel finds the elements as soon. */
+/* Whether another kernel finds the elements as soon: of a large array where rows lie evenly, in
+   lines that are long enough for vectors. */
 static bool are_found(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    const size_t size = gk_dtype_size(array->dtype), width = gk_vector_width(array->dtype);
     gk_reduce_plan found = *plan;
-    return gk_plan_gathered(&found, array, reduced) &&
-           (gk_bytes(array) <= SCATTERED || found.how.apart != 0);
+    const gk_axes *layout = &found.layout;
+    if (!gk_plan_gathered(&found, array, reduced))
+        return false;
+    return gk_bytes(array) <= SCATTERED ||
+           (found.how.apart != 0 &&
+            layout->axis[layout->ndim - 1].length.value >= (size == 4 ? LEAST_LINE : 1) * width);
 }
 
 /* The plan becomes what has been made of it, and the axes are taken in the order of that: true. */

@@ -321,6 +321,19 @@ def test_rows_of_a_view_and_then_their_results(op, name, size, cut, by_vectors):
         same_bits(got, want, f"{op} {name} {size} axis {axis}")
 
 
+@pytest.mark.parametrize("size", [(3, 10, 2, 22, 5), (2, 4095), (8, 4096), (16, 9, 66), (4097, 2)])
+@pytest.mark.parametrize("name", ["int32", "uint8", "float64"])
+def test_single_results_of_little_views(size, name):
+    """Of as many elements as one block finds, and of more: every second one along each axis."""
+    a = random(size, DTYPES[name], 8)
+    there = gk.to_device(a)
+    for axis in range(len(size)):
+        cut = tuple(np.s_[1::2] if i == axis else np.s_[:] for i in range(len(size)))
+        for op in ("max", "min", "sum") if name != "float64" else ("max", "min"):
+            got, want = getattr(gk, op)(there[cut]), getattr(np, op)(a[cut])
+            assert got.to_host() == want, (op, axis)
+
+
 @pytest.mark.parametrize("op", ["max", "argmin"])
 def test_little_results_of_turned_axes(op):
     a = random((5, 6, 7, 8), DTYPES["bfloat16"], 9)

@@ -20,6 +20,7 @@ enum {
     LITTLE_PACKED = 1 << 19, /* the same, where each has to be found, or joined with many */
     LITTLE_WIDE_ROWS = 1 << 17, /* the same, of rows that are vectors of two elements */
     LITTLE_LENGTH = 8192,   /* of them for a result: as many as one block is soon through with */
+    LITTLE_VIEW = 4096,     /* the same, of a view that has a single result */
     LITTLE_COLUMN = 1024,   /* the same, of neighbouring results */
     LITTLE_ROW = 512,       /* the same, where vectors hold more of them */
     LITTLE_HEAVY = 6 << 20, /* elements, where what is done with each of them is much */
@@ -252,6 +253,13 @@ static bool is_little(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
     return count <= (how->length <= LITTLE_COLUMN ? LITTLE : LITTLE_PACKED);
 }
 
+/* Of a single result where any order does, and the elements are no run, it may come of where they
+   lie: one block finds few of them one by one sooner than as vectors. */
+static bool is_little_view(const gk_reduction *how, const gk_array *array, gk_joining joining) {
+    return joining.any_order && how->outer * how->inner == 1 && how->length > 0 &&
+           how->length <= LITTLE_VIEW && !gk_is_contiguous(array);
+}
+
 /* Lanes that load all of their elements at once, where a block has so many. */
 static void plan_little(gk_reduce_plan *plan) {
     gk_reduction *how = &plan->how;
@@ -383,7 +391,8 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
     gk_reduce_plan plan = {0};
     plan.packed = !merge_axes(array, reduced, &plan.how);
     const bool may = operands == 1 && gk_bytes(array) < vectors;
-    if (may && is_little(&plan, array->dtype, joining.heavy))
+    if (may && (is_little(&plan, array->dtype, joining.heavy) ||
+                is_little_view(&plan.how, array, joining)))
         plan_little(&plan);
     else if (may && has_short_columns(&plan))
         plan_short_columns(&plan, array->dtype);

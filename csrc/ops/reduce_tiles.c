@@ -17,8 +17,7 @@ enum {
     SMALL_BESIDE = 2 << 20, /* bytes, which are as soon found one by one */
     LEAST_BESIDE = 132,     /* blocks of rows side by side: of fewer each is through too late */
     LEAST_ALONG = 128, /* bytes of a column that is a run, or neighbours are better read together */
-    LEAST_BEHIND = 4,  /* elements behind the nearest axis: as many as threads take at a time, */
-    LEAST_BEHIND_WIDE = 2, /* and those of 8 bytes, of which a copy costs more */
+    LEAST_BEHIND_WIDE = 2, /* elements of 8 bytes behind the nearest axis: a copy costs more */
     LEAST_LINE = 4, /* vectors of elements of 4 bytes, of which tiles are filled ahead; else one */
 };
 
@@ -310,7 +309,7 @@ static bool lay_out_rows(gk_reduce_plan *plan, const gk_array *array, uint64_t r
     how->outer_axes = (uint8_t)plan->layout.ndim;
     const size_t behind = product(array, of->order, split, array->ndim);
     const size_t width = gk_vector_width(array->dtype);
-    const size_t least = width > 2 ? LEAST_BEHIND : LEAST_BEHIND_WIDE;
+    const size_t least = width > 2 ? GK_REDUCE_TILE_EACH : LEAST_BEHIND_WIDE;
     return gk_append_axes(&lies, split, array->ndim, &plan->layout) &&
            plan->layout.ndim > how->kept_axes &&
            (beside || (behind >= least && behind <= GK_REDUCE_CHUNK_COLUMNS));

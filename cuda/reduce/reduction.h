@@ -28,6 +28,7 @@ enum {
     GK_REDUCE_RAGGED_LOADS = 4,   /* of a thread at a time, between two aligned vectors */
     GK_REDUCE_GATHERED_LOADS = 4, /* the same of a gathered array: each has to be found */
     GK_REDUCE_TILE_VECTORS = 1024, /* of a block of columns at a time, of elements in another order */
+    GK_REDUCE_TILE_EACH = 4,      /* elements that a thread finds at a time */
     GK_REDUCE_TILE_ROWS = 1024,   /* at most, and columns of a warp's vectors */
     GK_REDUCE_TILE_COLUMNS = 512,
     GK_REDUCE_TILE_BYTES = GK_REDUCE_TILE_VECTORS / 32 * 33 * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_TILE_ROWS + GK_REDUCE_TILE_COLUMNS),

@@ -18,11 +18,14 @@ template <typename T, int VECTORS, int GAP, int ROWS, int COLUMNS> struct gk_til
     __device__ T *element(unsigned number) { return (T *)vectors + number + gaps(number / gk_vector<T>::WIDTH) * gk_vector<T>::WIDTH; }
 };
 
+// What to multiply by, of which the upper half is taken (__umulhi), to divide numbers below 2^16 by one of 2 to 2^16.
+__device__ static inline uint32_t gk_inverse_of(uint32_t divisor) { return UINT32_MAX / divisor + 1; }
+
 // What a tile is filled with: so many places along the axis that is nearest in memory, by places across that one. So far apart in
 // the tile are the elements of neighbouring ones; those behind the first `skip` come to its beginning, up to `most`. Threads take
 // neighbours in memory, of EACH places across at a time, so that what it costs to find their number is shared by several elements.
 struct gk_filling {
-    enum { EACH = 4 };
+    enum { EACH = GK_REDUCE_TILE_EACH };
     struct places {
         const int32_t *list;
         uint32_t count, apart;
@@ -31,7 +34,7 @@ struct gk_filling {
     uint32_t skip, most, side, inverse;
 
     __device__ gk_filling(places near, places far, uint32_t skip = 0, uint32_t most = INT32_MAX)
-        : near(near), far(far), skip(skip), most(most), side(near.count > 1 ? near.count : 2), inverse(UINT32_MAX / side + 1) {} // of 1 it would not fit
+        : near(near), far(far), skip(skip), most(most), side(near.count > 1 ? near.count : 2), inverse(gk_inverse_of(side)) {}
 };
 
 // Elements that a thread takes at a time, where they lie, and where they go in the tile.
@@ -231,7 +234,7 @@ template <class Op> __device__ static inline void gk_reduce_rows_by_tiles(const 
     const uint32_t behind = gk_count_along(layout, how.outer_axes, layout.ndim);
     const size_t begin = segment * how.segment, end = how.length - begin < how.segment ? how.length : begin + how.segment;
     // A vector is left out behind each row of an even number of them, or the elements of a column would be in few banks.
-    const uint32_t gap = behind % (2 * WIDTH) == 0, pitch = behind + gap * WIDTH, inverse = UINT32_MAX / behind + 1;
+    const uint32_t gap = behind % (2 * WIDTH) == 0, pitch = behind + gap * WIDTH, inverse = gk_inverse_of(behind);
     const uint32_t room = (ROOM - 2 * gap * WIDTH) * behind / pitch, listed = (GK_REDUCE_CHUNK_ROWS - 4) * behind;
     const uint32_t fit = (room < listed ? room : listed) / (THREADS * WIDTH), step = (fit < TURNS ? fit : (uint32_t)TURNS) * THREADS * WIDTH;
     gk_list_places(tile.columns, layout, how.outer_axes, layout.ndim, 0, behind);

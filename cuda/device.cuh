@@ -76,6 +76,16 @@ __device__ static inline size_t gk_thread(void) {
     return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
+// Calls `one` for elements behind the last whole vector of WIDTH. Those vectors of a launch that are none share them out,
+// so that all are on their way at once: a thread that took one after another would wait for memory each time. This
+// one begins at element i, the launch would reach element `end`.
+template <int WIDTH, class ONE> __device__ static inline void gk_each_left(size_t n, size_t i, size_t end, const ONE &one) {
+    const size_t whole = n - n % WIDTH;
+#pragma unroll 1
+    for (size_t at = whole + (i - whole) / WIDTH; at < n; at += (end - whole) / WIDTH)
+        one(at);
+}
+
 // Where this block's tile stands in a matrix of `columns` columns. One-dimensional grids only: y
 // and z end at 65535 blocks, x at 2^31 - 1.
 struct gk_corner {

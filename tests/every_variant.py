@@ -265,8 +265,8 @@ def run_vectors_of_lines(dtype: np.dtype) -> int:
 
 
 def run_runs() -> int:
-    """Large contiguous copies, of whole vectors and of more."""
-    for length in (1 << 19, (1 << 20) + 1, (1 << 20) + 15):
+    """Contiguous copies, of whole vectors, of more, and of less than one."""
+    for length in (15, 8191, 1 << 19, (1 << 20) + 1, (1 << 20) + 15):
         a = random_array((length,), np.dtype("u1"))
         check("run", gk.transpose(gk.to_device(a), (0,)), a, 0.0)
     return 1

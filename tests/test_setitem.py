@@ -186,9 +186,11 @@ def test_a_failure_writes_nothing_and_leaves_nothing():
 
 
 @pytest.mark.parametrize("begin", [0, 1, 16])
-@pytest.mark.parametrize("length", [1 << 19, (1 << 19) - 1, (1 << 19) + 1, 555_555, (1 << 20) + 15])
+@pytest.mark.parametrize(
+    "length", [1, 15, 16, 17, 8191, 8192, 8193, 1 << 16, (1 << 16) + 1, 555_555, (1 << 20) + 15]
+)
 def test_runs_that_vectors_copy(length, begin):
-    """From the least on that is not left to the driver, and what is behind their last vector."""
+    """Of one block and of more, what is behind the last vector, and what does not lie on one."""
     a = random(begin + length, DTYPES["uint8"], length)
     there, held = gk.to_device(a)[begin:], gk.to_device(np.zeros(32 + length + 32, np.uint8))
     held[32 : 32 + length] = there
@@ -199,17 +201,20 @@ def test_runs_that_vectors_copy(length, begin):
 
 
 def test_who_copies_runs():
-    """Vectors, but for little and for much, and for what does not lie on them."""
-    for length, key, by_vectors in (
-        (1 << 19, np.s_[:], True),
-        ((1 << 19) + 16, np.s_[16:], True),
-        ((1 << 19) - 1, np.s_[:], False),
-        (1 << 20, np.s_[1:], False),
-        ((56 << 20) + 1, np.s_[:], False),
+    """Vectors, but for much; of what does not lie on them elements where it is little."""
+    driver = "vectorized"  # the default's name stays: no kernel has taken its place
+    for length, key, variant in (
+        (1, np.s_[:], "run"),
+        (1 << 19, np.s_[:], "run"),
+        ((1 << 19) + 16, np.s_[16:], "run"),
+        ((1 << 16) + 1, np.s_[1:], "strided"),
+        ((1 << 16) + 2, np.s_[1:], driver),
+        (56 << 20, np.s_[:], "run"),
+        ((56 << 20) + 1, np.s_[:], driver),
     ):
         there = gk.empty((length,), "uint8")
         out = gk.empty(there[key].shape, "uint8")
         _core.profile_start()
         gk.transpose(there[key], (0,), out=out)
         [record] = _core.profile_stop()
-        assert (record["variant"] == "run") == by_vectors, (length, key)
+        assert record["variant"] == variant, (length, key)

@@ -12,17 +12,19 @@ enum {
     FROM,
     RAGGED = 256,           /* tiles of which there have to be so many, or a device is idle */
     LONG_CHAIN = 512,       /* elements, of which tiles along a chain are filled well enough */
+    VECTOR = 16,            /* bytes of an access */
     WORD = 4,               /* bytes, of which smaller elements are moved several at a time */
     LITTLE_LINES = 8,       /* times the limit of tiles is as soon moved without woven lines */
     MANY = 1 << 17,         /* for which a device has no thread each */
     LINE = 128,             /* bytes of a cache */
-    LEAST_COPIED = 1 << 19, /* bytes of one run, from which on the driver's own copies are slower */
-    MOST_COPIED = 56 << 20, /* than ours, up to where both are bound by the memory */
-    LEAST_RUN = 16,         /* elements in a line, of which some are read at a time */
-    FEW_LINES = 16,         /* that are woven, */
-    MOST_LINES = 64,        /* as these are where tiles would move elements by themselves, */
-    WIDEST_LINES = 80,      /* bytes: of more there are tiles */
-    WIDEST_WOVEN = 4,       /* bytes of an element: wider ones are as fast by themselves */
+    MOST_COPIED = 56 << 20, /* bytes of one run, up to which the driver's own copies are slower than
+                               ours, or begin later: these do not start under the end of a kernel */
+    LITTLE_COPIED = 1 << 16, /* the same of single elements, where a run does not lie on vectors */
+    LEAST_RUN = 16,          /* elements in a line, of which some are read at a time */
+    FEW_LINES = 16,          /* that are woven, */
+    MOST_LINES = 64,         /* as these are where tiles would move elements by themselves, */
+    WIDEST_LINES = 80,       /* bytes: of more there are tiles */
+    WIDEST_WOVEN = 4,        /* bytes of an element: wider ones are as fast by themselves */
     LEAST_COLUMNS = 128,
     LEAST_MATRIX = 8192, /* bytes: of less a block has little */
 };
@@ -227,6 +229,12 @@ static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, con
 
 /* runs ----------------------------------------------------------------------------------------- */
 
+static bool are_runs(const gk_array *to, const gk_array *from) {
+    const uintptr_t bits = (uintptr_t)to->data | (uintptr_t)from->data;
+    return gk_is_contiguous(to) && gk_is_contiguous(from) &&
+           (bits % VECTOR == 0 || gk_bytes(to) > LITTLE_COPIED);
+}
+
 static gk_status copy_run(gk_call *call, const gk_array *to, const gk_array *from,
                           const gk_row **ran) {
     void *target = to->data, *source = from->data;
@@ -236,7 +244,7 @@ static gk_status copy_run(gk_call *call, const gk_array *to, const gk_array *fro
                           .dtype = GK_bits128,
                           .strided = true,
                           .address_bits = (uintptr_t)target | (uintptr_t)source};
-    if (bytes >= LEAST_COPIED && bytes <= MOST_COPIED)
+    if (bytes <= MOST_COPIED)
         row = gk_row_suiting(&wish, call->backend);
     if (!row)
         return gk_call_copy_within(call, target, source, bytes);
@@ -543,7 +551,7 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
     bool asked_for = ran && call->wanted;
     if (gk_count(to) == 0)
         return GK_OK;
-    if (gk_is_contiguous(to) && gk_is_contiguous(from) && !asked_for)
+    if (are_runs(to, from) && !asked_for)
         return copy_run(call, to, from, ran);
     gk_nest_make(&nest, (const gk_array *[]){to, from}, 2);
     if (gk_nest_bits(&nest) % (uintptr_t)size != 0)

@@ -183,24 +183,22 @@ GK_COPY_PACKED(8, uint8_t, uint2)
 GK_COPY_PACKED(16, uint16_t, uint2)
 GK_COPY_PACKED(32, uint32_t, uint4)
 
-// The vectors of a thread are a block's width apart; what is left behind the last whole one goes byte by byte.
+// The vectors of a thread are a block's width apart.
 extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_run(char *to, const char *from, size_t bytes) {
     gk_follow();
-    const size_t whole = bytes / sizeof(uint4), first = (size_t)blockIdx.x * (GK_RUN_VECTORS * THREADS) + threadIdx.x;
+    enum { VECTOR = sizeof(uint4), BLOCK = GK_RUN_VECTORS * THREADS * VECTOR };
+    const size_t first = (size_t)blockIdx.x * BLOCK + threadIdx.x * VECTOR;
     uint4 vector[GK_RUN_VECTORS];
 #pragma unroll
     for (int j = 0; j < GK_RUN_VECTORS; j++)
-        if (first + j * THREADS < whole)
-            vector[j] = ((const uint4 *)from)[first + j * THREADS];
+        if (size_t i = first + j * (THREADS * VECTOR); i + VECTOR <= bytes)
+            vector[j] = *(const uint4 *)(from + i);
 #pragma unroll
-    for (int j = 0; j < GK_RUN_VECTORS; j++) {
-        const size_t i = first + j * THREADS;
-        if (i < whole)
-            __stcs((uint4 *)to + i, vector[j]);
-        else if (i == whole)
-            for (size_t byte = i * sizeof(uint4); byte < bytes; byte++)
-                to[byte] = from[byte];
-    }
+    for (int j = 0; j < GK_RUN_VECTORS; j++)
+        if (size_t i = first + j * (THREADS * VECTOR); i + VECTOR <= bytes)
+            __stcs((uint4 *)(to + i), vector[j]);
+        else if (bytes % VECTOR != 0)
+            gk_each_left<VECTOR>(bytes, i, (size_t)gridDim.x * BLOCK, [=](size_t at) { to[at] = from[at]; });
 }
 
 #endif

@@ -157,13 +157,26 @@ def check_places(op, variant, dtype, shape):
                 assert each.holds(values), f"{label}: an operand was changed"
 
 
+# Blocks of vectors of which the last one, two or all are none: these share out what is left.
+ENDS = (*range(1, 36), *(n * 512 + k for n in (1, 2, 4, 8, 16, 17) for k in (-15, -7, -1, 1, 3)))
+
+
 @pytest.mark.parametrize(("variant", "dtype"), ADD)
 def test_sums_end_where_their_arrays_end(variant, dtype):
-    for count in range(1, 36):
+    for count in ENDS:
         a, b = (random(count, DTYPES[dtype], seed) for seed in (4, 5))
         out = on_device(dict(places((count,), DTYPES[dtype]))["aligned"])
         gk.add(gk.to_device(a), gk.to_device(b), out=out.view, variant=variant)
         assert out.holds(oracle.add(a, b)), count
+
+
+@pytest.mark.parametrize("dtype", dtypes_of("maximum"))
+def test_results_end_where_their_arrays_end(dtype):
+    for count in ENDS:
+        a, b = (random(count, DTYPES[dtype], seed) for seed in (4, 5))
+        out = on_device(dict(places((count,), DTYPES[dtype]))["aligned"])
+        gk.maximum(gk.to_device(a), gk.to_device(b), out=out.view)
+        assert out.holds(np.maximum(a, b)), count
 
 
 @pytest.mark.parametrize(("variant", "dtype"), ADD)

@@ -112,24 +112,35 @@ template <typename OP, typename T, int WIDTH> struct gk_gathered {
     // One element, which is to be repeated.
     __device__ inline void hold(int k, typename gk_stored<T>::type one) { memcpy(operand[k].bits, &one, sizeof one); }
 
-    // What does not lie side by side, or not on a multiple of a vector.
-    __device__ inline void collect(int k, const char *from, int64_t step) {
+    // What does not lie side by side, or not on a multiple of a vector, or is no whole one: the first of
+    // `left` elements again in place of those that are missing.
+    __device__ inline void collect(int k, const char *from, int64_t step, int left = WIDTH) {
         T elements[WIDTH];
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++, from += step)
-            elements[i] = gk_read<T>(from);
+        for (int i = 0; i < WIDTH; i++)
+            elements[i] = gk_read<T>(from + (i < left ? i * step : 0));
         operand[k].pack(elements);
     }
 
-    __device__ inline void store(char *out) const {
+    __device__ inline R result(int i) const {
         enum { X = 0, Y = OP::OPERANDS > 1 ? 1 : 0, Z = OP::OPERANDS - 1 };
+        return gk_as<R>(OP::template at<T>(gk_as<W>(operand[X][i]), gk_as<W>(operand[Y][i]), gk_as<W>(operand[Z][i])));
+    }
+    __device__ inline void store(char *out) const {
         R elements[WIDTH];
-        gk_vector<R, WIDTH> result;
+        gk_vector<R, WIDTH> results;
 #pragma unroll
         for (int i = 0; i < WIDTH; i++)
-            elements[i] = gk_as<R>(OP::template at<T>(gk_as<W>(operand[X][i]), gk_as<W>(operand[Y][i]), gk_as<W>(operand[Z][i])));
-        result.pack(elements);
-        gk_put(out, result);
+            elements[i] = result(i);
+        results.pack(elements);
+        gk_put(out, results);
+    }
+    // The first `count` of them, fewer than a vector.
+    __device__ inline void store_some(char *out, int64_t step, int count) const {
+#pragma unroll
+        for (int i = 0; i + 1 < WIDTH; i++)
+            if (i < count)
+                gk_put(out + i * step, result(i));
     }
 };
 
@@ -142,50 +153,44 @@ __device__ static inline void gk_load_at(gk_gathered<OP, T, WIDTH> &gathered, co
 }
 
 // Each thread takes vectors of WIDTH elements, a block's width apart, so that the accesses of a warp
-// are neighbours. The thread that has less than a vector left takes it one by one.
+// are neighbours.
 template <typename OP, typename T, int WIDTH, typename R>
 __device__ static inline void gk_map_contiguous(R *out, const gk_terms &terms, size_t n) {
-    enum { COUNT = GK_ELEMENTWISE_VECTORS, THREADS = GK_ELEMENTWISE_THREADS };
-    size_t first = ((size_t)blockIdx.x * COUNT * THREADS + threadIdx.x) * WIDTH;
+    enum { COUNT = GK_ELEMENTWISE_VECTORS, APART = GK_ELEMENTWISE_THREADS * WIDTH };
+    const size_t first = (size_t)blockIdx.x * (COUNT * APART) + threadIdx.x * WIDTH;
     gk_gathered<OP, T, WIDTH> gathered[COUNT];
 #pragma unroll
-    for (int j = 0; j < COUNT; j++) {
-        size_t i = first + (size_t)j * THREADS * WIDTH;
-        if (i + WIDTH <= n)
+    for (int j = 0; j < COUNT; j++)
+        if (size_t i = first + j * APART; i + WIDTH <= n)
             gk_load_at(gathered[j], terms, i);
-    }
 #pragma unroll
-    for (int j = 0; j < COUNT; j++) {
-        size_t i = first + (size_t)j * THREADS * WIDTH;
-        if (i + WIDTH <= n) {
+    for (int j = 0; j < COUNT; j++)
+        if (size_t i = first + j * APART; i + WIDTH <= n)
             gathered[j].store((char *)(out + i));
-            continue;
-        }
-#pragma unroll 1
-        for (; i < n; i++) {
-            gk_gathered<OP, T, 1> single;
-            gk_load_at(single, terms, i);
-            single.store((char *)(out + i));
-        }
-    }
+        else if (n % WIDTH != 0)
+            gk_each_left<WIDTH>(n, i, (size_t)gridDim.x * (COUNT * APART), [&](size_t at) {
+                gk_gathered<OP, T, 1> single;
+                gk_load_at(single, terms, at);
+                single.store((char *)(out + at));
+            });
 }
 
-// WIDTH elements of a row, of which so many are left, where the result's are a vector: each operand in the widest
+// WIDTH elements of a row, or as many as are left, where the result's are a vector: each operand in the widest
 // way that it allows, whatever the others do. What lies side by side between two aligned vectors is put together
 // of these, but for the end of a row, where the second one may reach too far.
 template <typename OP, typename T, int WIDTH>
 __device__ static inline void gk_load_unit(gk_gathered<OP, T, WIDTH> &gathered, const gk_terms &terms, const gk_units &units, const int64_t *offset, int left) {
 #pragma unroll
     for (int k = 0; k < OP::OPERANDS; k++)
-        if ((terms.repeated >> k | units.vectors >> (k + 1)) & 1)
+        if (terms.repeated >> k & 1 || (units.vectors >> (k + 1) & 1 && left >= WIDTH))
             gathered.load(terms, k, offset[k + 1]);
         else if (units.step[k + 1] == sizeof(T) && left >= 2 * WIDTH)
             gathered.operand[k] = gk_load_between((const T *)gk_at(terms, k, offset[k + 1]));
         else
-            gathered.collect(k, gk_at(terms, k, offset[k + 1]), units.step[k + 1]);
+            gathered.collect(k, gk_at(terms, k, offset[k + 1]), units.step[k + 1], left);
 }
 
-// The same of arrays of rows; what is left of a row behind its last vector is taken one by one.
+// The same of arrays of rows, whose last vectors may have less than WIDTH elements.
 template <typename OP, typename T, int WIDTH>
 __device__ static inline void gk_map_rows(char *out, const gk_terms &terms, const gk_units &units) {
     enum { COUNT = GK_ELEMENTWISE_VECTORS, THREADS = GK_ELEMENTWISE_THREADS };
@@ -199,24 +204,14 @@ __device__ static inline void gk_map_rows(char *out, const gk_terms &terms, cons
         if (first + j * THREADS >= units.count)
             continue;
         left[j] = (int)(units.length - gk_offsets(units.layout, first + j * THREADS, offset[j]) * WIDTH);
+        gk_load_unit(gathered[j], terms, units, offset[j], left[j]);
+    }
+#pragma unroll
+    for (int j = 0; j < COUNT; j++)
         if (left[j] >= WIDTH)
-            gk_load_unit(gathered[j], terms, units, offset[j], left[j]);
-    }
-#pragma unroll
-    for (int j = 0; j < COUNT; j++) {
-        if (left[j] >= WIDTH) {
             gathered[j].store(out + offset[j][0]);
-            continue;
-        }
-#pragma unroll 1
-        for (int i = 0; i < left[j]; i++) {
-            gk_gathered<OP, T, 1> single;
-#pragma unroll
-            for (int k = 0; k < OP::OPERANDS; k++)
-                single.load(terms, k, offset[j][k + 1] + i * units.step[k + 1]);
-            single.store(out + offset[j][0] + i * units.step[0]);
-        }
-    }
+        else
+            gathered[j].store_some(out + offset[j][0], units.step[0], left[j]);
 }
 
 // Operand k of `count` results: a number of the host's, or elements, of which one that is repeated is

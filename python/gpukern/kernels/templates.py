@@ -280,8 +280,11 @@ extern "C" __global__ void __launch_bounds__({THREADS})
                 gk_one(i + gk_k, n, {actuals(operands, "{name}_gk[gk_j].at[gk_k]")});
 {stores}            continue;
         }}
+        // What is left behind the last whole vector: those that are none share it out.
+        const long long gk_whole = n - n % {width};
+        const long long gk_none = ((long long)gridDim.x * {VECTORS * THREADS * width} - gk_whole) / {width};
 #pragma unroll 1
-        for (; i < n; i++)
+        for (i = gk_whole + (i - gk_whole) / {width}; i < n; i += gk_none)
             gk_one(i, n, {actuals(operands, "{name}[i]")});
     }}
 }}

@@ -103,10 +103,33 @@ def test_copies_and_conversions_of_rows_of_every_length(dtype):
             oracle.assert_same(to.to_host(), want, f"{part} into float64")
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
+@pytest.mark.parametrize("length", [17, 61, 140, 141])
+def test_many_rows_that_are_short(length, dtype):
+    """Of words, a thread an element up to so many in a row, and beyond these shared."""
+    whole = random((400_000 // length + 2, length + 2), DTYPES[dtype], 1)
+    row = random((length,), DTYPES[dtype], 2)
+    cut = gk.to_device(whole)[:, 1:-1]
+    with np.errstate(over="ignore"):
+        oracle.assert_same(gk.add(cut, gk.to_device(row)).to_host(), whole[:, 1:-1] + row, "a row")
+        got = gk.to_device(np.zeros_like(whole))
+        gk.add(cut, cut, out=got[:, 2:])
+        want = np.zeros_like(whole)
+        want[:, 2:] = whole[:, 1:-1] * 2
+        oracle.assert_same(got.to_host(), want, "into rows that are cut")
+
+
+# Elements: so many go one by one, and from so many on by vectors that are put together.
+SINGLE = {"uint8": None, "float16": 500_000, "bfloat16": 500_001, "float32": 400_003}
+TOGETHER = {"uint8": 500_000, "float16": 1 << 21, "bfloat16": 1 << 21, "float32": 5 << 19}
+
+
+@pytest.mark.parametrize("dtype", TOGETHER)
 def test_operands_between_aligned_vectors(dtype):
     """Nothing behind the end of an array is read: it is that of its memory as well."""
-    for count in (1 << 18, (1 << 18) + 5):
+    for count in (SINGLE[dtype], TOGETHER[dtype] + 1, TOGETHER[dtype] + 16):
+        if count is None:
+            continue
         whole = random((count + 3,), DTYPES[dtype], 1)
         b = random((count,), DTYPES[dtype], 2)
         x, y = gk.to_device(whole)[3:], gk.to_device(b)
@@ -116,8 +139,8 @@ def test_operands_between_aligned_vectors(dtype):
             oracle.assert_same(gk.maximum(x, 1).to_host(), np.maximum(whole[3:], 1), "a number")
         _core.profile_start()
         gk.add(x, y)
-        by_vectors = _core.profile_stop()[-1]["variant"].startswith("strided_")
-        assert by_vectors
+        variant = _core.profile_stop()[-1]["variant"]
+        assert variant == "strided" if count == SINGLE[dtype] else variant.startswith("strided_")
 
 
 def interleaved(shape, dtype, seed):

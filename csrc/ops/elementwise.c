@@ -16,7 +16,10 @@ enum {
     WORD = 4,          /* bytes */
     MANY = 1 << 17,    /* elements: for fewer the shorter kernel is as fast */
     LONE = 3 << 17,    /* elements, or vectors: so many are best found one by one */
+    SHORT_ROW = 140,   /* words in a row, of whose threads, if they shared it, too many were idle */
     LEAST_VECTORS = 8, /* in a row that ends in less than one */
+    SINGLE_WORDS = 10 << 20, /* bytes of an operand, up to which single elements are better, */
+    SINGLE_HALVES = 4 << 20, /* of two bytes each up to here, than vectors put together */
     TURNED = 1 << 20,  /* elements of an operand that is worth a copy in the order of the result, */
     WIDEST_TURNED = 4, /* of so many bytes at most, */
     FAR = 256,         /* if there are so many others between neighbours, */
@@ -141,11 +144,24 @@ static uintptr_t row_bits(const gk_nest *nest, int k) {
     return bits;
 }
 
+/* Whether the rows of an operand lie between two vectors each, of which they would be put together:
+   more instructions than single elements have, and as long as all is in the cache these count. */
+static bool are_better_single(const gk_nest *nest, int64_t size) {
+    const size_t most = size == 1 ? 0 : size < WORD ? SINGLE_HALVES : SINGLE_WORDS;
+    const size_t count = gk_nest_count(nest);
+    const int last = nest->ndim - 1;
+    bool between = false;
+    for (int k = 1; k < nest->arrays && last >= 0; k++)
+        between = between || (nest->stride[k][last] == size && row_bits(nest, k) % VECTOR != 0);
+    return between && count > LONE && count * (size_t)size <= most;
+}
+
 /* What the result's rows are aligned to, in bytes of an operand: one element where they are short
    and no whole vectors, since what is left of them is written one by one. */
 static uintptr_t strided_bits(const gk_nest *nest, int64_t size) {
     int64_t length = nest->ndim > 0 ? nest->shape[nest->ndim - 1] : 1;
     bool whole = length * size % VECTOR == 0 || length * size >= LEAST_VECTORS * VECTOR;
+    whole = whole && !are_better_single(nest, size);
     return whole ? row_bits(nest, 0) * (uintptr_t)(size / nest->size[0]) : (uintptr_t)size;
 }
 
@@ -185,6 +201,10 @@ static bool are_vectors(const gk_nest *nest, int64_t width) {
     return true;
 }
 
+static bool are_rows_short(const gk_nest *nest, int64_t size, int64_t each) {
+    return each > 0 && size >= WORD && nest->ndim > 0 && nest->shape[nest->ndim - 1] <= SHORT_ROW;
+}
+
 /* How many elements of a row a thread takes at a time where it finds each time by itself: 16 bytes
    of an operand, a word of it, one element, or 0 where the threads of a row had better share it and
    take `each` of it, or vectors where that is 0. */
@@ -192,7 +212,7 @@ static int64_t lone_width(const gk_nest *nest, int64_t size, int64_t each) {
     size_t count = gk_nest_count(nest);
     if (count > MANY && are_vectors(nest, VECTOR / size))
         return VECTOR / size;
-    if (count > LONE && !gk_nest_is_lone(nest, each))
+    if (count > LONE && !gk_nest_is_lone(nest, each) && !are_rows_short(nest, size, each))
         return 0;
     return count > MANY && size < WORD && are_vectors(nest, WORD / size) ? WORD / size : 1;
 }

@@ -144,9 +144,9 @@ class Works:
     results: dict[str, Any] = field(default_factory=dict)
 
 
-def filled(shape: tuple[int, ...], dtype: str) -> Any:
-    """A device array of random numbers, small enough for sums of whole ones."""
-    made = _core.empty(shape, dtype)
+def filled(shape: tuple[int, ...], dtype: str, stream: Any = None) -> Any:
+    """A device array of random numbers, small enough for sums of whole ones; of that stream."""
+    made = _core.empty(shape, dtype, stream=stream)
     if _core.backend() == "sim":
         rng = np.random.default_rng(7)
         values = rng.standard_normal(shape) if dtype in _FLOATS else rng.integers(0, 100, shape)
@@ -159,20 +159,23 @@ def filled(shape: tuple[int, ...], dtype: str) -> Any:
     return made
 
 
-def operands(one: Draw) -> tuple[Any, ...]:
-    """The array as it lies, and for an addition the other one."""
-    array = filled(one.held, one.dtype)[one.cut].transpose(one.order)
+def operands(one: Draw, stream: Any = None) -> tuple[Any, ...]:
+    """The array as it lies, and for an addition the other one; calls on ``stream`` do not wait."""
+    array = filled(one.held, one.dtype, stream)[one.cut].transpose(one.order)
     if one.kind != "add":
         return (array,)
     row = tuple(1 if axis in one.axes else n for axis, n in enumerate(one.shape))
-    return array, filled(row, one.dtype)
+    return array, filled(row, one.dtype, stream)
 
 
-def works(one: Draw, arrays: tuple[Any, ...], compiled: bool) -> Works:
-    """Everybody who is here; ``compiled`` has PyTorch's compiler too, which takes seconds."""
+def works(one: Draw, arrays: tuple[Any, ...], compiled: bool, stream: Any = None) -> Works:
+    """Everybody who is here; ``compiled`` has PyTorch's compiler too, which takes seconds.
+
+    Our calls are on ``stream``, the others' on the one that their library has as its current one.
+    """
     made = Works()
-    made.results["gpukern"] = _ours(one, arrays)
-    made.calls["gpukern"] = partial(_run_ours, one, arrays, made.results["gpukern"])
+    made.results["gpukern"] = _ours(one, arrays, stream)
+    made.calls["gpukern"] = partial(_run_ours, one, arrays, made.results["gpukern"], stream)
     if _core.backend() != "sim":
         _add_torch(made, one, arrays, compiled)
         if one.dtype != "bfloat16":  # CuPy has none
@@ -180,26 +183,27 @@ def works(one: Draw, arrays: tuple[Any, ...], compiled: bool) -> Works:
     return made
 
 
-def _ours(one: Draw, arrays: tuple[Any, ...]) -> Any:
+def _ours(one: Draw, arrays: tuple[Any, ...], stream: Any) -> Any:
     """A result to write into."""
     if KINDS[one.kind] == "reductions":
-        return getattr(_core, one.kind)(arrays[0], _axis(one))
-    if one.kind == "transpose":
-        return _core.empty(tuple(one.shape[axis] for axis in one.axes), one.dtype)
-    return _core.empty(one.shape, one.dtype)
+        return getattr(_core, one.kind)(arrays[0], _axis(one), stream=stream)
+    shape = tuple(one.shape[axis] for axis in one.axes) if one.kind == "transpose" else one.shape
+    return _core.empty(shape, one.dtype, stream=stream)
 
 
 def _axis(one: Draw) -> Any:
     return one.axes[0] if one.kind == "argmax" else one.axes
 
 
-def _run_ours(one: Draw, arrays: tuple[Any, ...], out: Any) -> object:
+def _run_ours(one: Draw, arrays: tuple[Any, ...], out: Any, stream: Any) -> object:
     if KINDS[one.kind] == "reductions":
-        return getattr(_core, one.kind)(arrays[0], _axis(one), out=out)
+        return getattr(_core, one.kind)(arrays[0], _axis(one), out=out, stream=stream)
     if one.kind == "transpose":
-        return _core.transpose(arrays[0], one.axes, out=out)
+        return _core.transpose(arrays[0], one.axes, out=out, stream=stream)
     if one.kind == "add":
-        return _core.add(*arrays, out=out)
+        return _core.add(*arrays, out=out, stream=stream)
+    if stream is not None:  # an assignment has none to name
+        return _core.transpose(arrays[0], range(len(one.shape)), out=out, stream=stream)
     out[...] = arrays[0]
     return out
 

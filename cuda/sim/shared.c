@@ -70,14 +70,22 @@ static void fill(const gk_sim_statics *statics, size_t low, size_t high) {
         memset(base + (low > back ? low : back), POISON, high - (low > back ? low : back));
 }
 
+enum { STRIDE = 128 }; /* bytes that are looked at together: there are more than a megabyte */
+typedef uint64_t words __attribute__((vector_size(16)));
+
+static bool is_poison(const unsigned char *from) {
+    words part[8];
+    _Static_assert(sizeof part == STRIDE, "all of it");
+    memcpy(part, from, sizeof part);
+    words all = part[0] & part[1] & part[2] & part[3] & part[4] & part[5] & part[6] & part[7];
+    return (all[0] & all[1]) == UINT64_MAX;
+}
+
 /* The bytes in front of the first one that is no longer poison. */
 static size_t clean_before(const unsigned char *from, size_t bytes) {
     size_t clean = 0;
-    for (uint64_t word; clean + 8 <= bytes; clean += 8) {
-        memcpy(&word, from + clean, 8);
-        if (word != UINT64_MAX)
-            break;
-    }
+    while (clean + STRIDE <= bytes && is_poison(from + clean))
+        clean += STRIDE;
     while (clean < bytes && from[clean] == POISON)
         clean++;
     return clean;
@@ -85,11 +93,8 @@ static size_t clean_before(const unsigned char *from, size_t bytes) {
 
 /* The bytes up to the end of the last one that is no longer poison. */
 static size_t dirty_up_to(const unsigned char *from, size_t bytes) {
-    for (uint64_t word; bytes >= 8; bytes -= 8) {
-        memcpy(&word, from + bytes - 8, 8);
-        if (word != UINT64_MAX)
-            break;
-    }
+    while (bytes >= STRIDE && is_poison(from + bytes - STRIDE))
+        bytes -= STRIDE;
     while (bytes && from[bytes - 1] == POISON)
         bytes--;
     return bytes;

@@ -121,6 +121,20 @@ def frozen() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
+def many_comparisons(frozen: None) -> Iterator[None]:
+    """What each comparison asks anew is asked once for a file that makes a hundred: the commit, by
+    two processes, and whether anything is frozen, for which all that is frozen is counted."""
+    from gpukern.bench.clock import wall
+    from gpukern.machine import conditions
+
+    with pytest.MonkeyPatch.context() as patch:
+        commit = conditions.commit()
+        patch.setattr(conditions, "commit", lambda: commit)
+        patch.setattr(wall, "something_is_frozen", lambda: True)
+        yield
+
+
+@pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of its own for what the tests of a file compile."""
     folder = tmp_path_factory.mktemp("kept")

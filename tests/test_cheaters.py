@@ -22,6 +22,8 @@ from gpukern.bench.model.limits import Limits
 from gpukern.machine.inventory import installed
 from waiting import join_all
 
+pytestmark = pytest.mark.usefixtures("many_comparisons")
+
 SEED = 20260102
 
 

@@ -32,6 +32,8 @@ from gpukern.bench.model.settings import Effort, make_settings
 from gpukern.bench.showing import sheets
 from gpukern.machine import conditions
 
+pytestmark = pytest.mark.usefixtures("many_comparisons")
+
 SEED = 20260101
 # Whose results are rounded on the way, so that they have a bound.
 SUMS = [("sum", 3000), ("dot", 3000), ("norm", 3000), ("matmul", 30)]

@@ -18,6 +18,8 @@ from gpukern.bench.model.dtypes import numpy_dtype
 from gpukern.bench.model.row import RIGHT, WRONG, Row
 from gpukern.bench.showing.remarks import remarks
 
+pytestmark = pytest.mark.usefixtures("many_comparisons")
+
 SEED = 20260103
 
 

@@ -25,9 +25,12 @@ from gpukern.bench.model.row import Row
 from gpukern.bench.model.settings import Effort, Settings
 from gpukern.machine import conditions
 
-pytestmark = pytest.mark.skipif(
-    "_core.backend() != 'sim'", reason="reaches into device memory from the host"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        "_core.backend() != 'sim'", reason="reaches into device memory from the host"
+    ),
+    pytest.mark.usefixtures("many_comparisons"),
+]
 
 _RIGHT = {"add": np.add, "sum": np.sum, "matmul": np.matmul, "transpose": _core.transpose}
 

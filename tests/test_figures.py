@@ -21,6 +21,8 @@ from gpukern.bench.model.limits import Limits
 from gpukern.bench.model.settings import Effort, Settings
 from gpukern.machine import conditions
 
+pytestmark = pytest.mark.usefixtures("many_comparisons")
+
 
 class TestFigures:
     @pytest.mark.parametrize(

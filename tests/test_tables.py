@@ -17,6 +17,8 @@ from gpukern.bench.model.intervals import Figure
 from gpukern.bench.model.row import ABSENT, BROKEN, RIGHT, WRONG, Row
 from gpukern.bench.showing import formats, progress, remarks, sheets
 
+pytestmark = pytest.mark.usefixtures("many_comparisons")
+
 WHO = {"size", "contender", "variant", "max error"}
 
 

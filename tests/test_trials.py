@@ -19,6 +19,8 @@ from gpukern.bench.model.case import make_case
 from gpukern.bench.model.contender import Contender, DeviceSide
 from gpukern.bench.model.intervals import Figure
 
+pytestmark = pytest.mark.usefixtures("many_comparisons")
+
 SEED = 20260102
 SIZES = {"sum axis=0": (33, 70), "sum axis=1": (33, 70), "sum axis=0,1": (33, 70)}
 

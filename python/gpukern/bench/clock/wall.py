@@ -13,6 +13,11 @@ from gpukern.bench.model.clock import Clock
 _SHORT_CALL = 1e-3
 
 
+def something_is_frozen() -> bool:
+    """Whether anything is left out of collections; it takes as long as there are such objects."""
+    return gc.get_freeze_count() > 0
+
+
 @contextmanager
 def no_collection() -> Iterator[None]:
     """A garbage collection in the middle of a round is not the contender's time.
@@ -20,7 +25,7 @@ def no_collection() -> Iterator[None]:
     What is there already is left out of those that are asked for meanwhile, which are quick then.
     Where something was frozen before, a library's objects say, all of it stays so.
     """
-    enabled, frozen = gc.isenabled(), gc.get_freeze_count() > 0
+    enabled, frozen = gc.isenabled(), something_is_frozen()
     gc.disable()
     gc.collect()
     gc.freeze()

@@ -261,9 +261,12 @@ def nasty(dtype: np.dtype[Any]) -> Iterator[tuple[str, Array]]:
 # --- memory with canaries around it -----------------------------------------------------------
 
 
+_CANARIES = (np.arange(251) * 37 % 251).astype(np.uint8)
+
+
 def canaries(count: int) -> Array:
     """Bytes that differ from place to place, so that one for another is noticed too."""
-    return (np.arange(count) * 37 % 251).astype(np.uint8)
+    return np.tile(_CANARIES, count // _CANARIES.size + 1)[:count]
 
 
 @dataclass

@@ -4,6 +4,7 @@ way to go, the right result; nothing else changed, nothing leaked."""
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -198,10 +199,16 @@ def test_every_step_of_every_variant_may_fail(op, variant):
     assert_survives(lambda: planted(op, kinds, "none", 1, variant=variant), 3)
 
 
-def simple_reduction(op: str, kind: str, shape: tuple[int, ...], axis: Any) -> Planted:
+@functools.lru_cache(maxsize=2)
+def reduced(op: str, shape: tuple[int, ...], axis: Any) -> tuple[np.ndarray, np.ndarray]:
+    """What is reduced, and the result."""
     values = random(shape, DTYPES["float32"], 3)
+    return values, np.array(getattr(gk, op)(values, axis))
+
+
+def simple_reduction(op: str, kind: str, shape: tuple[int, ...], axis: Any) -> Planted:
+    values, want = reduced(op, shape, axis)
     operand, reader = placed(kind, values)
-    want = np.asarray(getattr(gk, op)(values.copy(), axis))
 
     def check(got: Any) -> None:
         assert host_values(got).tobytes() == want.tobytes()
@@ -253,19 +260,34 @@ FLOWS: dict[str, tuple[str, tuple[tuple[int, ...], ...], str]] = {
 }
 
 
-def flow(case: str) -> Planted:
-    op, shapes, out_kind = FLOWS[case]
+def options_of(op: str) -> dict[str, str]:
+    """The naive product is the one that the simulator is quick at."""
+    return {"variant": "naive"} if op == "matmul" else {}
+
+
+@functools.lru_cache(maxsize=2)
+def drawn(case: str) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """The operands of a case, its result, and what is in `out` before; copies are worked on."""
+    op, shapes, _ = FLOWS[case]
     dtype = DTYPES["float16" if "halves" in case else "float32"]
     values = [random(shape, dtype, i) for i, shape in enumerate(shapes)]
+    want = np.array(getattr(gk, op)(*values, **options_of(op)))
+    before = random(want.shape, dtype, 99)
+    for each in (*values, want, before):
+        each.setflags(write=False)
+    return values, want, before
+
+
+def flow(case: str) -> Planted:
+    op, _, out_kind = FLOWS[case]
+    values, want, filled = drawn(case)
     operands = [each.copy() for each in values]
-    # The naive product is the one that the simulator is quick at.
-    options = {"variant": "naive"} if op == "matmul" else {}
-    want = getattr(gk, op)(*values, **options)
+    options = options_of(op)
     out: Any = None
     if out_kind == "an input":
         out = operands[0]
     elif out_kind != "none":
-        out, _ = placed(out_kind, random(want.shape, dtype, 99))
+        out, _ = placed(out_kind, filled)
     filled_as_it_comes = out_kind == "host"
     held = [*operands, *([out] if out is not None and not filled_as_it_comes else [])]
     before = None if out is None else out.copy()

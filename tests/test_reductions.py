@@ -225,12 +225,14 @@ def test_keepdims(op):
 def test_layouts(op, dtype):
     """Every layout has the bits of the contiguous array, on the host and on the device."""
     for shape, axis in itertools.product(((21, 33), (2101, 33)), (0, 1, None)):
-        for case, layout in LAYOUTS.items():
-            a = layout(values_for(op, shape, dtype))
-            want = getattr(gk, op)(np.ascontiguousarray(a.astype(DTYPES[dtype])), axis)
-            oracle.assert_same(getattr(gk, op)(a, axis), np.asarray(want), f"{case} {axis}")
         a = values_for(op, shape, dtype)
         want = np.asarray(getattr(gk, op)(a, axis))
+        for case, layout in LAYOUTS.items():
+            x = layout(a)
+            of_it = want
+            if case == "repeated":  # which alone holds other values
+                of_it = np.asarray(getattr(gk, op)(np.ascontiguousarray(x), axis))
+            oracle.assert_same(getattr(gk, op)(x, axis), of_it, f"{case} {axis}")
         for case, place in places(a.shape, a.dtype):
             there = on_device(place, a)
             got = getattr(gk, op)(there.view, axis).to_host()

@@ -85,15 +85,39 @@ CASES = {
 }
 
 
+# A process for each seed, in which gpukern is imported anew; NumPy was before.
+EACH_SEED = """
+import os, sys
+import numpy
+for seed in sys.argv[2:]:
+    child = os.fork()
+    if not child:
+        os.environ["GPUKERN_SIM_LAZY"] = seed
+        exec(compile(sys.argv[1], "code", "exec"))
+        sys.exit()
+    if os.waitpid(child, 0)[1]:
+        sys.exit(f"with the seed {seed}")
+"""
+
+
+@pytest.fixture
+def with_each_seed(script):
+    """Run code in the order of each seed: what it has printed, a line each."""
+
+    def run(code: str) -> list[str]:
+        done = script(EACH_SEED, code, *map(str, SEEDS), GPUKERN_DEVICE="sim")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return run
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_what_nobody_waits_for_shows(case, script):
+def test_what_nobody_waits_for_shows(case, with_each_seed):
     work, is_right = CASES[case]
-    always = []
-    for seed in SEEDS:
-        code = BEGIN + work + "\nprint(json.dumps(bool(all(right))))"
-        run = script(code, GPUKERN_DEVICE="sim", GPUKERN_SIM_LAZY=str(seed))
-        assert run.returncode == 0, run.stderr
-        always.append(json.loads(run.stdout))
+    code = BEGIN + work + "\nprint(json.dumps(bool(all(right))))"
+    always = [json.loads(line) for line in with_each_seed(code)]
+    assert len(always) == len(SEEDS)
     assert all(always) is is_right
     if not is_right:
         assert sum(always) <= len(SEEDS) // 4, "nearly every order shows it"
@@ -146,7 +170,7 @@ gk.synchronize()
     assert json.loads(run.stdout) is True
 
 
-def test_calls_in_pieces_are_right_in_any_order(script):
+def test_calls_in_pieces_are_right_in_any_order(with_each_seed):
     """Chunks through several lanes, panels on three streams, results in memory used again."""
     code = """
 import numpy as np, gpukern as gk
@@ -171,12 +195,10 @@ for turn in range(3):
         assert (gk.sum(wide, axis=0) == wide.sum(0)).all(), "sum in panels"
     a, b = b, a
 """
-    for seed in SEEDS:
-        run = script(code, GPUKERN_DEVICE="sim", GPUKERN_SIM_LAZY=str(seed))
-        assert run.returncode == 0, f"seed {seed}: {run.stderr}"
+    with_each_seed(code)
 
 
-def test_products_by_panels_are_right_in_any_order(script):
+def test_products_by_panels_are_right_in_any_order(with_each_seed):
     """A panel is brought, multiplied and sent on three streams, and its memory used again."""
     code = """
 import numpy as np, gpukern as gk
@@ -191,12 +213,10 @@ for limit, pinned in ((1 << 20, 0), (1 << 20, 1 << 30), (300_000, 1 << 30)):
         assert (gk.matmul(s, t, variant="naive") == s @ t).all(), limit
         assert (gk.matmul(s.swapaxes(1, 2), s, variant="naive") == s.swapaxes(1, 2) @ s).all()
 """
-    for seed in SEEDS:
-        run = script(code, GPUKERN_DEVICE="sim", GPUKERN_SIM_LAZY=str(seed))
-        assert run.returncode == 0, f"seed {seed}: {run.stderr}"
+    with_each_seed(code)
 
 
-def test_arrays_on_streams_are_right_in_any_order(script):
+def test_arrays_on_streams_are_right_in_any_order(with_each_seed):
     """Each array on a stream of its own, and gone as soon as it has been used."""
     code = """
 import numpy as np, gpukern as gk
@@ -213,6 +233,4 @@ for turn in range(30):
     assert (gk.add(z, 0.0, stream=one).to_host() == (a + 1) * 3).all()
     assert gk.sum(z).to_host() == ((a + 1) * 3).sum(dtype=np.float64)
 """
-    for seed in SEEDS:
-        run = script(code, GPUKERN_DEVICE="sim", GPUKERN_SIM_LAZY=str(seed))
-        assert run.returncode == 0, f"seed {seed}: {run.stderr}"
+    with_each_seed(code)

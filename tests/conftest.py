@@ -18,6 +18,7 @@ from zlib import crc32
 import hypothesis
 import pytest
 
+import alone  # noqa: F401, before whatever imports NumPy
 from arrays import settled
 from fakes import cublas, fake, on_fake, right, with_blas  # noqa: F401, fixtures
 from gpukern import _core

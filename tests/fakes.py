@@ -107,10 +107,10 @@ def matrices(m, k, n, dtype=np.float32):
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def fake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the fake driver."""
-    return compiled(tmp_path_factory.mktemp("fake"))
+    """The folder of the fake driver; its kernels are quick, since many tests run them."""
+    return compiled(tmp_path_factory.mktemp("fake"), "-O3")
 
 
 def search_path(*folders: Path) -> str:
@@ -153,7 +153,7 @@ def right(on_fake: Callable[..., Any]) -> Callable[..., None]:
     return run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cublas(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the fake cuBLAS."""
     return with_cublas(tmp_path_factory.mktemp("cublas"))

@@ -103,6 +103,16 @@ static void copy_run(const launch *run) {
 
 /* --- products ---------------------------------------------------------------------------- */
 
+/* Rows of B mostly lie in one piece. */
+static void add_row(float *restrict sums, float left, const float *right, size_t n, size_t step) {
+    if (step == 1)
+        for (size_t j = 0; j < n; j++)
+            sums[j] += left * right[j];
+    else
+        for (size_t j = 0; j < n; j++)
+            sums[j] += left * right[j * step];
+}
+
 static void matmul_f32(const launch *run) {
     const gk_product *of = run->arguments[3];
     size_t m = of->m, n = of->n, k = of->k, products = run->blocks / of->tiles, last = products - 1;
@@ -115,9 +125,8 @@ static void matmul_f32(const launch *run) {
     for (size_t p = 0; p < products; p++, a += of->a_step, b += of->b_step)
         for (size_t i = 0; i < m; i++)
             for (size_t l = 0; l < k; l++)
-                for (size_t j = 0; j < n; j++)
-                    c[p * of->c_step + i * n + j] +=
-                        a[i * of->a_row + l * of->a_column] * b[l * of->b_row + j * of->b_column];
+                add_row(c + p * of->c_step + i * n, a[i * of->a_row + l * of->a_column],
+                        b + l * of->b_row, n, of->b_column);
     writes(run, address_in(run, 0), c, of_c * sizeof *c);
     free(c);
 }

@@ -99,7 +99,7 @@ def refused(call):  # each object that a call makes, one a call: how many there 
     call()
     return raised
 N = 1_500_000
-long = np.arange(N, dtype=np.float32) % 1000
+long = np.resize(np.arange(1000, dtype=np.float32), N)
 ones = np.ones(N, np.float32)
 rng = np.random.default_rng(0)
 def matrices(m, k, n, dtype=np.float32):

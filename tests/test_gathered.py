@@ -97,7 +97,7 @@ def test_sums_of_turned_axes(shape, axes, dtype, op):
     """In any order of the axes in memory they have the bits of a contiguous array."""
     a = random(shape, DTYPES[dtype], 5)
     want = getattr(gk, op)(gk.to_device(a), axes).to_host()
-    for order in itertools.permutations(range(len(shape))):
+    for order in list(itertools.permutations(range(len(shape))))[1:]:
         there = gk.to_device(np.ascontiguousarray(a.transpose(order)))
         turned = there.transpose(tuple(int(i) for i in np.argsort(order)))
         same_bits(getattr(gk, op)(turned, axes).to_host(), want, f"{op} {shape} {axes} {order}")
@@ -167,7 +167,7 @@ def test_aligned_rows_in_groups_that_are_not(dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8"])
 @pytest.mark.parametrize(
     ("matrices", "rows", "runs", "run"),
-    [(1, 75, 3, 411), (1, 700, 5, 64), (1, 90, 2, 3), (2, 140, 9, 1203)],
+    [(1, 75, 3, 411), (1, 700, 5, 64), (1, 90, 2, 3), (2, 140, 9, 803)],
 )
 def test_columns_of_runs(dtype, matrices, rows, runs, run):
     """Rows that are several runs, each wide enough to be taken by itself or not."""

@@ -569,9 +569,9 @@ a = np.arange(6_000_000, dtype=np.float32)
 assert 3 * a.nbytes > 60 << 20
 assert (gk.add(a, 1.0) == a + 1).all()
 assert gk.sum(np.ones(13 << 20, np.int8).view(np.int32)) == (13 << 18) * 0x01010101
-x = rng.integers(-9, 9, (90_001, 70)).astype(np.float32)
-y = rng.integers(-9, 9, (70, 65)).astype(np.float32)
-assert x.nbytes + y.nbytes + 4 * 90_001 * 65 > 45 << 20
+x = rng.integers(-9, 9, (90_001, 125)).astype(np.float32)
+y = rng.integers(-9, 9, (125, 8)).astype(np.float32)
+assert x.nbytes + y.nbytes + 4 * 90_001 * 8 > 45 << 20
 assert (gk.matmul(x, y, variant="naive") == x @ y).all()
 with gk.limits(device_memory=4 << 20):
     assert (gk.matmul(x[:20_000], y, variant="naive") == x[:20_000] @ y).all()
@@ -610,7 +610,8 @@ assert (gk.add(a.T, 1.0, variant="f32") == a.T + 1).all()
 for variant in (None, "single_launch", "atomic"):
     assert gk.sum(a, variant=variant) == a.sum()
 assert gk.dot(a.ravel(), a.ravel()) == np.float32((a.astype(np.int64) ** 2).sum())
-x, y = a[:, :200].copy(), a[:200, :300].copy()
+x, y = a[:, :200].copy(), a[:200, :180].copy()
+assert x.nbytes + y.nbytes + 4 * 3000 * 180 > 4 << 20
 assert (gk.matmul(x, y, variant="naive") == x @ y).all()
 with gk.profile() as profile:
     gk.add(a, a + 1)

@@ -282,9 +282,9 @@ extern "C" __global__ void __launch_bounds__({THREADS})
         }}
         // What is left behind the last whole vector: those that are none share it out.
         const long long gk_whole = n - n % {width};
-        const long long gk_none = ((long long)gridDim.x * {VECTORS * THREADS * width} - gk_whole) / {width};
+        const long long gk_end = (long long)gridDim.x * {VECTORS * THREADS * width};
 #pragma unroll 1
-        for (i = gk_whole + (i - gk_whole) / {width}; i < n; i += gk_none)
+        for (i = gk_whole + (i - gk_whole) / {width}; i < n; i += (gk_end - gk_whole) / {width})
             gk_one(i, n, {actuals(operands, "{name}[i]")});
     }}
 }}

@@ -72,7 +72,7 @@ def test_a_call_that_fails(case, failures):
     code = f"""
 with gk.device(1): beside = gk.to_device(a)
 x = gk.to_device(a)
-gk.add(x, x)
+gk.add(x, x), gk.to_device(beside)  # whose kernels are modules
 before = live(), _core.live_bytes()
 {plant}
 fails(({call}))

@@ -771,6 +771,20 @@ def test_short_axes_that_alternate(shape, axis, dtype):
         oracle.assert_same(*(getattr(gk, op)(x, axis).to_host() for x in (cut, packed)), op)
 
 
+@pytest.mark.parametrize(("dtype", "length"), [("float32", 32), ("float64", 64)])
+def test_short_rows_of_more_than_the_cache_holds(dtype, length):
+    """Rows of 8 and of 32 vectors, of which more lanes take one or two each: the same in a view,
+    and from the host, piece by piece."""
+    rows = (48 << 20) // (length * DTYPES[dtype].itemsize) + 1
+    a = random((rows, length), DTYPES[dtype], 5)
+    got = gk.sum(gk.to_device(a), 1).to_host()
+    assert_reduced("sum", got, a, 1, f"{a.shape}")
+    wide = gk.empty((rows, length + 3), dtype)
+    wide[:, 3:] = a
+    oracle.assert_same(gk.sum(wide[:, 3:], 1).to_host(), got, "a view")
+    oracle.assert_same(gk.sum(a, 1), got, "from the host")
+
+
 # More than 1 MiB, of which a launch takes a long group of axes first, and others what it leaves.
 STAGED = {
     "float16": ((9, 11, 900, 29, 1), (0, 2, 4)),

@@ -59,7 +59,8 @@ enum {
     NARROW_SEGMENT = 64 << 10, /* and bytes of a segment of such, where there are enough */
     FEW_TURNS = 4,             /* of all places: in more it is no matter who is the last */
     LEFT_OVER = 4,             /* times less blocks than places have the memory's rate no more */
-    NO_CACHE = 48 << 20, /* bytes of short columns that are turned also where runs are narrow */
+    NO_CACHE = 48 << 20, /* bytes of short columns that are turned also where runs are narrow, and
+                            of short rows that want long runs */
 };
 
 static size_t divided(size_t count, size_t by) {
@@ -289,10 +290,21 @@ static void plan_short_columns(gk_reduce_plan *plan, gk_dtype dtype) {
     cut(how, 1, how->length, 1);
 }
 
+/* Whether rows are a power of two of vectors and of memory, not of the cache: it gives 128 bytes of
+   each and more at a time sooner. What is heavy is better joined as little as may be. */
+static bool are_full(const gk_reduction *how, gk_dtype dtype, bool heavy) {
+    const size_t vectors = how->length / gk_vector_width(dtype);
+    return !heavy && how->length % gk_vector_width(dtype) == 0 && vectors >= LEAST_LANES &&
+           (vectors & (vectors - 1)) == 0 &&
+           how->outer * how->length * gk_dtype_size(dtype) >= NO_CACHE;
+}
+
 /* Lanes that have several vectors of a row each, so that there is less to join and few of them are
    idle; but enough of them for the whole device. */
-static uint32_t short_lanes(size_t vectors, size_t rows) {
+static uint32_t short_lanes(size_t vectors, size_t rows, bool full) {
     size_t each = vectors <= 6 ? 2 : vectors <= 24 ? 4 : 8;
+    if (full)
+        each = vectors == LEAST_LANES ? 1 : 2;
     uint32_t lanes = lanes_for(divided(vectors, each), WARP);
     uint32_t busy = lanes_for(divided(BUSY_LANES, rows), WARP);
     return lanes_for(vectors, lanes > busy ? lanes : busy);
@@ -352,7 +364,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     bool is_short = vectors <= TINY_ROW || (vectors <= SHORT_ROW && how->outer > PLACES);
     if (plan->walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
         plan->walk = GK_WALK_SHORT;
-        how->lanes = short_lanes(vectors, how->outer);
+        how->lanes = short_lanes(vectors, how->outer, are_full(how, array->dtype, heavy));
         how->lone_rows = how->lanes == WARP && vectors > TINY_ROW && how->outer < BUSY_ROWS;
     } else if (plan->walk == GK_WALK_ROWS) {
         plan_rows(how, array->dtype);

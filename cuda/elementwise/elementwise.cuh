@@ -153,7 +153,7 @@ __device__ static inline void gk_load_at(gk_gathered<OP, T, WIDTH> &gathered, co
 }
 
 // Each thread takes vectors of WIDTH elements, a block's width apart, so that the accesses of a warp
-// are neighbours.
+// are neighbours. What is left behind the last one is done while the vectors are on their way.
 template <typename OP, typename T, int WIDTH, typename R>
 __device__ static inline void gk_map_contiguous(R *out, const gk_terms &terms, size_t n) {
     enum { COUNT = GK_ELEMENTWISE_VECTORS, APART = GK_ELEMENTWISE_THREADS * WIDTH };
@@ -163,16 +163,16 @@ __device__ static inline void gk_map_contiguous(R *out, const gk_terms &terms, s
     for (int j = 0; j < COUNT; j++)
         if (size_t i = first + j * APART; i + WIDTH <= n)
             gk_load_at(gathered[j], terms, i);
-#pragma unroll
-    for (int j = 0; j < COUNT; j++)
-        if (size_t i = first + j * APART; i + WIDTH <= n)
-            gathered[j].store((char *)(out + i));
         else if (n % WIDTH != 0)
             gk_each_left<WIDTH>(n, i, (size_t)gridDim.x * (COUNT * APART), [&](size_t at) {
                 gk_gathered<OP, T, 1> single;
                 gk_load_at(single, terms, at);
                 single.store((char *)(out + at));
             });
+#pragma unroll
+    for (int j = 0; j < COUNT; j++)
+        if (size_t i = first + j * APART; i + WIDTH <= n)
+            gathered[j].store((char *)(out + i));
 }
 
 // WIDTH elements of a row, or as many as are left, where the result's are a vector: each operand in the widest

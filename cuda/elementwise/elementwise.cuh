@@ -153,26 +153,37 @@ __device__ static inline void gk_load_at(gk_gathered<OP, T, WIDTH> &gathered, co
 }
 
 // Each thread takes vectors of WIDTH elements, a block's width apart, so that the accesses of a warp
-// are neighbours. What is left behind the last one is done while the vectors are on their way.
+// are neighbours. What is left behind the last one is shared out where that is more than a few.
 template <typename OP, typename T, int WIDTH, typename R>
 __device__ static inline void gk_map_contiguous(R *out, const gk_terms &terms, size_t n) {
-    enum { COUNT = GK_ELEMENTWISE_VECTORS, APART = GK_ELEMENTWISE_THREADS * WIDTH };
-    const size_t first = (size_t)blockIdx.x * (COUNT * APART) + threadIdx.x * WIDTH;
+    enum { COUNT = GK_ELEMENTWISE_VECTORS, THREADS = GK_ELEMENTWISE_THREADS, FEW = 4 };
+    size_t first = ((size_t)blockIdx.x * COUNT * THREADS + threadIdx.x) * WIDTH;
     gk_gathered<OP, T, WIDTH> gathered[COUNT];
+    const auto take = [&](size_t i) {
+        gk_gathered<OP, T, 1> single;
+        gk_load_at(single, terms, i);
+        single.store((char *)(out + i));
+    };
 #pragma unroll
-    for (int j = 0; j < COUNT; j++)
-        if (size_t i = first + j * APART; i + WIDTH <= n)
+    for (int j = 0; j < COUNT; j++) {
+        size_t i = first + (size_t)j * THREADS * WIDTH;
+        if (i + WIDTH <= n)
             gk_load_at(gathered[j], terms, i);
-        else if (n % WIDTH != 0)
-            gk_each_left<WIDTH>(n, i, (size_t)gridDim.x * (COUNT * APART), [&](size_t at) {
-                gk_gathered<OP, T, 1> single;
-                gk_load_at(single, terms, at);
-                single.store((char *)(out + at));
-            });
+    }
 #pragma unroll
-    for (int j = 0; j < COUNT; j++)
-        if (size_t i = first + j * APART; i + WIDTH <= n)
+    for (int j = 0; j < COUNT; j++) {
+        size_t i = first + (size_t)j * THREADS * WIDTH;
+        if (i + WIDTH <= n) {
             gathered[j].store((char *)(out + i));
+        } else if constexpr (WIDTH > FEW) {
+            if (n % WIDTH != 0)
+                gk_each_left<WIDTH>(n, i, (size_t)gridDim.x * (COUNT * THREADS * WIDTH), take);
+        } else {
+#pragma unroll 1
+            for (; i < n; i++)
+                take(i);
+        }
+    }
 }
 
 // WIDTH elements of a row, or as many as are left, where the result's are a vector: each operand in the widest

@@ -183,7 +183,7 @@ GK_COPY_PACKED(8, uint8_t, uint2)
 GK_COPY_PACKED(16, uint16_t, uint2)
 GK_COPY_PACKED(32, uint32_t, uint4)
 
-// The vectors of a thread are a block's width apart. What is left behind the last one goes while they are on their way.
+// The vectors of a thread are a block's width apart.
 extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_run(char *to, const char *from, size_t bytes) {
     gk_follow();
     enum { VECTOR = sizeof(uint4), APART = THREADS * VECTOR, BLOCK = GK_RUN_VECTORS * APART };
@@ -193,12 +193,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_run(char *to, cons
     for (int j = 0; j < GK_RUN_VECTORS; j++)
         if (size_t i = first + j * APART; i + VECTOR <= bytes)
             vector[j] = *(const uint4 *)(from + i);
-        else if (bytes % VECTOR != 0)
-            gk_each_left<VECTOR>(bytes, i, (size_t)gridDim.x * BLOCK, [=](size_t at) { to[at] = from[at]; });
 #pragma unroll
     for (int j = 0; j < GK_RUN_VECTORS; j++)
         if (size_t i = first + j * APART; i + VECTOR <= bytes)
             __stcs((uint4 *)(to + i), vector[j]);
+        else if (bytes % VECTOR != 0)
+            gk_each_left<VECTOR>(bytes, i, (size_t)gridDim.x * BLOCK, [=](size_t at) { to[at] = from[at]; });
 }
 
 #endif

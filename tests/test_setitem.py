@@ -201,10 +201,12 @@ def test_runs_that_vectors_copy(length, begin):
 
 
 def test_who_copies_runs():
-    """Vectors, but for much; of what does not lie on them elements where it is little."""
+    """Vectors, but for much; of what is no whole ones elements where it is little."""
     driver = "vectorized"  # the default's name stays: no kernel has taken its place
     for length, key, variant in (
-        (1, np.s_[:], "run"),
+        (16, np.s_[:], "run"),
+        (15, np.s_[:], "strided"),
+        ((1 << 16) + 1, np.s_[:], "run"),
         (1 << 19, np.s_[:], "run"),
         ((1 << 19) + 16, np.s_[16:], "run"),
         ((1 << 16) + 1, np.s_[1:], "strided"),

@@ -19,7 +19,7 @@ enum {
     LINE = 128,             /* bytes of a cache */
     MOST_COPIED = 56 << 20, /* bytes of one run, up to which the driver's own copies are slower than
                                ours, or begin later: these do not start under the end of a kernel */
-    LITTLE_COPIED = 1 << 16, /* the same of single elements, where a run does not lie on vectors */
+    LITTLE_COPIED = 1 << 16, /* the same of single elements, where a run is no whole vectors */
     LEAST_RUN = 16,          /* elements in a line, of which some are read at a time */
     FEW_LINES = 16,          /* that are woven, */
     MOST_LINES = 64,         /* as these are where tiles would move elements by themselves, */
@@ -230,7 +230,7 @@ static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, con
 /* runs ----------------------------------------------------------------------------------------- */
 
 static bool are_runs(const gk_array *to, const gk_array *from) {
-    const uintptr_t bits = (uintptr_t)to->data | (uintptr_t)from->data;
+    const uintptr_t bits = (uintptr_t)to->data | (uintptr_t)from->data | gk_bytes(to);
     return gk_is_contiguous(to) && gk_is_contiguous(from) &&
            (bits % VECTOR == 0 || gk_bytes(to) > LITTLE_COPIED);
 }

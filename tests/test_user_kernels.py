@@ -729,7 +729,7 @@ says("ValueError", "built-in NumPy", "sum", "numpy", kernel=total)
 
 def test_a_variable_of_a_module_is_an_array_of_its_memory(runs):
     runs("""
-gk.to_device(x).copy()  # whose kernel is a module too
+gk.to_device(x).copy(), gk.to_device(x[:3]).copy()  # whose kernels are modules too
 image = _core.Image(IMAGE)
 before = live()["modules"]
 address, size = image.symbol("table_64")

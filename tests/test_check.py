@@ -333,7 +333,7 @@ module = gk.compile(SOURCE, name="mine.cu")
 assert _core.backend() == "cuda"
 x, y = np.arange(8, dtype=np.float32), np.ones(8, np.float32)
 there = gk.to_device(y)
-module.saxpy
+module.saxpy, [there[begin:].copy() for begin in (0, 2, 7)]  # whose kernels are modules
 before = live()
 module.saxpy.simulate(1, 8, 2.0, x, y, 8)
 assert y.tolist() == (1 + 2 * x).tolist()

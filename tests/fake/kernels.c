@@ -90,6 +90,20 @@ static void of_compact(const launch *run, int operands) {
     mark(run, address);
 }
 
+/* Elements of a run are copied, others only touched. */
+static void copy_compact(const launch *run) {
+    const gk_compact *compact = run->arguments[0];
+    size_t bits = strtoul(strrchr(run->symbol, '_') + 1, NULL, 10);
+    const uint32_t *strides = &compact->word[4]; /* behind both addresses */
+    pointer to, from;
+    memcpy(&to, &compact->word[0], sizeof to);
+    memcpy(&from, &compact->word[2], sizeof from);
+    if (compact->ndim == 0 || (compact->ndim == 1 && strides[0] == 1 && strides[1] == 1))
+        writes(run, to, reads(run, from, compact->count * bits / 8), compact->count * bits / 8);
+    else
+        of_compact(run, 1);
+}
+
 static void of_pointers(const launch *run, int operands) {
     for (int k = 1; k <= operands; k++)
         (void)reads(run, address_in(run, k), 1);
@@ -285,16 +299,22 @@ static int ends(const char *symbol, const char *with) {
 
 static void run_kernel(const launch *run) {
     const char *symbol = run->symbol;
+    if (strcmp(symbol, "gk_copy_run") == 0) {
+        copy_run(run);
+        return;
+    }
+    if (starts(symbol, "gk_copy_compact")) {
+        copy_compact(run);
+        return;
+    }
     if (!fake_setting("FAKE_KERNELS", 1))
         return;
     if (starts(symbol, "user_")) {
         of_user(run);
         return;
     }
-    if (strcmp(symbol, "gk_copy_run") == 0)
-        copy_run(run);
-    else if (strstr(symbol, "_compact"))
-        of_compact(run, starts(symbol, "gk_copy") || starts(symbol, "gk_convert") ? 1 : 2);
+    if (strstr(symbol, "_compact"))
+        of_compact(run, starts(symbol, "gk_convert") ? 1 : 2);
     else if (starts(symbol, "gk_add_f32") && !ends(symbol, "_strided") && !ends(symbol, "_wide"))
         add_f32(run);
     else if (strcmp(symbol, "gk_matmul_naive_f32") == 0)

@@ -13,21 +13,20 @@ takes no part in. On the simulator times mean nothing and are not shown.
 
 import argparse
 import itertools
-import json
 import random
-import secrets
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+import drawn
 import shapes
-from report import Line, as_markdown, as_table
-from shapes import KINDS, Draw
+from drawn import BARS, SHORT
+from report import Line
+from shapes import Draw
 
 import gpukern as gk
 from gpukern import _core
@@ -37,13 +36,11 @@ from gpukern.text.units import seconds
 SIDES = (1024, 2048, 4096)
 CALLS = 100  # of a graph
 ROUNDS = 7
-SHORT = 5e-6
 # The device's memory takes no part: all of it stays in the L2 cache.
 LARGEST = 1 << 20
 SAME = 0.005
-# As asked of the grid, of its least size, and of each kind of drawn works.
+# As asked of the grid, and of its least size.
 GRID, LEAST_SIZE = 1.00, 1.10
-BARS = {"reductions": 1.10, "transposes": 1.50, "elementwise": 1.00}
 LISTED = 15
 
 Call = Callable[[], object]
@@ -195,20 +192,15 @@ def _addition(shape: tuple[int, ...], dtype: str) -> Draw:
 def judged(run: Run) -> Iterator[Line]:
     """The grid cell by cell and at its least size, then the drawn works of each kind."""
     outcomes = [*run.grid, *run.drawn]
-    wrong = [f"{one.draw} {one.wrong}" for one in outcomes if one.wrong]
-    text = f"{len(outcomes)} works" + ("; " + "; ".join(wrong) if wrong else "")
-    yield Line("all", "right results", "each", text, "WRONG" if wrong else "right")
+    yield drawn.right_results([(one.draw, one.wrong) for one in outcomes])
     if run.simulated:
         return
     yield from _grid([one for one in run.grid if len(one.graph) > 1])
     compared = [one for one in run.drawn if len(one.graph) > 1 and one.graph["gpukern"] < SHORT]
-    for group, bar in BARS.items():
-        speeds = [one.speed(one.graph) for one in compared if KINDS[one.draw.kind] == group]
-        if speeds:
-            mean = statistics.geometric_mean(speeds)
-            asked = f">= {bar:.2f}x the fastest peer, geometric mean"
-            text = f"{mean:.3f}x of {len(speeds)}, worst {min(speeds):.3f}x"
-            yield Line(group, f"{group}, drawn", asked, text, "yes" if mean >= bar else "no")
+    for group in BARS:
+        speeds = [one.speed(one.graph) for one in compared if drawn.is_of(one.draw, group)]
+        worst = f", worst {min(speeds, default=0):.3f}x"
+        yield from drawn.means(group, ", drawn", speeds, worst)
 
 
 def _grid(grid: Sequence[Outcome]) -> Iterator[Line]:
@@ -238,35 +230,18 @@ def stored(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     return [{"work": str(o.draw), "graph": o.graph, "stream": o.stream} for o in outcomes]
 
 
-def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("paths", nargs=2, type=Path, metavar="FILE", help="JSON, markdown")
-    parser.add_argument("--count", type=int, default=150, help="drawn works")
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31))
-    parser.add_argument("--seconds", type=float, default=3600.0, help="draw no more after that")
-    parser.add_argument("--smoke", action="store_true", help="small arrays")
-    return parser.parse_args(arguments)
-
-
 def main(arguments: Sequence[str]) -> int:
-    given = parsed(arguments)
+    given = drawn.options(__doc__, 150).parse_args(arguments)
     machine = describe_machine()
     run = Run(given)
     run.go()
     lines = list(judged(run))
-    remarks = [
-        f"{machine['device']}, driver {machine['driver']}, seed {given.seed}",
+    remark = (
         f"medians of {run.rounds} rounds of {run.calls} calls, all in turn, what they read and "
-        "write in the L2 cache as far as it fits",
-    ]
+    )
+    remark += "write in the L2 cache as far as it fits"
     found = {"grid": stored(run.grid), "drawn": stored(run.drawn)}
-    text = json.dumps({"machine": machine, "seed": given.seed, **found}, indent=1)
-    given.paths[0].write_text(text + "\n")
-    given.paths[1].write_text(as_markdown(lines, remarks, slowest(run)))
-    print("\n".join(remarks))
-    print(as_table(lines))
-    print("\n".join(slowest(run)))
-    return 1 if any(line.met == "WRONG" for line in lines) else 0
+    return drawn.tell(given, machine, found, lines, remark, slowest(run))
 
 
 if __name__ == "__main__":

@@ -10,20 +10,19 @@ shown.
 """
 
 import argparse
-import json
 import random
-import secrets
 import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+import drawn
 import shapes
-from report import Line, as_markdown, as_table
-from shapes import KINDS, Draw
+from drawn import BARS, SHORT
+from report import Line
+from shapes import Draw
 
 from gpukern import _core
 from gpukern.bench.clock.device import DeviceTimer
@@ -32,10 +31,7 @@ from gpukern.bench.model.contender import Work
 from gpukern.machine.conditions import describe_machine
 from gpukern.text.units import bandwidth, seconds
 
-BARS = {"reductions": 1.10, "transposes": 1.50, "elementwise": 1.00}
 WORST = 0.95
-# Works that take less are not judged one by one.
-SHORT = 5e-6
 LARGE = 64e6
 SHARE = 0.80
 LISTED = 25
@@ -128,21 +124,15 @@ class Run:
 
 def judged(run: Run) -> Iterator[Line]:
     """Each group against the fastest of the others, the worst work, and the worst share."""
-    wrong = [f"{one.draw} {one.wrong}" for one in run.outcomes if one.wrong]
-    text = f"{len(run.outcomes)} works" + ("; " + "; ".join(wrong) if wrong else "")
-    yield Line("all", "right results", "each", text, "WRONG" if wrong else "right")
+    yield drawn.right_results([(one.draw, one.wrong) for one in run.outcomes])
     if run.simulated:
         return
     compared = [one for one in run.outcomes if one.peer]
     longer = [one for one in compared if one.times["gpukern"] > SHORT]
-    for group, bar in BARS.items():
-        asked = f">= {bar:.2f}x the fastest peer, geometric mean"
+    for group in BARS:
         for works, which in ((compared, ""), (longer, f", over {seconds(SHORT)} alone")):
-            speeds = [one.speed for one in works if KINDS[one.draw.kind] == group]
-            if speeds:
-                mean = statistics.geometric_mean(speeds)
-                text = f"{mean:.3f}x of {len(speeds)}"
-                yield Line(group, group + which, asked, text, "yes" if mean >= bar else "no")
+            speeds = [one.speed for one in works if drawn.is_of(one.draw, group)]
+            yield from drawn.means(group, which, speeds)
     if longer:
         worst = min(longer, key=lambda one: one.speed)
         below = sum(one.speed < WORST for one in longer)
@@ -171,35 +161,18 @@ def slowest(run: Run) -> list[str]:
     return [f"- {one}" for one in sorted(longer, key=lambda one: one.speed)[:LISTED]]
 
 
-def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("paths", nargs=2, type=Path, metavar="FILE", help="JSON, markdown")
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31))
-    parser.add_argument("--compiled", type=int, default=30)
-    parser.add_argument("--seconds", type=float, default=3600.0, help="draw no more after that")
-    parser.add_argument("--smoke", action="store_true", help="small arrays")
-    return parser.parse_args(arguments)
-
-
 def main(arguments: Sequence[str]) -> int:
-    given = parsed(arguments)
+    parser = drawn.options(__doc__, 300)
+    parser.add_argument("--compiled", type=int, default=30)
+    given = parser.parse_args(arguments)
     machine = describe_machine()
     run = Run(given)
     run.go()
     lines = list(judged(run))
-    remarks = [
-        f"{machine['device']}, driver {machine['driver']}, seed {given.seed}",
-        f"medians of {run.rounds} rounds on the device, all in turn; "
-        f"torch.compile in {len(run.compiled)} works",
-    ]
-    stored = {"machine": machine, "seed": given.seed, "works": [o.to_dict() for o in run.outcomes]}
-    given.paths[0].write_text(json.dumps(stored, indent=1) + "\n")
-    given.paths[1].write_text(as_markdown(lines, remarks, slowest(run)))
-    print("\n".join(remarks))
-    print(as_table(lines))
-    print("\n".join(slowest(run)))
-    return 1 if any(line.met == "WRONG" for line in lines) else 0
+    remark = f"medians of {run.rounds} rounds on the device, all in turn; "
+    remark += f"torch.compile in {len(run.compiled)} works"
+    found = {"works": [one.to_dict() for one in run.outcomes]}
+    return drawn.tell(given, machine, found, lines, remark, slowest(run))
 
 
 if __name__ == "__main__":

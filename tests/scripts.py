@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -37,3 +39,11 @@ def run(script: Path, *arguments: str, **environment: str) -> subprocess.Complet
         timeout=200,
         check=False,
     )
+
+
+def whole_run(script: Path, folder: Path, *arguments: str, **environment: str) -> tuple[Any, str]:
+    """What a command writes that is given files for JSON and Markdown."""
+    paths = [folder / name for name in ("a.json", "a.md")]
+    done = run(script, *map(str, paths), *arguments, **environment)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return json.loads(paths[0].read_text()), paths[1].read_text()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import gpukern as gk
-from scripts import FOLDER, imported, run
+from scripts import FOLDER, imported, whole_run
 
 SCRIPT = FOLDER / "back_to_back.py"
 
@@ -23,12 +22,9 @@ def script():
 
 
 def test_a_whole_run_on_the_simulator(tmp_path):
-    paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
-    done = run(SCRIPT, *paths, "--count", "30", "--seed", "5")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    stored = json.loads((tmp_path / "a.json").read_text())
+    stored, told = whole_run(SCRIPT, tmp_path, "--count", "30", "--seed", "5")
     assert stored["seed"] == 5 and len(stored["drawn"]) == 30 and len(stored["grid"]) == 18
-    assert "| right results | each | 48 works | right |" in (tmp_path / "a.md").read_text()
+    assert "| right results | each | 48 works | right |" in told
 
 
 def test_every_kind_is_captured_with_the_result_that_it_has(script):

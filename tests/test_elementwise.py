@@ -161,22 +161,22 @@ def check_places(op, variant, dtype, shape):
 ENDS = (*range(1, 36), *(n * 512 + k for n in (1, 2, 4, 8, 16, 17) for k in (-15, -7, -1, 1, 3)))
 
 
-@pytest.mark.parametrize(("variant", "dtype"), ADD)
-def test_sums_end_where_their_arrays_end(variant, dtype):
+def check_ends(op, dtype, expected, variant=None):
     for count in ENDS:
         a, b = (random(count, DTYPES[dtype], seed) for seed in (4, 5))
         out = on_device(dict(places((count,), DTYPES[dtype]))["aligned"])
-        gk.add(gk.to_device(a), gk.to_device(b), out=out.view, variant=variant)
-        assert out.holds(oracle.add(a, b)), count
+        getattr(gk, op)(gk.to_device(a), gk.to_device(b), out=out.view, variant=variant)
+        assert out.holds(expected(a, b)), count
+
+
+@pytest.mark.parametrize(("variant", "dtype"), ADD)
+def test_sums_end_where_their_arrays_end(variant, dtype):
+    check_ends("add", dtype, oracle.add, variant)
 
 
 @pytest.mark.parametrize("dtype", dtypes_of("maximum"))
 def test_results_end_where_their_arrays_end(dtype):
-    for count in ENDS:
-        a, b = (random(count, DTYPES[dtype], seed) for seed in (4, 5))
-        out = on_device(dict(places((count,), DTYPES[dtype]))["aligned"])
-        gk.maximum(gk.to_device(a), gk.to_device(b), out=out.view)
-        assert out.holds(np.maximum(a, b)), count
+    check_ends("maximum", dtype, np.maximum)
 
 
 @pytest.mark.parametrize(("variant", "dtype"), ADD)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 from types import SimpleNamespace
 
 import pytest
 
-from scripts import FOLDER, imported, run
+from scripts import FOLDER, imported, whole_run
 
 SCRIPT = FOLDER / "every_shape.py"
 
@@ -22,12 +21,9 @@ def scripts():
 
 
 def test_a_whole_run_on_the_simulator(tmp_path):
-    paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
-    done = run(SCRIPT, *paths, "--count", "60", "--seed", "5")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    stored = json.loads((tmp_path / "a.json").read_text())
+    stored, told = whole_run(SCRIPT, tmp_path, "--count", "60", "--seed", "5")
     assert stored["seed"] == 5 and len(stored["works"]) == 60
-    assert "| right results | each | 60 works | right |" in (tmp_path / "a.md").read_text()
+    assert "| right results | each | 60 works | right |" in told
 
 
 def test_what_is_drawn(scripts):

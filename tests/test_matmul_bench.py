@@ -12,7 +12,7 @@ import pytest
 import gpukern as gk
 from gpukern import _core
 from gpukern.machine.inventory import installed
-from scripts import FOLDER, imported, run
+from scripts import FOLDER, imported, run, whole_run
 
 SCRIPT = FOLDER / "matmul.py"
 
@@ -133,15 +133,12 @@ def test_the_sections_judge_as_on_a_gpu(scripts, monkeypatch, section):
 
 
 def test_a_whole_run_on_the_simulator(tmp_path):
-    paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
-    done = run(SCRIPT, *paths, "--smoke")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    stored = json.loads((tmp_path / "a.json").read_text())
+    stored, told = whole_run(SCRIPT, tmp_path, "--smoke")
     assert {line["section"] for line in stored["lines"]} == set(stored["seconds"])
     assert {line["met"] for line in stored["lines"]} == {"simulated"}
     assert all(line["measured"] == "-" for line in stored["lines"])
     assert all(not contest["wrong"] for contest in stored["contests"])
-    assert "| work | bar | measured | met? |" in (tmp_path / "a.md").read_text()
+    assert "| work | bar | measured | met? |" in told
 
 
 def test_one_section(tmp_path):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from scripts import FOLDER, imported, run
+from scripts import FOLDER, imported, whole_run
 
 SCRIPT = FOLDER / "user_kernels.py"
 
@@ -14,14 +12,11 @@ pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests stand alo
 
 
 def test_a_whole_run_on_the_simulator(tmp_path):
-    paths = [str(tmp_path / name) for name in ("a.json", "a.md")]
-    done = run(SCRIPT, *paths, "--smoke", XDG_CACHE_HOME=str(tmp_path))
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    stored = json.loads((tmp_path / "a.json").read_text())
+    stored, told = whole_run(SCRIPT, tmp_path, "--smoke", XDG_CACHE_HOME=str(tmp_path))
     assert {line["section"] for line in stored["lines"]} == {"compile", "calls", "factories"}
     assert {line["met"] for line in stored["lines"]} == {"simulated"}
     assert all(times for sample in stored["samples"].values() for times in sample.values())
-    assert "| work | bar | measured | met? |" in (tmp_path / "a.md").read_text()
+    assert "| work | bar | measured | met? |" in told
 
 
 def test_a_time_is_held_against_its_limit():

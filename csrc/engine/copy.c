@@ -229,6 +229,8 @@ static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, con
 
 /* runs ----------------------------------------------------------------------------------------- */
 
+/* Whether a copy is one of runs, which vectors move or the driver; little ones only where both are
+   whole vectors. */
 static bool are_runs(const gk_array *to, const gk_array *from) {
     const uintptr_t bits = (uintptr_t)to->data | (uintptr_t)from->data | gk_bytes(to);
     return gk_is_contiguous(to) && gk_is_contiguous(from) &&

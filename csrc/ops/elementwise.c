@@ -157,7 +157,8 @@ static bool are_better_single(const gk_nest *nest, int64_t size) {
 }
 
 /* What the result's rows are aligned to, in bytes of an operand: one element where they are short
-   and no whole vectors, since what is left of them is written one by one. */
+   and no whole vectors, since most of their last ones is nothing, or where single ones are better.
+ */
 static uintptr_t strided_bits(const gk_nest *nest, int64_t size) {
     int64_t length = nest->ndim > 0 ? nest->shape[nest->ndim - 1] : 1;
     bool whole = length * size % VECTOR == 0 || length * size >= LEAST_VECTORS * VECTOR;

@@ -186,6 +186,29 @@ def test_narrow_columns_wherever_they_lie(shape, axes, dtype, op):
         same_bits(getattr(gk, op)(there, axes).to_host(), want, f"{op} {shape} {axes} {order}")
 
 
+# Matrices of few columns, so many that a block has several: with threads left over and without.
+MATRICES = (
+    ("float16", (8_701, 103, 3)),
+    ("float16", (801, 173, 25)),
+    ("bool", (8_003, 101, 8)),
+    ("uint8", (5_303, 180, 7)),
+)
+
+
+@pytest.mark.parametrize(("dtype", "shape"), MATRICES)
+@pytest.mark.parametrize("op", ["sum", "max", "argmin"])
+def test_many_matrices_of_few_columns(op, dtype, shape):
+    """The same where they lie apart, and where so do their rows."""
+    a = random(shape, DTYPES[dtype], 5)
+    got = getattr(gk, op)(gk.to_device(a), 1).to_host()
+    assert_reduced(op, got, a, 1, f"{op} {shape}")
+    for more in ((1, 1, 0), (0, 0, 1)):
+        held = gk.zeros(np.add(shape, more), dtype)
+        view = held[more[0] :, more[1] :, more[2] :]
+        view[...] = a
+        oracle.assert_same(getattr(gk, op)(view, 1).to_host(), got, f"{op} {shape} {more}")
+
+
 @pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("op", REDUCTIONS)
 @pytest.mark.parametrize("dtype", WALKED)  # test_other_dtypes.py has the others
@@ -769,6 +792,43 @@ def test_short_axes_that_alternate(shape, axis, dtype):
         assert_reduced(op, got, a, axis, f"{shape} {axis}")
         cut, packed = gk.to_device(held)[..., 1:], gk.to_device(np.ascontiguousarray(held[..., 1:]))
         oracle.assert_same(*(getattr(gk, op)(x, axis).to_host() for x in (cut, packed)), op)
+
+
+# Axes that stay between reduced ones and behind these: columns whose rows lie in several places.
+# More elements than a single launch finds; threads go down columns of 64 rows or fewer alone, along
+# two axes or along a list of rows.
+SCATTERED = (
+    ((6, 48, 4, 480), (0, 2)),
+    ((2, 45, 3, 90, 101), (0, 2)),
+    ((2, 31, 3, 30, 4, 50), (0, 2, 4)),
+    ((9, 15, 13, 320), (0, 2)),  # more rows
+    ((5, 13, 3, 60, 2, 104), (0, 2, 4)),
+    ((2, 45, 3, 95, 2, 50), (0, 2, 4)),
+)
+
+
+@pytest.mark.parametrize(("shape", "axis"), SCATTERED)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "uint8"])
+def test_columns_whose_rows_are_scattered(shape, axis, dtype):
+    """The same however they lie, on the device and where they come from the host in pieces."""
+    a = random(shape, DTYPES[dtype], 7)
+    cut = tuple(slice(1, None) for _ in shape)
+    second = (..., slice(1, None, 2))
+    views = {"turned": gk.to_device(np.ascontiguousarray(a.T)).T}
+    for name, which, sides in (
+        ("cut", cut, [side + 1 for side in shape]),
+        ("every second", second, [*shape[:-1], 2 * shape[-1] + 1]),
+    ):
+        views[name] = gk.zeros(sides, dtype)[which]
+        views[name][...] = a
+    for op in ("sum", "max", "mean"):
+        reduction = getattr(gk, op)
+        got = np.asarray(reduction(gk.to_device(a), axis))
+        assert_reduced(op, got, a, axis, f"{shape} {axis}")
+        for name, view in views.items():
+            oracle.assert_same(reduction(view, axis).to_host(), got, f"{op} {name}")
+        with gk.limits(device_memory=a.nbytes // 2, mapped_call=0):
+            oracle.assert_same(reduction(a, axis), got, f"{op} in panels")
 
 
 @pytest.mark.parametrize(("dtype", "length"), [("float32", 32), ("float64", 64)])

@@ -176,7 +176,7 @@ static gk_status run_reduction(const gk_operation *operation, gk_call *call,
     if (is_ladder(call->wanted)) {
         const gk_row *row;
         gk_array run = *a;
-        gk_status status = gk_is_contiguous(a) ? GK_OK : gk_pack_reduced(call, a, 0, &run);
+        gk_status status = gk_is_contiguous(a) ? GK_OK : gk_pack_reduced(call, a, &run);
         if (status == GK_OK)
             status = gk_call_choose(call, operation->op, a->dtype, (uintptr_t)run.data, &row);
         return status == GK_OK ? run_ladder(call, row, &run, result) : status;

@@ -117,12 +117,11 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     return gk_call_launch_sharing(call, whole->row, blocks, shared, arguments);
 }
 
-gk_status gk_pack_reduced(gk_call *call, const gk_array *a, uint64_t last, gk_array *packed) {
-    gk_array moved = gk_reduced_last(a, last);
-    *packed = moved;
+gk_status gk_pack_reduced(gk_call *call, const gk_array *a, gk_array *packed) {
+    *packed = *a;
     gk_make_contiguous(packed);
     gk_status status = gk_call_temporary(call, gk_bytes(packed), &packed->data);
-    return status == GK_OK ? gk_copy_strided(call, packed, &moved) : status;
+    return status == GK_OK ? gk_copy_strided(call, packed, a) : status;
 }
 
 static bool is_turned(const gk_array *array) {
@@ -220,7 +219,8 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     const bool keeps = keeps_order(whole, operands[0].dtype, result->dtype);
     gk_array packed[GK_MAX_OPERANDS];
     int order[GK_MAX_DIMENSIONS];
-    bool is_run = (!is_packed && gk_is_contiguous(&operands[0])) || gk_count(&operands[0]) == 0;
+    bool is_run = (!is_packed && !whole->plan.scattered && gk_is_contiguous(&operands[0])) ||
+                  gk_count(&operands[0]) == 0;
     if (!is_run && whole->kind->base.operand_count == 1)
         is_run = gk_plan_pitched(&whole->plan, &operands[0], axes) ||
                  (narrow && keeps && gk_plan_narrow(&whole->plan, &operands[0], axes));
@@ -237,7 +237,8 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
         is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);
     gk_status status = gk_reducing_choose(whole, &operands[0], result->dtype);
     if (status == GK_OK && !is_run) {
-        status = gk_pack_reduced(call, &operands[0], is_packed ? axes : 0, &packed[0]);
+        const gk_array taken = gk_as_taken(&operands[0], axes, is_packed);
+        status = gk_pack_reduced(call, &taken, &packed[0]);
         gk_plan_packed(&whole->plan, &packed[0]);
         if (whole->kind->base.operand_count == 2)
             packed[1] = operands[1];

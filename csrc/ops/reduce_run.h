@@ -42,8 +42,8 @@ void gk_reducing_describe(gk_reducing *whole, gk_dtype of, gk_dtype result);
 gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_reduction *how,
                              size_t blocks, const gk_array *operands);
 
-/* Make it one run in memory, with the axes `last` behind the others. */
-gk_status gk_pack_reduced(gk_call *call, const gk_array *a, uint64_t last, gk_array *packed);
+/* Make it one run in memory. */
+gk_status gk_pack_reduced(gk_call *call, const gk_array *a, gk_array *packed);
 
 /* Launches one after another, each over some of the reduced axes. They come of the whole array's
    shape, and serve its parts, which have fewer elements along kept axes. */

@@ -15,7 +15,8 @@ enum {
     SHORT_ROW = 1024,        /* vectors: a warp does it where there are more rows than PLACES */
     BUSY_ROWS = 1 << 13,     /* for a device to be busy with several a warp */
     BUSY_LANES = 1 << 18,    /* all that a device has to be busy with */
-    SHORT_COLUMN = 64,       /* rows: a thread goes down a column, and nothing has to be joined */
+    SHORT_COLUMN = 64,       /* rows: a thread goes down a column, and nothing has to be joined; */
+    MANY_COLUMNS = 1 << 15,  /* of columns whose rows are scattered, of so many */
     LITTLE = 1 << 20,        /* elements that instructions cost more than the memory does */
     LITTLE_PACKED = 1 << 19, /* the same, where each has to be found, or joined with many */
     LITTLE_WIDE_ROWS = 1 << 17, /* the same, of rows that are vectors of two elements */
@@ -30,32 +31,31 @@ enum {
     EACH_OF_MANY = 16, /* of more than LITTLE_PACKED, */
     EACH_OF_MOST = 64, /* and of the most that are little: neighbours are read as well */
     MANY = 4 << 20,
-    FEW = 2048,             /* elements that are too few for a block of columns */
-    PART = 2,               /* times less columns than a vector has: of these by vectors, too */
-    STAGED = 1 << 20,       /* bytes for which a launch more is little */
-    STAGE = 4,              /* times less that the launch leaves; */
-    COPIED = 4 << 20,       /* of more bytes a copy would be made else, which costs more, */
-    STAGE_OF_COPIED = 3,    /* than so many times less, */
-    STAGE_OF_ANY_ORDER = 2, /* or so many, where what is left has no wider elements */
-    LEAST_ROW = 128,        /* bytes of a row that is worth a result of its own in between */
-    LONGEST_WAY = 1 << 15,  /* rows that a thread of a block of columns numbers */
-    NEAR = 32,              /* bytes of a row that is in one sector */
-    HEAVY_COLUMN = 2048,    /* rows of columns of large states, which threads find one by one */
-    HEAVY_LENGTH = 1024,    /* the same, of little matrices that are stacked, */
-    HEAVY_OUTER = 4096,     /* of which there are many */
-    HEAVY_ROWS = 16,        /* rows of a thread of such, at least */
-    COLUMN_PLACES = 792,    /* of blocks of columns at a time, on the same device */
-    JOINED_BLOCKS = 396,    /* of columns in segments: half as many, with twice as much each, */
-    LARGE_BLOCKS = 528,     /* or two thirds, of large arrays, which may go by tiles */
-    JOINED_ROWS = 24,       /* of a thread of such, at least */
-    LEVEL_TIME = 3,         /* of a tree of partial results, in half a microsecond, */
-    BRANCH_LOADS = 8,       /* of a thread's loads, which are under way together, takes one */
-    LEAST_BRANCHES = 4,     /* powers of two */
+    FEW = 2048,            /* elements that are too few for a block of columns */
+    PART = 2,              /* times less columns than a vector has: of these by vectors, too */
+    LONGEST_WAY = 1 << 15, /* rows that a thread of a block of columns numbers */
+    NEAR = 32,             /* bytes of a row that is in one sector, */
+    LINE = 128,            /* or in one line of the cache */
+    FEW_FIRST = 16,        /* times less, to which a launch before the others leaves too much */
+    HEAVY_COLUMN = 2048,   /* rows of columns of large states, which threads find one by one */
+    HEAVY_LENGTH = 1024,   /* the same, of little matrices that are stacked, */
+    HEAVY_OUTER = 4096,    /* of which there are many */
+    HEAVY_ROWS = 16,       /* rows of a thread of such, at least */
+    COLUMN_PLACES = 792,   /* of blocks of columns at a time, on the same device */
+    JOINED_BLOCKS = 396,   /* of columns in segments: half as many, with twice as much each, */
+    LARGE_BLOCKS = 528,    /* or two thirds, of large arrays, which may go by tiles */
+    JOINED_ROWS = 24,      /* of a thread of such, at least */
+    LEVEL_TIME = 3,        /* of a tree of partial results, in half a microsecond, */
+    BRANCH_LOADS = 8,      /* of a thread's loads, which are under way together, takes one */
+    LEAST_BRANCHES = 4,    /* powers of two */
     MOST_BRANCHES = 9,
     LARGE = 96 << 20,          /* bytes, of which no good part is in the cache */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
     NARROW = 64,               /* columns, or vectors that make whole rows, */
     NARROW_LOADS = 4,          /* of a thread of a block of such, at least, */
+    NARROW_EACH = 16,          /* or about, of those of many matrices, */
+    NARROW_THREADS = COLUMN_PLACES * GK_REDUCE_COLUMN_THREADS, /* if so many have some, */
+    NARROW_TURNS = 4,          /* or, so that it is no matter who is the last, times as many */
     NARROW_SEGMENT = 64 << 10, /* and bytes of a segment of such, where there are enough */
     FEW_TURNS = 4,             /* of all places: in more it is no matter who is the last */
     LEFT_OVER = 4,             /* times less blocks than places have the memory's rate no more */
@@ -75,7 +75,7 @@ static uint32_t lanes_for(size_t vectors, uint32_t most) {
     return lanes;
 }
 
-/* Outer x length x inner, or false where kept and reduced axes alternate more than that. */
+/* Outer x length x inner; false: kept axes lie between reduced ones, and count as outer. */
 static bool merge_axes(const gk_array *array, uint64_t reduced, gk_reduction *how) {
     bool behind = false, simple = true; /* behind the last reduced axis so far */
     how->outer = how->length = how->inner = 1;
@@ -86,6 +86,8 @@ static bool merge_axes(const gk_array *array, uint64_t reduced, gk_reduction *ho
         if (gk_is_reduced(reduced, i)) {
             simple = simple && how->inner == 1;
             behind = true;
+            how->outer *= how->inner;
+            how->inner = 1;
             how->length *= length;
         } else if (behind) {
             how->inner *= length;
@@ -155,7 +157,7 @@ static uint32_t column_lanes(const gk_reduction *how, size_t vectors, size_t byt
 
 /* Blocks of columns, of one segment each. */
 static size_t column_groups(const gk_reduction *how, gk_dtype dtype) {
-    size_t stacked = GK_REDUCE_COLUMN_THREADS >> how->group;
+    size_t stacked = how->narrow ? how->group : GK_REDUCE_COLUMN_THREADS >> how->group;
     return divided(how->outer, stacked) * divided(how->inner, how->lanes * gk_vector_width(dtype));
 }
 
@@ -273,6 +275,23 @@ static void plan_little(gk_reduce_plan *plan) {
     how->lanes = lanes_for(divided(how->length, each), GK_REDUCE_THREADS);
 }
 
+/* Whether columns whose rows lie anywhere, where kept axes lie between reduced ones, are long runs
+   each: they are read as they lie, in one pass, and nothing is kept in between. */
+static bool are_scattered(const gk_reduction *how, gk_dtype dtype) {
+    const size_t run = how->inner * gk_dtype_size(dtype);
+    if (how->outer * how->length * how->inner > INT32_MAX)
+        return false;
+    if (how->length <= SHORT_COLUMN)
+        return run >= NEAR && how->outer * how->inner >= MANY_COLUMNS;
+    return run >= LINE && how->length * how->inner >= FEW;
+}
+
+bool gk_stays_whole(const gk_array *array, uint64_t reduced, size_t first) {
+    gk_reduction how;
+    return !merge_axes(array, reduced, &how) && are_scattered(&how, array->dtype) &&
+           (how.length <= SHORT_COLUMN || first < FEW_FIRST);
+}
+
 static bool has_short_columns(const gk_reduce_plan *plan) {
     const gk_reduction *how = &plan->how;
     return !plan->packed && how->outer > 0 && how->inner > 1 && how->length > 0 &&
@@ -320,26 +339,43 @@ static size_t narrow_vectors(const gk_reduction *how, size_t width) {
 }
 
 /* Columns so few that a row of them is no even number of vectors, but a good part of a block's
-   vectors, side by side, are whole rows. Which rows a thread takes then is no matter of where they
-   lie, but it is slower to take them where they are no run, and what comes in `any_order` has other
-   ways there. Two elements of 8 bytes are no more a load than one, and what begins between vectors
-   costs two. */
+   vectors, side by side, are whole rows; or those of many little matrices, for each of which some
+   of a block's threads do. Which rows a thread takes then is no matter of where they lie, but it is
+   slower to take them where they are no run, and what comes in `any_order` has other ways there.
+   Two elements of 8 bytes are no more a load than one, and what begins between vectors costs two.
+ */
 static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, bool any_order) {
     const gk_reduction *how = &plan->how;
     const size_t width = gk_vector_width(array->dtype), count = how->length * how->inner;
     const bool between = how->outer > 1 && count % width != 0;
-    if (plan->packed || how->inner > NARROW || how->inner % width == 0 ||
-        narrow_vectors(how, width) > NARROW || (between && width == 4 && how->inner > width))
+    if (plan->packed || plan->scattered || how->inner == 1 || how->inner > NARROW ||
+        how->inner % width == 0 || narrow_vectors(how, width) > NARROW ||
+        (between && width == 4 && how->inner > width))
         return false;
-    return count >= NARROW_LOADS * GK_REDUCE_COLUMN_THREADS * width &&
+    const size_t loads = count / width / NARROW_LOADS; /* of as many threads */
+    const bool many = how->length > SHORT_COLUMN && how->inner * PART <= width && width > 4 &&
+                      loads >= narrow_vectors(how, width) && loads * how->outer >= NARROW_THREADS;
+    return (loads >= GK_REDUCE_COLUMN_THREADS || many) &&
            (any_order ? gk_is_contiguous(array) : width > 2);
 }
 
+/* Threads that have several loads of a matrix each, so that there is less to join; but enough of
+   them for the whole device, and no more than a block's. */
+static uint32_t narrow_lanes(const gk_reduction *how, size_t width) {
+    const size_t vectors = narrow_vectors(how, width), all = how->length * how->inner / width;
+    size_t lanes = vectors;
+    while (lanes <= GK_REDUCE_COLUMN_THREADS / 2 && all >= 2 * NARROW_LOADS * lanes &&
+           (all > NARROW_EACH * lanes || how->outer * lanes < NARROW_TURNS * NARROW_THREADS))
+        lanes *= 2;
+    const bool few = lanes <= GK_REDUCE_COLUMN_THREADS / 2;
+    return (uint32_t)(few ? lanes : GK_REDUCE_COLUMN_THREADS / vectors * vectors);
+}
+
 static void plan_narrow(gk_reduction *how, gk_dtype dtype) {
-    const size_t width = gk_vector_width(dtype), vectors = narrow_vectors(how, width);
+    const size_t width = gk_vector_width(dtype);
     how->narrow = true;
-    how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
-    how->lanes = (uint32_t)(GK_REDUCE_COLUMN_THREADS / vectors * vectors);
+    how->lanes = narrow_lanes(how, width);
+    how->group = (uint8_t)(GK_REDUCE_COLUMN_THREADS / how->lanes);
     const size_t rows = how->lanes * width / how->inner;
     const size_t bytes = how->length * how->inner * gk_dtype_size(dtype);
     size_t wanted = divided(how->outer * bytes, NARROW_SEGMENT);
@@ -353,8 +389,9 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
                      gk_joining joining) {
     const bool heavy = joining.heavy;
     gk_reduction *how = &plan->how;
-    bool stacked = are_stacked(plan, array->dtype, heavy);
-    if (are_matrices_little(how) && !stacked)
+    const bool narrow = are_narrow(plan, array, joining.any_order);
+    const bool stacked = !plan->scattered && !narrow && are_stacked(plan, array->dtype, heavy);
+    if (are_matrices_little(how) && !stacked && !narrow)
         plan->packed = true;
     plan->walk = GK_WALK_COLUMNS;
     if (how->inner == 1 || plan->packed)
@@ -370,7 +407,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         plan_rows(how, array->dtype);
     } else if (stacked) {
         plan_stacked(how, array->dtype, heavy);
-    } else if (are_narrow(plan, array, joining.any_order)) {
+    } else if (narrow) {
         plan_narrow(how, array->dtype);
     } else {
         plan_columns(how, array->dtype);
@@ -404,12 +441,16 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
     plan.packed = !merge_axes(array, reduced, &plan.how);
     const bool may = operands == 1 && gk_bytes(array) < vectors;
     if (may && (is_little(&plan, array->dtype, joining.heavy) ||
-                is_little_view(&plan.how, array, joining)))
+                is_little_view(&plan.how, array, joining))) {
         plan_little(&plan);
-    else if (may && has_short_columns(&plan))
-        plan_short_columns(&plan, array->dtype);
-    else
-        plan_run(&plan, array, reduced, joining);
+    } else {
+        plan.scattered = plan.packed && operands == 1 && are_scattered(&plan.how, array->dtype);
+        plan.packed = plan.packed && !plan.scattered;
+        if (may && has_short_columns(&plan))
+            plan_short_columns(&plan, array->dtype);
+        else
+            plan_run(&plan, array, reduced, joining);
+    }
     if (plan.how.segments == 0) /* little arrays, short rows, and axes of no elements */
         plan.how.segments = 1;
     if (plan.walk == GK_WALK_COLUMNS)
@@ -418,47 +459,9 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
     return plan;
 }
 
-uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_order) {
-    const size_t least = divided(LEAST_ROW, gk_dtype_size(array->dtype));
-    uint64_t longest = 0, axes = 0;
-    size_t most = 1, length = 1, inner = 1;
-    int64_t beyond = 0; /* from one run of the axes so far to the next, if they lie evenly */
-    int groups = 0;
-    if (gk_bytes(array) < STAGED && !(any_order && gk_count(array) > LITTLE_PACKED))
-        return 0;
-    for (int i = array->ndim - 1; i >= 0; i--) {
-        size_t along = (size_t)array->shape[i];
-        if (along == 1)
-            continue;
-        const bool reduces = gk_is_reduced(reduced, i);
-        const bool apart = any_order && reduces && axes != 0 && array->strides[i] != beyond;
-        if (apart && inner == length && length >= least)
-            return axes;
-        if (apart || !reduces) {
-            axes = 0;
-            length = 1;
-        }
-        if (reduces) {
-            groups += axes == 0;
-            axes |= (uint64_t)1 << i;
-            length *= along;
-        }
-        beyond = array->strides[i] * array->shape[i];
-        inner *= along; /* of the group, as far as it goes */
-        if (length > most && (inner == length || inner >= FEW)) {
-            most = length;
-            longest = axes;
-        }
-    }
-    const size_t fewer = gk_bytes(array) < COPIED ? STAGE
-                         : any_order              ? STAGE_OF_ANY_ORDER
-                                                  : STAGE_OF_COPIED;
-    return groups > 1 && most >= fewer ? longest : 0;
-}
-
 void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced) {
     gk_reduction *how = &plan->how;
-    (void)merge_axes(part, reduced, how);
+    plan->scattered = !merge_axes(part, reduced, how) && !plan->packed;
     if (plan->walk != GK_WALK_COLUMNS) {
         how->outer *= how->inner;
         how->inner = 1;
@@ -586,16 +589,4 @@ size_t gk_plan_partials(const gk_reduce_plan *plan) {
         return 0;
     return how->outer * how->segments * inner * (are_beside(plan) ? beside_warps(plan) : 1) *
            GK_REDUCE_PARTIAL_BYTES;
-}
-
-gk_array gk_reduced_last(const gk_array *array, uint64_t reduced) {
-    gk_array moved = *array;
-    int next = 0;
-    for (int behind = 0; behind < 2; behind++)
-        for (int i = 0; i < array->ndim; i++)
-            if (gk_is_reduced(reduced, i) == (behind == 1)) {
-                moved.shape[next] = array->shape[i];
-                moved.strides[next++] = array->strides[i];
-            }
-    return moved;
 }

@@ -14,6 +14,7 @@ typedef struct gk_reduce_plan {
     gk_walk walk;       /* of the array as one run in memory */
     bool short_columns; /* see gk_plan_alone */
     bool packed;        /* a run has the kept axes in front of the reduced ones */
+    bool scattered;     /* columns whose rows are no part of one run: kept axes lie between */
     gk_reduction how;   /* all of it that comes of the shape */
     bool pitched;       /* the elements lie as `how` says, each row a run */
     bool gathered;      /* the elements lie as `layout` says, in the order of that run */
@@ -50,6 +51,10 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
    that are better reduced by a launch of their own, after which there is little left; 0: none.
    Where `any_order` does, also of axes that are next to one another and do not lie as one. */
 uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_order);
+
+/* Whether kept and reduced axes alternate, but the array is better taken in one pass than by a
+   launch first that leaves so many times less. */
+bool gk_stays_whole(const gk_array *array, uint64_t reduced, size_t first);
 
 /* Make it the plan for a part of the array that has fewer elements along kept axes; each result
    keeps its bits. */
@@ -118,8 +123,9 @@ static inline uint32_t gk_few_columns(gk_dtype dtype) {
 gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how,
                          const gk_array *array);
 
-/* The array with its reduced axes behind the kept ones: the same memory. */
-gk_array gk_reduced_last(const gk_array *array, uint64_t reduced);
+/* The array with its axes in the order of outer x length x inner; `packed`: with the reduced ones
+   behind all others. The same memory. */
+gk_array gk_as_taken(const gk_array *array, uint64_t reduced, bool packed);
 
 /* Axes [first, end) behind those that are there already, those merged that are one; false: they are
    too many for a layout. */

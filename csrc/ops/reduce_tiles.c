@@ -241,9 +241,11 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
                    int *order) {
     gk_reduce_plan tiles = *plan;
     const bool whole = 1 << plan->how.group == GK_REDUCE_COLUMN_THREADS && plan->how.lanes <= WARP;
-    if (plan->walk != GK_WALK_COLUMNS || !whole || !are_counted(array))
+    const bool lists = plan->short_columns && plan->scattered; /* alone, without tiles */
+    if (plan->walk != GK_WALK_COLUMNS || plan->how.narrow || !(whole || lists) ||
+        !are_counted(array))
         return false;
-    if (keeps && plan_along(plan, array, reduced, order))
+    if (keeps && !lists && plan_along(plan, array, reduced, order))
         return true;
     if (are_found(plan, array, reduced))
         return false;
@@ -255,6 +257,8 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
         !describe(&tiles, array, reduced, &of))
         return false;
     split_runs(&tiles, array->dtype);
+    if (lists && !(tiles.how.tiles & GK_REDUCE_STRAIGHT))
+        return false;
     return settle(plan, &tiles, &of, order);
 }
 

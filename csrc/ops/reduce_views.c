@@ -141,6 +141,22 @@ bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     return plan->pitched;
 }
 
+/* Kept axes up to the last that is reduced, or, where `packed`, all of them; reduced ones, and the
+   others. */
+gk_array gk_as_taken(const gk_array *array, uint64_t reduced, bool packed) {
+    gk_array moved = *array;
+    int next = 0, last = array->ndim;
+    while (!packed && last > 0 && !gk_is_reduced(reduced, last - 1))
+        last--;
+    for (int turn = 0; turn < 3; turn++) /* in front, reduced, behind */
+        for (int i = 0; i < array->ndim; i++)
+            if (turn == (gk_is_reduced(reduced, i) ? 1 : i < last ? 0 : 2)) {
+                moved.shape[next] = array->shape[i];
+                moved.strides[next++] = array->strides[i];
+            }
+    return moved;
+}
+
 /* elements that lie anywhere ---------------------------------------------------------------------
  */
 
@@ -189,7 +205,7 @@ static bool are_little(const gk_axes *layout, int kept) {
 
 /* A little array: kept axes, then reduced ones. */
 static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
-    gk_array lies = gk_reduced_last(array, reduced);
+    gk_array lies = gk_as_taken(array, reduced, true);
     gk_axes *layout = &plan->layout;
     int axes = 0; /* that are kept, of which some may be one in the layout */
     for (int i = 0; i < array->ndim; i++)
@@ -222,10 +238,11 @@ void gk_plan_few(gk_reduce_plan *plan, const gk_array *array) {
     const uint32_t several = GK_REDUCE_SEVERAL(gk_dtype_size(array->dtype));
     const size_t results = plan->how.outer * plan->how.inner;
     const size_t busy = plan->how.length <= FEW_ROWS ? BUSY_WITH_FEW : BUSY;
-    const bool few =
-        plan->walk == GK_WALK_LITTLE && plan->how.lanes == 1 && plan->layout.ndim == plan->kept + 1;
+    const int reduced = plan->layout.ndim - plan->kept;
+    const bool few = plan->walk == GK_WALK_LITTLE && plan->how.lanes == 1 && reduced >= 1 &&
+                     reduced <= GK_FEW_AXES;
     plan->wide = few && results / columns >= busy && are_wide(plan, array, columns);
-    plan->several = few && !plan->wide && several > 1 && results / several >= busy;
+    plan->several = few && reduced == 1 && !plan->wide && several > 1 && results / several >= busy;
 }
 
 /* The axis of neighbouring results, in vectors of `columns` of them. */
@@ -273,7 +290,7 @@ gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how,
 
 /* A large one, in the order of a run. */
 static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
-    gk_array lies = plan->packed ? gk_reduced_last(array, reduced) : *array;
+    gk_array lies = gk_as_taken(array, reduced, plan->packed);
     gk_axes *layout = &plan->layout;
     const size_t size = gk_dtype_size(array->dtype);
     if (gk_count(array) > INT32_MAX || !gk_append_axes(&lies, 0, lies.ndim, layout) ||
@@ -343,6 +360,17 @@ static bool are_tiny_rows(const gk_reduce_plan *plan, gk_dtype dtype) {
            plan->how.length * 2 <= gk_vector_width(dtype);
 }
 
+/* Whether scattered columns had better be taken by vectors, of rows that are listed, than element
+   by element of bytes or halves, or where there are more axes than a thread goes along: if these
+   are as many threads as a device is busy with. */
+static bool is_better_listed(const gk_reduce_plan *plan, const gk_reduce_plan *alone,
+                             gk_dtype dtype) {
+    const size_t width = gk_vector_width(dtype), results = plan->how.outer * plan->how.inner;
+    const bool busy = plan->how.inner >= width && results / width >= BUSY_WITH_FEW;
+    return busy && ((gk_dtype_size(dtype) <= 2 && !alone->wide) ||
+                    alone->layout.ndim > alone->kept + GK_FEW_AXES);
+}
+
 bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run,
                    bool index) {
     gk_reduce_plan alone = *plan;
@@ -356,9 +384,10 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     if (!gk_plan_gathered(&alone, array, reduced))
         return false;
     gk_plan_few(&alone, array);
-    if (tiny ? alone.layout.ndim != alone.kept + 1
-             : !are_better_alone(plan, array, is_run) &&
-                   !are_few_of_long_rows(plan, &alone, array->dtype, index))
+    if (plan->scattered ? is_better_listed(plan, &alone, array->dtype)
+        : tiny          ? alone.layout.ndim != alone.kept + 1
+                        : !are_better_alone(plan, array, is_run) &&
+                     !are_few_of_long_rows(plan, &alone, array->dtype, index))
         return false;
     *plan = alone;
     return true;
@@ -368,7 +397,8 @@ bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     gk_reduce_plan lanes = *plan;
     const gk_axes *layout = &lanes.layout;
     const bool whole = plan->how.lanes == WARP && 1 << plan->how.group == GK_REDUCE_COLUMN_THREADS;
-    const bool columns = plan->walk == GK_WALK_COLUMNS && whole && plan->how.segments == 1;
+    const bool columns =
+        plan->walk == GK_WALK_COLUMNS && whole && !plan->how.narrow && plan->how.segments == 1;
     lanes.runs = plan->walk == GK_WALK_SHORT &&
                  GK_REDUCE_VECTOR_BYTES <= GK_REDUCE_LINE_LOADS * gk_dtype_size(array->dtype);
     if (gk_bytes(array) < GK_REDUCE_TURNED || !(lanes.runs || columns))

@@ -52,14 +52,6 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
     return at;
 }
 
-// One row more, element by element of a vector.
-template <class Op, class T, class STATE, int WIDTH>
-__device__ static inline void gk_take_row(const Op &op, const gk_vector<T> &x, unsigned number, STATE (&state)[WIDTH]) {
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        gk_way<Op>::take(op, state[e], x[e], number);
-}
-
 // The next `count` of a thread's rows, LOADS at most: all are loaded before the first is taken. ALL: they are
 // LOADS; otherwise the last one is there again in place of what is missing, and not taken. `column` is where the
 // first one is, the thread's row `number`, and then where the next one would be. The last vector of a row may be
@@ -206,8 +198,9 @@ __device__ static inline void gk_end_columns(const Op &op, const gk_reduction &h
 }
 
 // A single vector of columns, of which there are fewer than it holds: rows element by element, or vectors that begin at
-// each of them would hold most of them several times, and nothing is done for columns that are not there.
-template <class Op, int COLUMNS, class A> __device__ static inline void gk_reduce_part_of_vector(const gk_reduction &how, const A &a) {
+// each of them would hold most of them several times, and nothing is done for columns that are not there. WHOLE: there
+// are so many, and a load takes them all.
+template <class Op, int COLUMNS, bool WHOLE, class A> __device__ static inline void gk_reduce_part_of_vector(const gk_reduction &how, const A &a) {
     typedef typename Op::Element T;
     enum { LOADS = GK_REDUCE_COLUMN_LOADS };
     Op op = {how.order};
@@ -223,21 +216,32 @@ template <class Op, int COLUMNS, class A> __device__ static inline void gk_reduc
         down[e] = gk_way<Op>::start();
 #pragma unroll 1
     for (unsigned number = 0; number < count; number += LOADS) {
-        T x[LOADS][COLUMNS];
+        typedef gk_vector<T, WHOLE ? COLUMNS : 1> piece;
+        piece x[LOADS][COLUMNS / piece::WIDTH];
 #pragma unroll
         for (int j = 0; j < LOADS; j++, from += apart)
 #pragma unroll
-            for (int e = 0; e < COLUMNS; e++)
-                if (number + j < count && e < columns)
-                    x[j][e] = gk_read<T>(from + e * sizeof(T));
+            for (int e = 0; e < COLUMNS; e += piece::WIDTH)
+                if (number + j < count && (WHOLE || e < columns))
+                    x[j][e] = *(const piece *)(from + e * sizeof(T));
 #pragma unroll
         for (int j = 0; j < LOADS; j++)
 #pragma unroll
             for (int e = 0; e < COLUMNS; e++)
-                if (number + j < count && e < columns)
-                    gk_way<Op>::take(op, down[e], x[j][e], number + j);
+                if (number + j < count && (WHOLE || e < columns))
+                    gk_way<Op>::take(op, down[e], x[j][e / piece::WIDTH][e % piece::WIDTH], number + j);
     }
     gk_end_columns(op, how, at, row, down);
+}
+template <class Op, int FEW, class A> __device__ static inline void gk_reduce_few_columns(const gk_reduction &how, const A &a) {
+    const uintptr_t places = (uintptr_t)a.first | (uintptr_t)how.apart | (uintptr_t)how.over;
+    const bool on_vectors = places % (how.inner * sizeof(typename Op::Element)) == 0;
+    if (on_vectors && how.inner == FEW)
+        gk_reduce_part_of_vector<Op, FEW, true>(how, a);
+    else if (on_vectors && how.inner == 2)
+        gk_reduce_part_of_vector<Op, 2, true>(how, a);
+    else
+        gk_reduce_part_of_vector<Op, FEW, false>(how, a);
 }
 
 // Columns that lie between vectors are taken by pieces of these, of elements of 2 bytes where words are even: not of bytes,
@@ -265,7 +269,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, FEW = WIDTH / 2 < GK_REDUCE_FEW ? WIDTH / 2 : GK_REDUCE_FEW };
     if constexpr (A::IS_RUN && FEW > 1)
         if (how.inner <= FEW)
-            return gk_reduce_part_of_vector<Op, FEW>(how, a);
+            return gk_reduce_few_columns<Op, FEW>(how, a);
     Op op = {how.order};
     gk_columns at = gk_find_columns<WIDTH>(how);
     typename gk_way<Op>::State down[WIDTH];

@@ -98,8 +98,9 @@ __device__ static inline void gk_store_few(const Op &op, const HOW &how, size_t 
 }
 
 // Columns of few rows, each whole by a thread, with no lanes to join: COLUMNS neighbours, which an access moves as a vector
-// and which are found together, or SEVERAL a block's threads apart, whose loads are under way side by side.
-template <class Op, int COLUMNS, int SEVERAL> __device__ static inline void gk_reduce_few(const gk_little &how) {
+// and which are found together, or SEVERAL a block's threads apart, whose loads are under way side by side. Rows lie along one
+// axis, or two.
+template <class Op, int COLUMNS, int SEVERAL, int AXES = 1> __device__ static inline void gk_reduce_few(const gk_little &how) {
     typedef typename Op::Element T;
     // As many as registers hold beside the states.
     enum {
@@ -127,23 +128,30 @@ template <class Op, int COLUMNS, int SEVERAL> __device__ static inline void gk_r
     for (int s = 0; s < SEVERAL; s++)
         row[s] = (const char *)how.a + begin[s];
     const int64_t apart = how.axis[0].stride;
-    for (uint32_t i = 0; i < how.length; i += LOADS) {
-        gk_vector<T, COLUMNS> x[SEVERAL][LOADS];
-#pragma unroll
-        for (int j = 0; j < LOADS; j++)
-#pragma unroll
-            for (int s = 0; s < SEVERAL; s++, row[s - 1] += apart)
-                if (i + j < how.length)
-                    x[s][j] = *(const gk_vector<T, COLUMNS> *)row[s];
-#pragma unroll
-        for (int s = 0; s < SEVERAL; s++)
+    const uint32_t near = AXES > 1 ? how.axis[0].length % GK_COMPACT_LENGTHS : how.length;
+    const int64_t jump = how.axis[1].stride - (int64_t)((near + LOADS - 1) / LOADS * LOADS) * apart; // from one group of rows to the next
+    uint32_t first = 0;
+    do {
+        for (uint32_t i = 0; i < near; i += LOADS) {
+            gk_vector<T, COLUMNS> x[SEVERAL][LOADS];
 #pragma unroll
             for (int j = 0; j < LOADS; j++)
-                if (i + j < how.length)
 #pragma unroll
-                    for (int e = 0; e < COLUMNS; e++)
-                        gk_way<Op>::take(op, down[s][e], x[s][j][e], i + j);
-    }
+                for (int s = 0; s < SEVERAL; s++, row[s - 1] += apart)
+                    if (i + j < near)
+                        x[s][j] = *(const gk_vector<T, COLUMNS> *)row[s];
+#pragma unroll
+            for (int s = 0; s < SEVERAL; s++)
+#pragma unroll
+                for (int j = 0; j < LOADS; j++)
+                    if (i + j < near)
+                        gk_take_row(op, x[s][j], first + i + j, down[s]);
+        }
+        first += near;
+#pragma unroll
+        for (int s = 0; s < SEVERAL; s++)
+            row[s] += jump;
+    } while (AXES > 1 && first < how.length);
 #pragma unroll
     for (int s = 0; s < SEVERAL; s++) {
         const uint32_t mine = number + s * GK_REDUCE_THREADS;
@@ -164,12 +172,14 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     enum { EACH = gk_vector<typename Op::Element>::WIDTH };
     __shared__ typename Op::State cell[GK_REDUCE_THREADS];
     Op op = {how.order};
+    enum { COLUMNS = GK_REDUCE_FEW_COLUMNS(sizeof(typename Op::Element)) };
+    const bool even = how.reduced == 1, grouped = how.reduced == GK_FEW_AXES;
     if (how.wide)
-        return gk_reduce_few<Op, GK_REDUCE_FEW_COLUMNS(sizeof(typename Op::Element)), 1>(how);
+        return even ? gk_reduce_few<Op, COLUMNS, 1>(how) : gk_reduce_few<Op, COLUMNS, 1, GK_FEW_AXES>(how);
     if (how.several)
         return gk_reduce_few<Op, 1, GK_REDUCE_SEVERAL(sizeof(typename Op::Element))>(how);
-    if (how.lanes == 0 && how.reduced == 1)
-        return gk_reduce_few<Op, 1, 1>(how);
+    if (how.lanes == 0 && (even || grouped))
+        return even ? gk_reduce_few<Op, 1, 1>(how) : gk_reduce_few<Op, 1, 1, GK_FEW_AXES>(how);
     unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
     unsigned side = how.across ? __popc(results - 1) : how.lanes, above = thread >> side, within = thread - (above << side);
     unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);

@@ -5,32 +5,43 @@
 #ifndef GK_REDUCE_NARROW_CUH
 #define GK_REDUCE_NARROW_CUH
 
-// Where a block stands: rows [begin, end) of a matrix, `height` of them at a time, whose elements are its slots.
+// Where a thread stands: rows [begin, end) of a matrix, `height` of them at a time, whose elements are the slots of `lanes` threads.
+// Of the block's `stacked` matrices, the first of which is `first`, it is that with number `group`, or, of threads that are left
+// over, none.
 struct gk_narrow {
     enum { THREADS = GK_REDUCE_COLUMN_THREADS };
-    size_t outer, segment, begin, end;
-    unsigned columns, height;
+    size_t first, outer, segment, begin, end;
+    unsigned columns, height, lanes, stacked, group, thread;
 
     __device__ unsigned slots() const { return columns * height; }
+    __device__ bool is_there(const gk_reduction &how) const { return group < stacked && outer < how.outer; }
 };
 template <int WIDTH> __device__ static inline gk_narrow gk_find_narrow(const gk_reduction &how) {
-    const uint32_t segments = (uint32_t)how.segments; // no more than blocks
+    const uint32_t segments = (uint32_t)how.segments; // no more than blocks; where there are several, a matrix has a block's threads
     gk_narrow at;
-    at.outer = blockIdx.x / segments;
+    at.lanes = how.lanes;
+    at.stacked = how.group;
+    at.group = at.stacked > 1 ? threadIdx.x / at.lanes : threadIdx.x >= at.lanes; // a division takes longer
+    at.thread = threadIdx.x - at.group * at.lanes;
+    at.first = (size_t)(blockIdx.x / segments) * at.stacked;
+    at.outer = at.first + at.group;
     at.segment = blockIdx.x % segments;
     at.begin = at.segment * how.segment;
     at.end = at.begin + how.segment < how.length ? at.begin + how.segment : how.length;
     at.columns = (unsigned)how.inner;
-    at.height = how.lanes * WIDTH / at.columns;
+    at.height = at.lanes * WIDTH / at.columns;
     return at;
 }
 
-// What the slots of a block hold becomes results.
+// What the slots of each matrix hold becomes results.
 template <class Op> __device__ static inline void gk_end_narrow(const Op &op, const gk_reduction &how, const gk_narrow &at, typename Op::State *joined) {
-    typename Op::State *const partials = (typename Op::State *)how.partials + at.outer * how.segments * at.columns;
-    gk_join_stack(op, joined, at.height, at.columns);
-    if (gk_join_segments(op, gk_joints(how, at.segment, at.outer), partials, joined, at.columns, at.columns, [](unsigned column) { return column; }) && threadIdx.x < at.columns)
-        gk_store(op, how, at.outer * at.columns + threadIdx.x, joined[threadIdx.x]);
+    const bool is_there = at.is_there(how);
+    typename Op::State *const states = joined + (is_there ? at.group * at.slots() : 0), *const partials = (typename Op::State *)how.partials + at.first * how.segments * at.columns;
+    gk_join_stack(op, states, at.height, is_there ? at.columns : 0, at.thread, at.lanes);
+    if (how.segments > 1 && !gk_join_segments(op, gk_joints(how, at.segment, at.first), partials, joined, at.columns, at.columns, [](unsigned column) { return column; }))
+        return;
+    for (unsigned column = at.thread; is_there && column < at.columns; column += at.lanes)
+        gk_store(op, how, at.outer * at.columns + column, states[column]);
 }
 
 // The next `count` vectors of a thread, LOADS at most, `step` elements apart: all are loaded before the first is taken.
@@ -70,12 +81,12 @@ template <class Op, class A> __device__ static inline void gk_reduce_narrow(cons
     const gk_narrow at = gk_find_narrow<WIDTH>(how);
     State *joined = gk_join_memory<State, gk_narrow::THREADS * WIDTH>();
     const A run = a.matrix(how, at.outer) + at.begin * at.columns;
-    const size_t n = (at.end - at.begin) * at.columns, first = threadIdx.x * WIDTH, step = how.lanes * WIDTH;
+    const size_t n = (at.end - at.begin) * at.columns, first = at.thread * WIDTH, step = at.lanes * WIDTH;
     typename gk_way<Op>::State state[WIDTH];
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         state[e] = gk_way<Op>::start();
-    if (threadIdx.x < how.lanes) {
+    if (at.is_there(how)) {
         const size_t sure = run.reaches(n) ? n : n > 2 * WIDTH ? n - 2 * WIDTH : 0;
         unsigned number = run.is_aligned() ? gk_take_whole_slots<GK_ALIGNED>(op, run, first, n, step, state) : gk_take_whole_slots<GK_BETWEEN>(op, run, first, sure, step, state);
 #pragma unroll 1
@@ -91,7 +102,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_narrow(cons
         }
 #pragma unroll
         for (int e = 0; e < WIDTH; e++)
-            joined[first + e] = gk_way<Op>::end(state[e], at.begin + ((unsigned)first + e) / at.columns, at.height);
+            joined[at.group * step + first + e] = gk_way<Op>::end(state[e], at.begin + ((unsigned)first + e) / at.columns, at.height);
     }
     gk_end_narrow(op, how, at, joined);
 }
@@ -144,19 +155,21 @@ __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &ho
     typedef typename Op::Element T;
     enum { SLOTS = gk_vector<T>::WIDTH < GK_REDUCE_APART_SLOTS ? (int)gk_vector<T>::WIDTH : (int)GK_REDUCE_APART_SLOTS, LOADS = GK_REDUCE_APART_BYTES / sizeof(T) / SLOTS };
     const bool down = (how.tiles & GK_REDUCE_DOWN) != 0;
-    const unsigned side = down ? at.height : at.columns;
+    const unsigned side = down ? at.height : at.columns, slots = at.slots();
+    const unsigned matrices = how.outer - at.first < at.stacked ? (unsigned)(how.outer - at.first) : at.stacked, all = matrices * slots;
     const int64_t step = ROWS::IS_EVEN ? rows(at.height) : 0;
 #pragma unroll 1
-    for (unsigned slot = threadIdx.x; slot < at.slots(); slot += gk_narrow::THREADS * SLOTS) {
+    for (unsigned slot = threadIdx.x; slot < all; slot += gk_narrow::THREADS * SLOTS) {
         gk_slots<Op, SLOTS> my;
         unsigned place[SLOTS], most = 0, least = UINT32_MAX, number = 0;
 #pragma unroll
         for (int s = 0; s < SLOTS; s++) {
             // In place of a slot that is not there the first one again, for nobody: no thread of a warp goes another way.
-            const unsigned wanted = slot + s * gk_narrow::THREADS, mine = wanted < at.slots() ? wanted : slot, over = mine / side, rest = mine - over * side, column = down ? over : rest, y = down ? rest : over;
-            place[s] = y * at.columns + column;
+            const unsigned wanted = slot + s * gk_narrow::THREADS, mine = wanted < all ? wanted : slot, matrix = at.stacked > 1 ? mine / slots : 0;
+            const unsigned within = mine - matrix * slots, over = within / side, rest = within - over * side, column = down ? over : rest, y = down ? rest : over;
+            place[s] = matrix * slots + y * at.columns + column;
             my.first[s] = at.begin + y;
-            my.top[s] = a + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
+            my.top[s] = a + gk_place_along(layout, 0, how.outer_axes, at.first + matrix) + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
             my.next[s] = my.top[s] + rows(my.first[s]);
             my.count[s] = my.first[s] < at.end ? (unsigned)((at.end - my.first[s] - 1) / at.height) + 1 : 0;
             my.state[s] = gk_way<Op>::start();
@@ -171,7 +184,7 @@ __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &ho
             my.template take<false, LOADS>(op, rows, at.height, step, number);
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
-            if (slot + s * gk_narrow::THREADS < at.slots())
+            if (slot + s * gk_narrow::THREADS < all)
                 joined[place[s]] = gk_way<Op>::end(my.state[s], my.first[s], at.height);
     }
 }
@@ -182,7 +195,6 @@ template <class Op> __device__ static inline void gk_reduce_narrow_apart(const g
     const gk_narrow at = gk_find_narrow<WIDTH>(how);
     typename Op::State *joined = gk_join_memory<typename Op::State, gk_narrow::THREADS * WIDTH>();
     const int last = layout.ndim - 1;
-    a += gk_place_along(layout, 0, how.outer_axes, at.outer);
     if (last == how.kept_axes)
         gk_take_apart(op, how, layout, at, gk_rows_apart<true>{layout.axis[last].stride}, a, joined);
     else

@@ -341,46 +341,57 @@ struct gk_place {
     template <class HOW, class STATE> __device__ static void store(const HOW &, size_t, STATE) {}
 };
 
-// The order of values of one or two bytes in 16 bits, NaN behind all; -0 is no less than +0 here.
+// The order of values of one or two bytes in as many bits, of all that a word holds at once: NaN behind all, of either sign, and
+// -0 no less than +0. What is 0 added to has a single NaN, and no -0.
+template <typename T> __device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, T) {
+    const uint32_t turned = (uint32_t)gk_ordered<T>((int32_t)0, order) * (sizeof(T) == 1 ? 0x01010101 : 0x00010001);
+    return word ^ turned;
+}
+__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bool) { // any byte but 0 is true
+    return gk_ranks((((word & 0x7f7f7f7f) + 0x7f7f7f7f) | word) >> 7 & 0x01010101, order, int8_t());
+}
+__device__ static inline __half2 gk_two(uint32_t word, float16) {
+    __half2 two;
+    memcpy(&two, &word, sizeof two);
+    return two;
+}
+__device__ static inline __nv_bfloat162 gk_two(uint32_t word, bfloat16) {
+    __nv_bfloat162 two;
+    memcpy(&two, &word, sizeof two);
+    return two;
+}
+template <typename T> __device__ static inline uint32_t gk_ranks_of_halves(uint32_t word, uint32_t order, T none) {
+    const auto plain = __hadd2(gk_two(order & GK_ORDER_REVERSED ? word ^ 0x80008000 : word, none), gk_two(0, none));
+    uint32_t bits;
+    memcpy(&bits, &plain, sizeof bits);
+    return bits ^ ((bits >> 15 & 0x00010001) * 0xffff | 0x80008000);
+}
+__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, float16 none) { return gk_ranks_of_halves(word, order, none); }
+__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bfloat16 none) { return gk_ranks_of_halves(word, order, none); }
 template <typename T> __device__ static inline uint32_t gk_short_rank(T x, uint32_t order) {
-    return (uint32_t)gk_ordered<T>((int32_t)x, order);
+    uint32_t word = 0;
+    memcpy(&word, &x, sizeof x);
+    return gk_ranks(word, order, x) & (sizeof(T) == 1 ? 0xff : 0xffff);
 }
-__device__ static inline uint32_t gk_short_rank_of_half(const void *x, int32_t infinity, uint32_t order) {
-    int16_t bits;
-    memcpy(&bits, x, sizeof bits);
-    const int32_t size = bits & 0x7fff, sign = (order & GK_ORDER_REVERSED ? ~bits : bits) >> 15; // -1 of what is less than 0
-    return size > infinity ? 0xffff : (uint32_t)((size ^ sign) - sign + 0x8000);
-}
-__device__ static inline uint32_t gk_short_rank(float16 x, uint32_t order) { return gk_short_rank_of_half(&x, 0x7c00, order); }
-__device__ static inline uint32_t gk_short_rank(bfloat16 x, uint32_t order) { return gk_short_rank_of_half(&x, 0x7f80, order); }
 
 __device__ static inline uint32_t gk_greater_half(uint32_t two) { return two >> 16 > (two & 0xffff) ? two >> 16 : two & 0xffff; }
 
-// The greatest rank of a vector's elements, of two at a time, as far as numbers have one; NaN of either sign are no less.
-template <typename T> __device__ static inline uint32_t gk_greatest_rank(const gk_vector<T> &x, uint32_t order, T) {
-    const uint32_t turned = gk_short_rank(T(0), order) * (sizeof(T) == 1 ? 0x01010101 : 0x00010001);
+// The greatest rank of a vector's elements, of two at a time.
+template <typename T> __device__ static inline uint32_t gk_greatest_rank(const gk_vector<T> &x, uint32_t order) {
     uint32_t most = 0;
 #pragma unroll
     for (int w = 0; w < 4; w++) {
-        const uint32_t ranks = x.bits[w] ^ turned;
+        const uint32_t ranks = gk_ranks(x.bits[w], order, T());
         most = __vmaxu2(most, sizeof(T) == 1 ? __vmaxu2(ranks & 0x00ff00ff, ranks >> 8 & 0x00ff00ff) : ranks);
     }
     return gk_greater_half(most);
 }
-template <typename T> __device__ static inline uint32_t gk_greatest_rank_of_halves(const gk_vector<T> &x, uint32_t infinity, uint32_t order) {
-    const uint32_t turned = order & GK_ORDER_REVERSED ? 0x80008000 : 0;
-    uint32_t most = 0, least = UINT32_MAX;
-#pragma unroll
-    for (int w = 0; w < 4; w++) {
-        const uint32_t bits = x.bits[w] ^ turned, less = bits >> 15 & 0x00010001, ranks = (bits ^ 0x80008000 ^ less * 0x7fff) + less;
-        most = __vmaxu2(most, ranks);
-        least = __vminu2(least, ranks);
-    }
-    const bool nan = (least & 0xffff) < 0x8000 - infinity || least >> 16 < 0x8000 - infinity; // of a sign that makes it less
-    return nan ? 0xffff : gk_greater_half(most);
+
+// A rank and the reverse of a number below 2^16 as one number, of which the greatest is wanted: of the values that are no less the
+// first one. The rank is that of element k of a word's; an instruction.
+template <typename T> __device__ static inline uint32_t gk_key(uint32_t ranks, int k, uint32_t number) {
+    return __byte_perm(ranks, 0xffff - number, sizeof(T) == 1 ? 0x7054 + 0x100 * k : 0x1054 + 0x2200 * k);
 }
-__device__ static inline uint32_t gk_greatest_rank(const gk_vector<float16> &x, uint32_t order, float16) { return gk_greatest_rank_of_halves(x, 0x7c00, order); }
-__device__ static inline uint32_t gk_greatest_rank(const gk_vector<bfloat16> &x, uint32_t order, bfloat16) { return gk_greatest_rank_of_halves(x, 0x7f80, order); }
 
 // Where the greatest value of a dtype of one or two bytes stands, or the first NaN; the first of several. The
 // value and the reverse of its place are one number, of which the greatest is wanted: half the registers and
@@ -415,10 +426,23 @@ template <typename T> struct gk_look {
     __device__ explicit gk_look(uint64_t state) : least(gk_greatest_of_lanes(rank_of(state))) {}
     __device__ static uint32_t rank_of(uint64_t state) { return (uint32_t)(state >> gk_narrow_index<T>::PLACES); }
     __device__ bool may_change(const gk_narrow_index<T> &op, uint64_t state, const gk_vector<T> &x) const {
-        const uint32_t greatest = gk_greatest_rank(x, op.order, T());
+        const uint32_t greatest = gk_greatest_rank(x, op.order);
         return greatest >= least && (greatest > rank_of(state) || state == 0); // 0: nothing yet
     }
 };
+
+// Of each element of a vector its key, by number: `number` and those that follow, STEP apart.
+template <int STEP, typename T, int COUNT, class DO>
+__device__ static inline void gk_each_key(const gk_narrow_index<T> &op, const gk_vector<T, COUNT> &x, uint32_t number, const DO &take) {
+    enum { EACH = 4 / sizeof(T) };
+#pragma unroll
+    for (int w = 0; w < COUNT / EACH; w++) {
+        const uint32_t ranks = gk_ranks(x.bits[w], op.order, T());
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            take(w * EACH + k, gk_key<T>(ranks, k, number + STEP * (w * EACH + k)));
+    }
+}
 
 // Where the greatest value stands, or the first NaN; the first of several.
 template <typename T, typename A> struct gk_extreme_index : gk_place {
@@ -463,9 +487,9 @@ template <typename T> struct gk_way<gk_narrow_index<T>> {
     typedef gk_narrow_index<T> Op;
     typedef uint32_t State;
     __device__ static State start() { return 0; }
+    __device__ static void join(State &state, State other) { state = other > state ? other : state; }
     __device__ static void take(const Op &op, State &state, T x, uint32_t i) {
-        const State other = (gk_short_rank(x, op.order) << 16) + (0xffff - i);
-        state = other > state ? other : state;
+        join(state, gk_key<T>(gk_short_rank(x, op.order), 0, i));
     }
     __device__ static typename Op::State end(State state, size_t first, size_t step) {
         const size_t i = first + (0xffff - (state & 0xffff)) * step;
@@ -488,5 +512,49 @@ template <typename T, typename A> struct gk_way<gk_extreme_index<T, A>> {
         return {state.value, state.place == UINT32_MAX ? GK_NOWHERE : (int64_t)(first + state.place * step)};
     }
 };
+
+// One row more, element by element of a vector of columns.
+template <class Op, class T, class STATE, int COUNT>
+__device__ static inline void gk_take_row(const Op &op, const gk_vector<T, COUNT> &x, uint32_t number, STATE (&state)[COUNT]) {
+#pragma unroll
+    for (int e = 0; e < COUNT; e++)
+        gk_way<Op>::take(op, state[e], x[e], number);
+}
+template <class T, int COUNT>
+__device__ static inline void gk_take_row(const gk_narrow_index<T> &op, const gk_vector<T, COUNT> &x, uint32_t number, uint32_t (&state)[COUNT]) {
+    typedef gk_way<gk_narrow_index<T>> way;
+    if constexpr (COUNT == 1)
+        way::take(op, state[0], x[0], number);
+    else
+        gk_each_key<0>(op, x, number, [&](int e, uint32_t key) { way::join(state[e], key); });
+}
+
+// A vector of a run, whose elements have the numbers from `index` on; and those of it that are of a run of `length`, where the first
+// one would be its number `at`.
+template <class Op, typename T>
+__device__ static inline void gk_take_vector(const Op &op, typename Op::State &state, const gk_vector<T> &x, const gk_vector<T> &y, size_t index) {
+#pragma unroll
+    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+        op.take(state, x[e], y[e], index + e);
+}
+template <class Op, typename T>
+__device__ static inline void gk_take_part(const Op &op, typename Op::State &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {
+#pragma unroll
+    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+        if ((unsigned)(at + e) < length)
+            op.take(state, x[e], x[e], index + e);
+}
+// In 32 bits first, and the best of them in 64.
+template <typename T>
+__device__ static inline void gk_take_part(const gk_narrow_index<T> &op, uint64_t &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {
+    uint32_t best = 0;
+    gk_each_key<1>(op, x, 0, [&](int e, uint32_t key) { best = (unsigned)(at + e) < length && key > best ? key : best; });
+    if (best > 0)
+        op.join(state, gk_way<gk_narrow_index<T>>::end(best, index, 1));
+}
+template <typename T>
+__device__ static inline void gk_take_vector(const gk_narrow_index<T> &op, uint64_t &state, const gk_vector<T> &x, const gk_vector<T> &, size_t index) {
+    gk_take_part(op, state, x, 0, gk_vector<T>::WIDTH, index);
+}
 
 #endif

@@ -74,13 +74,6 @@ template <class Op> __device__ static inline void gk_join_block(const Op &op, ty
     }
 }
 
-template <class Op, typename T>
-__device__ static inline void gk_take_vector(const Op &op, typename Op::State &state, const gk_vector<T> &x, const gk_vector<T> &y, size_t index) {
-#pragma unroll
-    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-        op.take(state, x[e], y[e], index + e);
-}
-
 // Up to LOADS vectors of a run, STEP elements apart: all are loaded before the first is taken. ALL:
 // `count` is LOADS. `is_long`: so many follow that an operation may as well look at each before it takes it.
 template <gk_lies LIES, bool ALL, int LOADS, int STEP, class Op, class A>
@@ -126,15 +119,6 @@ __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &
         gk_take_vectors<LIES, false, LOADS, STEP>(op, state, a + i, b + i, (int)left, index + i, is_long);
     }
     return i + left * STEP;
-}
-
-// Those elements of a vector that are of a run of `length`, where the first one would be its number `at`.
-template <class Op, typename T>
-__device__ static inline void gk_take_part(const Op &op, typename Op::State &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {
-#pragma unroll
-    for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-        if ((unsigned)(at + e) < length)
-            op.take(state, x[e], x[e], index + e);
 }
 
 // A run of n elements where any order does: by aligned vectors alone, wherever it begins. What a thread takes of

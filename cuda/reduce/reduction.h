@@ -42,7 +42,8 @@ enum {
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
     GK_REDUCE_JOIN_BYTES = 16512, /* shared memory to join the rows of a block of columns in */
     GK_REDUCE_PARTIAL_BYTES = 16, /* room for the widest partial result */
-    GK_LITTLE_AXES = 7,           /* of a little array */
+    GK_LITTLE_AXES = 7,           /* of a little array, */
+    GK_FEW_AXES = 2,              /* and those that a thread reduces that finds each element from the last */
 };
 
 /* Neighbouring columns of a thread where columns have few rows, of elements of so many bytes: of 8 a
@@ -90,7 +91,8 @@ typedef struct gk_reduction {
     size_t first;     /* where on the reduced axis this launch starts: a multiple of `segment` */
     uint32_t lanes;   /* short rows and little arrays: threads a result; columns: vectors side by
                          side in a block, of narrow ones those of some rows */
-    uint8_t group;    /* columns: log2 of the threads that work on one of `outer`, a block or part of one */
+    uint8_t group;    /* columns: log2 of the threads that work on one of `outer`, a block or part of one; of
+                         narrow ones how many of these a block has */
     uint8_t stored;   /* gk_dtype of the result */
     uint8_t last;     /* gk_reduce_last */
     uint8_t stage;    /* gk_reduce_stage */

@@ -5,14 +5,14 @@
 #define GK_REDUCE_STACK_CUH
 
 // So many rows of states, one behind the other, become the first of them: at each step those of the upper half are
-// joined to those of the lower.
-template <class Op> __device__ static inline void gk_join_stack(const Op &op, typename Op::State *states, unsigned rows, unsigned columns) {
+// joined to those of the lower, by so many threads, of which this one has number `thread`.
+template <class Op> __device__ static inline void gk_join_stack(const Op &op, typename Op::State *states, unsigned rows, unsigned columns, unsigned thread, unsigned threads) {
     unsigned half = 1;
     while (half < rows)
         half *= 2;
     for (half /= 2; half > 0; half /= 2) {
         __syncthreads();
-        for (unsigned i = threadIdx.x; i < (rows - half) * columns; i += GK_REDUCE_COLUMN_THREADS)
+        for (unsigned i = thread; i < (rows - half) * columns; i += threads)
             op.join(states[i], states[i + half * columns]);
         rows = half;
     }
@@ -104,7 +104,7 @@ __device__ static inline bool gk_join_segments(const Op &op, gk_joints joints, t
             const unsigned y = i / columns, column = i - y * columns;
             states[i] = gk_join_branches(op, partials + joints.first() * joints.apart + column, y, column < there ? branches : 0, rows, joints.apart);
         }
-        gk_join_stack(op, states, rows < branches ? rows : branches, columns);
+        gk_join_stack(op, states, rows < branches ? rows : branches, columns, threadIdx.x, THREADS);
     }
     return true;
 }

@@ -35,7 +35,9 @@ enum {
     PART = 2,              /* times less columns than a vector has: of these by vectors, too */
     LONGEST_WAY = 1 << 15, /* rows that a thread of a block of columns numbers */
     NEAR = 32,             /* bytes of a row that is in one sector, */
-    LINE = 128,            /* or in one line of the cache */
+    LINE = 128,            /* or in one line of the cache; */
+    FEW_ROWS = 8,          /* columns of so few are as good where rows are shorter */
+    SHORT_LINE = 8,        /* elements */
     FEW_FIRST = 16,        /* times less, to which a launch before the others leaves too much */
     HEAVY_COLUMN = 2048,   /* rows of columns of large states, which threads find one by one */
     HEAVY_LENGTH = 1024,   /* the same, of little matrices that are stacked, */
@@ -62,10 +64,6 @@ enum {
     NO_CACHE = 48 << 20, /* bytes of short columns that are turned also where runs are narrow, and
                             of short rows that want long runs */
 };
-
-static size_t divided(size_t count, size_t by) {
-    return (count + by - 1) / by;
-}
 
 /* The least power of two that is not less, but no more than `most`. */
 static uint32_t lanes_for(size_t vectors, uint32_t most) {
@@ -100,10 +98,10 @@ static bool merge_axes(const gk_array *array, uint64_t reduced, gk_reduction *ho
 
 /* Segments of `multiple` elements or a multiple of them, about as many as are asked for. */
 static void cut(gk_reduction *how, size_t wanted, size_t least, size_t multiple) {
-    how->segment = divided(divided(how->length, wanted), multiple) * multiple;
+    how->segment = gk_divided(gk_divided(how->length, wanted), multiple) * multiple;
     if (how->segment < least)
         how->segment = least;
-    how->segments = divided(how->length, how->segment);
+    how->segments = gk_divided(how->length, how->segment);
 }
 
 /* Whether, of not many blocks, so few are there when all others are through that they alone do not
@@ -130,8 +128,8 @@ static void plan_rows(gk_reduction *how, gk_dtype dtype) {
     size_t vectors = GK_REDUCE_THREADS * gk_vector_width(dtype), tile = GK_REDUCE_LOADS * vectors;
     size_t wanted = how->outer > 0 ? PLACES / how->outer : 1;
     size_t longest = LONGEST_SEGMENT / gk_dtype_size(dtype);
-    if (how->outer == 1 && divided(how->length, longest) > wanted)
-        wanted = divided(divided(how->length, longest), PLACES) * PLACES;
+    if (how->outer == 1 && gk_divided(how->length, longest) > wanted)
+        wanted = gk_divided(gk_divided(how->length, longest), PLACES) * PLACES;
     cut_evenly(how, wanted > 0 ? wanted : 1, tile > LEAST_SEGMENT ? tile : LEAST_SEGMENT, vectors);
     if (how->length <= ALONE) {
         how->segment = ALONE;
@@ -146,19 +144,13 @@ static uint32_t column_lanes(const gk_reduction *how, size_t vectors, size_t byt
     const uint32_t threads = GK_REDUCE_COLUMN_THREADS;
     uint32_t lanes = WARP;
     while (lanes < threads && threads / lanes / 2 * GK_REDUCE_COLUMN_LOADS >= how->length &&
-           how->outer * divided(vectors, 2 * (size_t)lanes) >= ENOUGH_BLOCKS)
+           how->outer * gk_divided(vectors, 2 * (size_t)lanes) >= ENOUGH_BLOCKS)
         lanes *= 2;
     while (lanes > LEAST_LANES && bytes < SMALL &&
-           how->outer * divided(vectors, lanes) < ENOUGH_BLOCKS / 2 &&
+           how->outer * gk_divided(vectors, lanes) < ENOUGH_BLOCKS / 2 &&
            threads / lanes * 2 <= how->length)
         lanes /= 2;
     return lanes_for(vectors, lanes);
-}
-
-/* Blocks of columns, of one segment each. */
-static size_t column_groups(const gk_reduction *how, gk_dtype dtype) {
-    size_t stacked = how->narrow ? how->group : GK_REDUCE_COLUMN_THREADS >> how->group;
-    return divided(how->outer, stacked) * divided(how->inner, how->lanes * gk_vector_width(dtype));
 }
 
 /* Whether there are blocks enough with all rows each, or rows so few that nothing is won where they
@@ -171,7 +163,7 @@ static bool are_whole(const gk_reduction *how, size_t groups, size_t tile) {
 /* So many that a thread can number its rows. */
 static size_t least_segments(const gk_reduction *how) {
     const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
-    const size_t least = divided(how->length, LONGEST_WAY * tall);
+    const size_t least = gk_divided(how->length, LONGEST_WAY * tall);
     return least > 0 ? least : 1;
 }
 
@@ -181,10 +173,11 @@ static size_t least_segments(const gk_reduction *how) {
    places. */
 static void plan_segments(gk_reduction *how, gk_dtype dtype, size_t bytes) {
     const uint32_t least = bytes < LARGE ? LEAST_LANES : 2 * LEAST_LANES;
-    how->lanes = lanes_for(divided(how->inner, gk_vector_width(dtype)), WARP);
-    while (how->lanes > least && column_groups(how, dtype) < JOINED_BLOCKS)
+    how->lanes = lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), WARP);
+    while (how->lanes > least && gk_column_groups(how, dtype) < JOINED_BLOCKS)
         how->lanes /= 2;
-    const size_t groups = column_groups(how, dtype), tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
+    const size_t groups = gk_column_groups(how, dtype),
+                 tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
     const size_t blocks = how->inner <= GK_REDUCE_FEW ? COLUMN_PLACES
                           : bytes < LARGE             ? JOINED_BLOCKS
                                                       : LARGE_BLOCKS;
@@ -196,9 +189,9 @@ static void plan_segments(gk_reduction *how, gk_dtype dtype, size_t bytes) {
 static void plan_columns(gk_reduction *how, gk_dtype dtype) {
     const size_t bytes = how->outer * how->length * how->inner * gk_dtype_size(dtype);
     how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
-    how->lanes = column_lanes(how, divided(how->inner, gk_vector_width(dtype)), bytes);
+    how->lanes = column_lanes(how, gk_divided(how->inner, gk_vector_width(dtype)), bytes);
     const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes, tile = tall * GK_REDUCE_COLUMN_LOADS;
-    if (are_whole(how, column_groups(how, dtype), tile))
+    if (are_whole(how, gk_column_groups(how, dtype), tile))
         cut(how, least_segments(how), tile, tile);
     else
         plan_segments(how, dtype, bytes);
@@ -213,7 +206,7 @@ static bool are_matrices_little(const gk_reduction *how) {
    many that each has a few threads. */
 static bool are_stacked(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
     const gk_reduction *how = &plan->how;
-    const size_t vectors = divided(how->inner, gk_vector_width(dtype));
+    const size_t vectors = gk_divided(how->inner, gk_vector_width(dtype));
     if (heavy && !plan->packed && how->inner > 1 && how->inner * PART >= gk_vector_width(dtype) &&
         vectors * PART <= LEAST_LANES && how->length <= HEAVY_LENGTH &&
         how->outer * vectors >= HEAVY_OUTER)
@@ -226,7 +219,7 @@ static bool are_stacked(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) 
    two turns, more where there would be few blocks. */
 static void plan_stacked(gk_reduction *how, gk_dtype dtype, bool heavy) {
     const size_t rows = heavy ? HEAVY_ROWS : GK_REDUCE_COLUMN_LOADS;
-    how->lanes = lanes_for(divided(how->inner, gk_vector_width(dtype)), WARP);
+    how->lanes = lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), WARP);
     uint32_t threads = how->lanes;
     while (threads < WARP && threads / how->lanes < how->length &&
            (threads / how->lanes * 2 * rows < how->length ||
@@ -236,9 +229,26 @@ static void plan_stacked(gk_reduction *how, gk_dtype dtype, bool heavy) {
     cut(how, 1, how->length, 1);
 }
 
+/* Whether neighbours that are all reduced, or all kept, are few: what takes vectors of them, as
+   they come, finds most elements one by one. */
+static bool has_short_lines(const gk_array *array, uint64_t reduced) {
+    size_t line = 1;
+    for (int i = array->ndim - 1, last = -1; i >= 0 && line <= SHORT_LINE; i--) {
+        if (array->shape[i] == 1)
+            continue;
+        last = last < 0 ? i : last;
+        if (gk_is_reduced(reduced, i) != gk_is_reduced(reduced, last))
+            return true;
+        line *= (size_t)array->shape[i];
+    }
+    return false;
+}
+
 /* Whether all is sooner done an element at a time, with as many threads as that takes, than by
    vectors, of which there are too few, and whose states have to be joined. */
-static bool is_little(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
+static bool is_little(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
+                      bool heavy) {
+    const gk_dtype dtype = array->dtype;
     const gk_reduction *how = &plan->how;
     const size_t results = how->outer * how->inner, count = results * how->length;
     if (count == 0 || how->length > LITTLE_LENGTH)
@@ -246,7 +256,7 @@ static bool is_little(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
     if (results == 1)
         return how->length <= GK_REDUCE_THREADS * GK_REDUCE_LOADS;
     if (plan->packed)
-        return count <= LITTLE_PACKED;
+        return count <= (has_short_lines(array, reduced) ? MANY : LITTLE_PACKED);
     if (how->inner == 1)
         return how->length <= LITTLE_ROW &&
                count <= (gk_vector_width(dtype) > 2 ? LITTLE : LITTLE_WIDE_ROWS);
@@ -272,7 +282,7 @@ static void plan_little(gk_reduce_plan *plan) {
         each = GK_REDUCE_LOADS;
     plan->walk = GK_WALK_LITTLE;
     plan->packed = true;
-    how->lanes = lanes_for(divided(how->length, each), GK_REDUCE_THREADS);
+    how->lanes = lanes_for(gk_divided(how->length, each), GK_REDUCE_THREADS);
 }
 
 /* Whether columns whose rows lie anywhere, where kept axes lie between reduced ones, are long runs
@@ -282,7 +292,8 @@ static bool are_scattered(const gk_reduction *how, gk_dtype dtype) {
     if (how->outer * how->length * how->inner > INT32_MAX)
         return false;
     if (how->length <= SHORT_COLUMN)
-        return run >= NEAR && how->outer * how->inner >= MANY_COLUMNS;
+        return (run >= NEAR || (how->inner > 1 && how->length <= FEW_ROWS)) &&
+               how->outer * how->inner >= MANY_COLUMNS;
     return run >= LINE && how->length * how->inner >= FEW;
 }
 
@@ -304,7 +315,8 @@ static void plan_short_columns(gk_reduce_plan *plan, gk_dtype dtype) {
     gk_reduction *how = &plan->how;
     plan->walk = GK_WALK_COLUMNS;
     plan->short_columns = true;
-    how->lanes = lanes_for(divided(how->inner, gk_vector_width(dtype)), GK_REDUCE_COLUMN_THREADS);
+    how->lanes =
+        lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), GK_REDUCE_COLUMN_THREADS);
     how->group = (uint8_t)__builtin_ctz(how->lanes);
     cut(how, 1, how->length, 1);
 }
@@ -324,8 +336,8 @@ static uint32_t short_lanes(size_t vectors, size_t rows, bool full) {
     size_t each = vectors <= 6 ? 2 : vectors <= 24 ? 4 : 8;
     if (full)
         each = vectors == LEAST_LANES ? 1 : 2;
-    uint32_t lanes = lanes_for(divided(vectors, each), WARP);
-    uint32_t busy = lanes_for(divided(BUSY_LANES, rows), WARP);
+    uint32_t lanes = lanes_for(gk_divided(vectors, each), WARP);
+    uint32_t busy = lanes_for(gk_divided(BUSY_LANES, rows), WARP);
     return lanes_for(vectors, lanes > busy ? lanes : busy);
 }
 
@@ -378,10 +390,10 @@ static void plan_narrow(gk_reduction *how, gk_dtype dtype) {
     how->group = (uint8_t)(GK_REDUCE_COLUMN_THREADS / how->lanes);
     const size_t rows = how->lanes * width / how->inner;
     const size_t bytes = how->length * how->inner * gk_dtype_size(dtype);
-    size_t wanted = divided(how->outer * bytes, NARROW_SEGMENT);
+    size_t wanted = gk_divided(how->outer * bytes, NARROW_SEGMENT);
     wanted = wanted < COLUMN_PLACES / 4 ? COLUMN_PLACES / 4 : wanted;
-    wanted = divided(wanted < COLUMN_PLACES ? wanted : COLUMN_PLACES, how->outer);
-    const size_t least = divided(how->length, LONGEST_WAY * rows);
+    wanted = gk_divided(wanted < COLUMN_PLACES ? wanted : COLUMN_PLACES, how->outer);
+    const size_t least = gk_divided(how->length, LONGEST_WAY * rows);
     cut(how, wanted > least ? wanted : least, NARROW_LOADS * rows, rows);
 }
 
@@ -397,7 +409,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     if (how->inner == 1 || plan->packed)
         plan->walk = GK_WALK_ROWS;
     gk_plan_part(plan, array, reduced);
-    size_t vectors = divided(how->length, gk_vector_width(array->dtype));
+    size_t vectors = gk_divided(how->length, gk_vector_width(array->dtype));
     bool is_short = vectors <= TINY_ROW || (vectors <= SHORT_ROW && how->outer > PLACES);
     if (plan->walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
         plan->walk = GK_WALK_SHORT;
@@ -420,8 +432,8 @@ static size_t joining_time(size_t segments, size_t columns, unsigned branches) {
     size_t time = 0;
     while (segments > 1) {
         const size_t most = (size_t)1 << branches, joined = segments < most ? segments : most;
-        time += LEVEL_TIME + divided(joined * columns, GK_REDUCE_COLUMN_THREADS * BRANCH_LOADS);
-        segments = divided(segments, most);
+        time += LEVEL_TIME + gk_divided(joined * columns, GK_REDUCE_COLUMN_THREADS * BRANCH_LOADS);
+        segments = gk_divided(segments, most);
     }
     return time;
 }
@@ -440,7 +452,7 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
     gk_reduce_plan plan = {0};
     plan.packed = !merge_axes(array, reduced, &plan.how);
     const bool may = operands == 1 && gk_bytes(array) < vectors;
-    if (may && (is_little(&plan, array->dtype, joining.heavy) ||
+    if (may && (is_little(&plan, array, reduced, joining.heavy) ||
                 is_little_view(&plan.how, array, joining))) {
         plan_little(&plan);
     } else {
@@ -527,66 +539,4 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
     if (plan->short_columns)
         plan_short_columns(plan, array->dtype);
     return true;
-}
-
-static size_t columns_of_thread(const gk_reduce_plan *plan, gk_dtype dtype) {
-    return plan->wide      ? gk_few_columns(dtype)
-           : plan->several ? GK_REDUCE_SEVERAL(gk_dtype_size(dtype))
-                           : 1;
-}
-
-/* Rows that lie side by side: a block has several, and of long ones a warp's part of a segment. */
-static bool are_beside(const gk_reduce_plan *plan) {
-    return (plan->how.tiles & GK_REDUCE_BESIDE) != 0;
-}
-
-static size_t beside_warps(const gk_reduce_plan *plan) {
-    return plan->walk == GK_WALK_SHORT ? 1 : GK_REDUCE_THREADS / WARP;
-}
-
-size_t gk_plan_beside(const gk_reduce_plan *plan, gk_dtype dtype) {
-    const size_t lanes = plan->walk == GK_WALK_SHORT ? plan->how.lanes : WARP;
-    return GK_REDUCE_THREADS / lanes * GK_REDUCE_BESIDE_ROWS(gk_dtype_size(dtype));
-}
-
-size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
-    const gk_reduction *how = &plan->how;
-    if (are_beside(plan))
-        return divided(how->outer, gk_plan_beside(plan, dtype)) * how->segments *
-               beside_warps(plan);
-    switch (plan->walk) {
-    case GK_WALK_ROWS:
-        return how->outer * how->segments;
-    case GK_WALK_SHORT:
-        return divided(how->outer, GK_REDUCE_THREADS / how->lanes *
-                                       (how->lone_rows ? 1 : GK_REDUCE_SHORT_ROWS));
-    case GK_WALK_LITTLE:
-        return divided(divided(how->outer * how->inner, columns_of_thread(plan, dtype)),
-                       GK_REDUCE_THREADS / how->lanes);
-    default:
-        return column_groups(how, dtype) * how->segments;
-    }
-}
-
-/* Whether blocks join what they have through memory. */
-static bool has_partials(const gk_reduce_plan *plan) {
-    return plan->how.segments > 1 || (are_beside(plan) && beside_warps(plan) > 1);
-}
-
-size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype) {
-    if (!has_partials(plan))
-        return 0;
-    if (plan->walk != GK_WALK_COLUMNS)
-        return plan->how.outer;
-    return column_groups(&plan->how, dtype) *
-           gk_reduce_joints(plan->how.segments, plan->how.branches);
-}
-
-size_t gk_plan_partials(const gk_reduce_plan *plan) {
-    const gk_reduction *how = &plan->how;
-    const size_t inner = plan->walk == GK_WALK_COLUMNS ? how->inner : 1;
-    if (!has_partials(plan))
-        return 0;
-    return how->outer * how->segments * inner * (are_beside(plan) ? beside_warps(plan) : 1) *
-           GK_REDUCE_PARTIAL_BYTES;
 }

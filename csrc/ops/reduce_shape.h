@@ -60,6 +60,12 @@ bool gk_stays_whole(const gk_array *array, uint64_t reduced, size_t first);
    keeps its bits. */
 void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced);
 
+static inline size_t gk_divided(size_t count, size_t by) {
+    return (count + by - 1) / by;
+}
+
+size_t gk_column_groups(const gk_reduction *how,
+                        gk_dtype dtype); /* blocks of a segment of columns */
 size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype);
 size_t gk_plan_beside(const gk_reduce_plan *plan, gk_dtype dtype); /* rows of a block that lie so */
 size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype); /* counters */

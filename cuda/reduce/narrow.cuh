@@ -5,43 +5,48 @@
 #ifndef GK_REDUCE_NARROW_CUH
 #define GK_REDUCE_NARROW_CUH
 
-// Where a thread stands: rows [begin, end) of a matrix, `height` of them at a time, whose elements are the slots of `lanes` threads.
-// Of the block's `stacked` matrices, the first of which is `first`, it is that with number `group`, or, of threads that are left
-// over, none.
+// Where a block stands: rows [begin, end) of a matrix, `height` of them at a time, whose elements are its slots; or of each of some
+// matrices, the first of which is number `outer`, all rows: `stacked` many, or fewer at the end.
 struct gk_narrow {
     enum { THREADS = GK_REDUCE_COLUMN_THREADS };
-    size_t first, outer, segment, begin, end;
-    unsigned columns, height, lanes, stacked, group, thread;
+    size_t outer, segment, begin, end;
+    unsigned columns, height, stacked;
 
     __device__ unsigned slots() const { return columns * height; }
-    __device__ bool is_there(const gk_reduction &how) const { return group < stacked && outer < how.outer; }
 };
 template <int WIDTH> __device__ static inline gk_narrow gk_find_narrow(const gk_reduction &how) {
-    const uint32_t segments = (uint32_t)how.segments; // no more than blocks; where there are several, a matrix has a block's threads
+    const uint32_t segments = (uint32_t)how.segments; // no more than blocks; one, where matrices are stacked
     gk_narrow at;
-    at.lanes = how.lanes;
-    at.stacked = how.group;
-    at.group = at.stacked > 1 ? threadIdx.x / at.lanes : threadIdx.x >= at.lanes; // a division takes longer
-    at.thread = threadIdx.x - at.group * at.lanes;
-    at.first = (size_t)(blockIdx.x / segments) * at.stacked;
-    at.outer = at.first + at.group;
+    at.outer = (size_t)(blockIdx.x / segments) * how.group;
     at.segment = blockIdx.x % segments;
     at.begin = at.segment * how.segment;
     at.end = at.begin + how.segment < how.length ? at.begin + how.segment : how.length;
     at.columns = (unsigned)how.inner;
-    at.height = at.lanes * WIDTH / at.columns;
+    at.height = how.lanes * WIDTH / at.columns;
+    at.stacked = how.outer - at.outer < how.group ? (unsigned)(how.outer - at.outer) : how.group;
     return at;
 }
 
+// A thread's place: it is number `thread` of those that have matrix number `group` of a block's. Of threads that are left over
+// there is none. STACKED: there may be several.
+template <bool STACKED> struct gk_narrow_thread {
+    unsigned group, thread, threads;
+    bool is_there;
+
+    __device__ gk_narrow_thread(const gk_reduction &how, const gk_narrow &at)
+        : group(STACKED ? threadIdx.x / how.lanes : 0), thread(threadIdx.x - group * how.lanes), threads(STACKED ? how.lanes : (unsigned)gk_narrow::THREADS), is_there(STACKED ? group < at.stacked : thread < how.lanes) {}
+};
+
 // What the slots of each matrix hold becomes results.
-template <class Op> __device__ static inline void gk_end_narrow(const Op &op, const gk_reduction &how, const gk_narrow &at, typename Op::State *joined) {
-    const bool is_there = at.is_there(how);
-    typename Op::State *const states = joined + (is_there ? at.group * at.slots() : 0), *const partials = (typename Op::State *)how.partials + at.first * how.segments * at.columns;
-    gk_join_stack(op, states, at.height, is_there ? at.columns : 0, at.thread, at.lanes);
-    if (how.segments > 1 && !gk_join_segments(op, gk_joints(how, at.segment, at.first), partials, joined, at.columns, at.columns, [](unsigned column) { return column; }))
+template <bool STACKED, class Op> __device__ static inline void gk_end_narrow(const Op &op, const gk_reduction &how, const gk_narrow &at, typename Op::State *joined) {
+    const gk_narrow_thread<STACKED> my(how, at);
+    const bool is_busy = !STACKED || my.is_there;
+    typename Op::State *const states = joined + (is_busy ? my.group * at.slots() : 0), *const partials = (typename Op::State *)how.partials + at.outer * how.segments * at.columns;
+    gk_join_stack(op, states, at.height, is_busy ? at.columns : 0, my.thread, my.threads);
+    if (!STACKED && !gk_join_segments(op, gk_joints(how, at.segment, at.outer), partials, joined, at.columns, at.columns, [](unsigned column) { return column; }))
         return;
-    for (unsigned column = at.thread; is_there && column < at.columns; column += at.lanes)
-        gk_store(op, how, at.outer * at.columns + column, states[column]);
+    for (unsigned column = my.thread; is_busy && column < at.columns; column += my.threads)
+        gk_store(op, how, (at.outer + my.group) * at.columns + column, states[column]);
 }
 
 // The next `count` vectors of a thread, LOADS at most, `step` elements apart: all are loaded before the first is taken.
@@ -74,19 +79,20 @@ __device__ static inline unsigned gk_take_whole_slots(const Op &op, const A &a, 
 }
 
 // Rows side by side in memory.
-template <class Op, class A> __device__ static inline void gk_reduce_narrow(const gk_reduction &how, const A &a) {
+template <bool STACKED, class Op, class A> __device__ static inline void gk_reduce_narrow_runs(const gk_reduction &how, const A &a) {
     enum { WIDTH = A::WIDTH };
     typedef typename Op::State State;
     Op op = {how.order};
     const gk_narrow at = gk_find_narrow<WIDTH>(how);
     State *joined = gk_join_memory<State, gk_narrow::THREADS * WIDTH>();
-    const A run = a.matrix(how, at.outer) + at.begin * at.columns;
-    const size_t n = (at.end - at.begin) * at.columns, first = at.thread * WIDTH, step = at.lanes * WIDTH;
+    const gk_narrow_thread<STACKED> my(how, at);
+    const A run = a.matrix(how, at.outer + my.group) + at.begin * at.columns;
+    const size_t n = (at.end - at.begin) * at.columns, first = my.thread * WIDTH, step = how.lanes * WIDTH;
     typename gk_way<Op>::State state[WIDTH];
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         state[e] = gk_way<Op>::start();
-    if (at.is_there(how)) {
+    if (my.is_there) {
         const size_t sure = run.reaches(n) ? n : n > 2 * WIDTH ? n - 2 * WIDTH : 0;
         unsigned number = run.is_aligned() ? gk_take_whole_slots<GK_ALIGNED>(op, run, first, n, step, state) : gk_take_whole_slots<GK_BETWEEN>(op, run, first, sure, step, state);
 #pragma unroll 1
@@ -102,9 +108,15 @@ template <class Op, class A> __device__ static inline void gk_reduce_narrow(cons
         }
 #pragma unroll
         for (int e = 0; e < WIDTH; e++)
-            joined[at.group * step + first + e] = gk_way<Op>::end(state[e], at.begin + ((unsigned)first + e) / at.columns, at.height);
+            joined[my.group * step + first + e] = gk_way<Op>::end(state[e], at.begin + ((unsigned)first + e) / at.columns, at.height);
     }
-    gk_end_narrow(op, how, at, joined);
+    gk_end_narrow<STACKED>(op, how, at, joined);
+}
+template <class Op, class A> __device__ static inline void gk_reduce_narrow(const gk_reduction &how, const A &a) {
+    if (how.group > 1)
+        gk_reduce_narrow_runs<true, Op>(how, a);
+    else
+        gk_reduce_narrow_runs<false, Op>(how, a);
 }
 
 // Where rows lie that are apart: evenly, so that the next one is a step away, or, along two axes, evenly in groups that do.
@@ -156,7 +168,7 @@ __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &ho
     enum { SLOTS = gk_vector<T>::WIDTH < GK_REDUCE_APART_SLOTS ? (int)gk_vector<T>::WIDTH : (int)GK_REDUCE_APART_SLOTS, LOADS = GK_REDUCE_APART_BYTES / sizeof(T) / SLOTS };
     const bool down = (how.tiles & GK_REDUCE_DOWN) != 0;
     const unsigned side = down ? at.height : at.columns, slots = at.slots();
-    const unsigned matrices = how.outer - at.first < at.stacked ? (unsigned)(how.outer - at.first) : at.stacked, all = matrices * slots;
+    const unsigned all = at.stacked * slots;
     const int64_t step = ROWS::IS_EVEN ? rows(at.height) : 0;
 #pragma unroll 1
     for (unsigned slot = threadIdx.x; slot < all; slot += gk_narrow::THREADS * SLOTS) {
@@ -169,7 +181,7 @@ __device__ static inline void gk_take_apart(const Op &op, const gk_reduction &ho
             const unsigned within = mine - matrix * slots, over = within / side, rest = within - over * side, column = down ? over : rest, y = down ? rest : over;
             place[s] = matrix * slots + y * at.columns + column;
             my.first[s] = at.begin + y;
-            my.top[s] = a + gk_place_along(layout, 0, how.outer_axes, at.first + matrix) + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
+            my.top[s] = a + gk_place_along(layout, 0, how.outer_axes, at.outer + matrix) + gk_place_along(layout, how.outer_axes, how.kept_axes, column);
             my.next[s] = my.top[s] + rows(my.first[s]);
             my.count[s] = my.first[s] < at.end ? (unsigned)((at.end - my.first[s] - 1) / at.height) + 1 : 0;
             my.state[s] = gk_way<Op>::start();
@@ -199,7 +211,10 @@ template <class Op> __device__ static inline void gk_reduce_narrow_apart(const g
         gk_take_apart(op, how, layout, at, gk_rows_apart<true>{layout.axis[last].stride}, a, joined);
     else
         gk_take_apart(op, how, layout, at, gk_rows_apart<false>{layout.axis[last].stride, layout.axis[last - 1].stride, layout.axis[last].length}, a, joined);
-    gk_end_narrow(op, how, at, joined);
+    if (how.group > 1)
+        gk_end_narrow<true>(op, how, at, joined);
+    else
+        gk_end_narrow<false>(op, how, at, joined);
 }
 
 #endif

@@ -350,13 +350,22 @@ static size_t narrow_vectors(const gk_reduction *how, size_t width) {
     return how->inner / common_divisor(how->inner, width);
 }
 
+/* Whether each matrix is a run, and they lie evenly. */
+static bool are_matrices_runs(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    gk_reduce_plan narrow = *plan;
+    narrow.walk = GK_WALK_COLUMNS;
+    narrow.how.narrow = true;
+    return gk_plan_pitched(&narrow, array, reduced);
+}
+
 /* Columns so few that a row of them is no even number of vectors, but a good part of a block's
    vectors, side by side, are whole rows; or those of many little matrices, for each of which some
    of a block's threads do. Which rows a thread takes then is no matter of where they lie, but it is
    slower to take them where they are no run, and what comes in `any_order` has other ways there.
    Two elements of 8 bytes are no more a load than one, and what begins between vectors costs two.
  */
-static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, bool any_order) {
+static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
+                       bool any_order) {
     const gk_reduction *how = &plan->how;
     const size_t width = gk_vector_width(array->dtype), count = how->length * how->inner;
     const bool between = how->outer > 1 && count % width != 0;
@@ -367,8 +376,12 @@ static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, bool a
     const size_t loads = count / width / NARROW_LOADS; /* of as many threads */
     const bool many = how->length > SHORT_COLUMN && how->inner * PART <= width && width > 4 &&
                       loads >= narrow_vectors(how, width) && loads * how->outer >= NARROW_THREADS;
-    return (loads >= GK_REDUCE_COLUMN_THREADS || many) &&
-           (any_order ? gk_is_contiguous(array) : width > 2);
+    if (loads < GK_REDUCE_COLUMN_THREADS && !many)
+        return false;
+    if (!any_order)
+        return width > 2;
+    const bool pays = width > 4 && (loads < GK_REDUCE_COLUMN_THREADS || how->inner > GK_REDUCE_FEW);
+    return gk_is_contiguous(array) || (pays && are_matrices_runs(plan, array, reduced));
 }
 
 /* Threads that have several loads of a matrix each, so that there is less to join; but enough of
@@ -401,7 +414,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
                      gk_joining joining) {
     const bool heavy = joining.heavy;
     gk_reduction *how = &plan->how;
-    const bool narrow = are_narrow(plan, array, joining.any_order);
+    const bool narrow = are_narrow(plan, array, reduced, joining.any_order);
     const bool stacked = !plan->scattered && !narrow && are_stacked(plan, array->dtype, heavy);
     if (are_matrices_little(how) && !stacked && !narrow)
         plan->packed = true;

@@ -237,6 +237,13 @@ static bool plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t red
     return settle(plan, &along, &of, order);
 }
 
+/* Whether what a tile's loads move beside its elements is of columns that other blocks read at the
+   same time: neighbours in memory are kept, as far as a sector goes. */
+static bool is_soon_read(const gk_array *array, uint64_t reduced, int nearest) {
+    return nearest >= 0 && !gk_is_reduced(reduced, nearest) &&
+           array->shape[nearest] * (int64_t)gk_dtype_size(array->dtype) >= SECTOR;
+}
+
 bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool keeps,
                    int *order) {
     gk_reduce_plan tiles = *plan;
@@ -252,8 +259,8 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     const size_t width = gk_vector_width(array->dtype);
     const tile of = choose(array, reduced, plan->how.lanes * width, plan->how.inner,
                            GK_REDUCE_COLUMN_THREADS / plan->how.lanes * GK_REDUCE_COLUMN_LOADS);
-    const bool kept = of.nearest >= 0 && !gk_is_reduced(reduced, of.nearest);
-    if (of.used * (kept ? LEAST_OF_KEPT : LEAST_OF_REDUCED) < 1 ||
+    if (of.used * (is_soon_read(array, reduced, of.nearest) ? LEAST_OF_KEPT : LEAST_OF_REDUCED) <
+            1 ||
         !describe(&tiles, array, reduced, &of))
         return false;
     split_runs(&tiles, array->dtype);

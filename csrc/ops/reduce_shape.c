@@ -359,10 +359,11 @@ static bool are_matrices_runs(const gk_reduce_plan *plan, const gk_array *array,
 }
 
 /* Columns so few that a row of them is no even number of vectors, but a good part of a block's
-   vectors, side by side, are whole rows; or those of many little matrices, for each of which some
-   of a block's threads do. Which rows a thread takes then is no matter of where they lie, but it is
-   slower to take them where they are no run, and what comes in `any_order` has other ways there.
-   Two elements of 8 bytes are no more a load than one, and what begins between vectors costs two.
+   vectors, side by side, are whole rows; or those of many little matrices of two-byte elements, for
+   each of which some of a block's threads do. Which rows a thread takes then is no matter of where
+   they lie, but it is slower to take them where they are no run, and what comes in `any_order` has
+   other ways there. Two elements of 8 bytes are no more a load than one, and what begins between
+   vectors costs two.
  */
 static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                        bool any_order) {
@@ -374,7 +375,7 @@ static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, uint64
         (between && width == 4 && how->inner > width))
         return false;
     const size_t loads = count / width / NARROW_LOADS; /* of as many threads */
-    const bool many = how->length > SHORT_COLUMN && how->inner * PART <= width && width > 4 &&
+    const bool many = width == 8 && how->length > SHORT_COLUMN && how->inner * PART <= width &&
                       loads >= narrow_vectors(how, width) && loads * how->outer >= NARROW_THREADS;
     if (loads < GK_REDUCE_COLUMN_THREADS && !many)
         return false;
@@ -388,7 +389,7 @@ static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, uint64
    them for the whole device, and no more than a block's. */
 static uint32_t narrow_lanes(const gk_reduction *how, size_t width) {
     const size_t vectors = narrow_vectors(how, width), all = how->length * how->inner / width;
-    size_t lanes = vectors;
+    size_t lanes = width == 8 ? vectors : GK_REDUCE_COLUMN_THREADS;
     while (lanes <= GK_REDUCE_COLUMN_THREADS / 2 && all >= 2 * NARROW_LOADS * lanes &&
            (all > NARROW_EACH * lanes || how->outer * lanes < NARROW_TURNS * NARROW_THREADS))
         lanes *= 2;
@@ -524,7 +525,8 @@ bool gk_fills_block(const gk_reduction *how, size_t columns, gk_dtype dtype) {
 }
 
 bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
-    const bool columns = plan->walk == GK_WALK_COLUMNS;
+    const bool found = plan->scattered && plan->short_columns; /* each row, by a thread */
+    const bool columns = plan->walk == GK_WALK_COLUMNS && !found;
     gk_reduction how = plan->how;
     gk_array turned = *array;
     uint64_t axes = 0;
@@ -536,7 +538,7 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
     for (int i = 0; i < array->ndim; i++) {
         turned.shape[i] = array->shape[order[i]];
         axes |= (uint64_t)gk_is_reduced(reduced, order[i]) << i;
-        if (turned.shape[i] > 1) {
+        if (turned.shape[i] > 1 && !(found && gk_is_reduced(reduced, order[i]))) {
             same = same && before < order[i];
             before = order[i];
         }

@@ -116,6 +116,10 @@ bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
 bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 void gk_plan_packed(gk_reduce_plan *plan, const gk_array *packed);
 
+/* Whether threads go down columns of a little array, or short ones, along two axes: there is a
+   kernel for that. */
+bool gk_goes_along_two(const gk_reduce_plan *plan);
+
 /* Have a thread take several columns of a little array, or short ones, side by side, where they are
    many: neighbours where the elements and the results, whose memory is known now, are vectors. */
 void gk_plan_few(gk_reduce_plan *plan, const gk_array *array);

@@ -7,10 +7,19 @@ enum {
     COPIED = 4 << 20,       /* of more bytes a copy would be made else, which costs more, */
     STAGE_OF_COPIED = 3,    /* than so many times less, */
     STAGE_OF_ANY_ORDER = 2, /* or so many, where what is left has no wider elements */
-    LITTLE = 1 << 19,       /* elements that a single launch finds */
+    LITTLE = 1 << 19,       /* elements that a single launch finds, */
+    LITTLE_LENGTH = 8192,   /* and those of a result */
     LEAST_ROW = 128,        /* bytes of a row that is worth a result of its own in between */
     FEW = 2048,             /* elements that are too few for a block of columns */
 };
+
+/* Whether a single launch finds all elements, one by one, sooner than two begin. */
+static bool is_found_at_once(const gk_array *array, uint64_t reduced) {
+    size_t length = 1;
+    for (int i = 0; i < array->ndim; i++)
+        length *= gk_is_reduced(reduced, i) ? (size_t)array->shape[i] : 1;
+    return gk_count(array) <= LITTLE && length <= LITTLE_LENGTH;
+}
 
 uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_order) {
     const size_t least = LEAST_ROW / gk_dtype_size(array->dtype);
@@ -18,7 +27,7 @@ uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_orde
     size_t most = 1, length = 1, inner = 1;
     int64_t beyond = 0; /* from one run of the axes so far to the next, if they lie evenly */
     int groups = 0;
-    if (gk_bytes(array) < STAGED && !(any_order && gk_count(array) > LITTLE))
+    if (is_found_at_once(array, reduced) || (gk_bytes(array) < STAGED && !any_order))
         return 0;
     for (int i = array->ndim - 1; i >= 0; i--) {
         size_t along = (size_t)array->shape[i];

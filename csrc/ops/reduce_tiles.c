@@ -15,6 +15,7 @@ enum {
     LEAST_OF_REDUCED = 2,
     FEW_BESIDE = 4,         /* rows, which would leave most of a block idle */
     SMALL_BESIDE = 2 << 20, /* bytes, which are as soon found one by one */
+    SMALL_ROW = 8192,       /* elements */
     LEAST_BESIDE = 132,     /* blocks of rows side by side: of fewer each is through too late */
     LEAST_ALONG = 128, /* bytes of a column that is a run, or neighbours are better read together */
     LEAST_BEHIND_WIDE = 2, /* elements of 8 bytes behind the nearest axis: a copy costs more */
@@ -326,12 +327,20 @@ static bool lay_out_rows(gk_reduce_plan *plan, const gk_array *array, uint64_t r
            (beside || (behind >= least && behind <= GK_REDUCE_CHUNK_COLUMNS));
 }
 
+/* Whether rows of a small array are better by tiles, in one launch, than found or copied: they are
+   a block's each, and no vectors of two elements, which are as soon found. */
+static bool are_small_tiles(const gk_reduce_plan *plan, gk_dtype dtype) {
+    return plan->walk == GK_WALK_ROWS && plan->how.segments == 1 && gk_vector_width(dtype) > 2 &&
+           plan->how.length <= SMALL_ROW;
+}
+
 bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
     gk_reduce_plan tiles = *plan;
     const bool is_short = plan->walk == GK_WALK_SHORT;
     bool beside;
-    if ((plan->walk != GK_WALK_ROWS && !is_short) || gk_bytes(array) < GK_REDUCE_TURNED ||
-        !are_counted(array))
+    if ((plan->walk != GK_WALK_ROWS && !is_short) || !are_counted(array))
+        return false;
+    if (gk_bytes(array) < GK_REDUCE_TURNED && !are_small_tiles(plan, array->dtype))
         return false;
     const tile of = choose_rows(plan, array, reduced, &beside);
     if (of.used * LEAST_OF_REDUCED < 1 || of.nearest < 0 ||

@@ -146,7 +146,8 @@ bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
 gk_array gk_as_taken(const gk_array *array, uint64_t reduced, bool packed) {
     gk_array moved = *array;
     int next = 0, last = array->ndim;
-    while (!packed && last > 0 && !gk_is_reduced(reduced, last - 1))
+    while (!packed && last > 0 &&
+           (!gk_is_reduced(reduced, last - 1) || array->shape[last - 1] == 1))
         last--;
     for (int turn = 0; turn < 3; turn++) /* in front, reduced, behind */
         for (int i = 0; i < array->ndim; i++)
@@ -233,16 +234,25 @@ static bool are_wide(const gk_reduce_plan *plan, const gk_array *array, uint32_t
            (uintptr_t)plan->how.result % GK_REDUCE_VECTOR_BYTES == 0;
 }
 
+/* Axes that a thread goes along by itself: it finds each element from the one before. */
+static int axes_of_thread(const gk_reduce_plan *plan) {
+    const int reduced = plan->layout.ndim - plan->kept;
+    const bool alone = plan->walk == GK_WALK_LITTLE && plan->gathered && plan->how.lanes == 1;
+    return alone && reduced <= GK_FEW_AXES ? reduced : 0;
+}
+
+bool gk_goes_along_two(const gk_reduce_plan *plan) {
+    return axes_of_thread(plan) == GK_FEW_AXES;
+}
+
 void gk_plan_few(gk_reduce_plan *plan, const gk_array *array) {
     const uint32_t columns = gk_few_columns(array->dtype);
     const uint32_t several = GK_REDUCE_SEVERAL(gk_dtype_size(array->dtype));
     const size_t results = plan->how.outer * plan->how.inner;
     const size_t busy = plan->how.length <= FEW_ROWS ? BUSY_WITH_FEW : BUSY;
-    const int reduced = plan->layout.ndim - plan->kept;
-    const bool few = plan->walk == GK_WALK_LITTLE && plan->how.lanes == 1 && reduced >= 1 &&
-                     reduced <= GK_FEW_AXES;
-    plan->wide = few && results / columns >= busy && are_wide(plan, array, columns);
-    plan->several = few && reduced == 1 && !plan->wide && several > 1 && results / several >= busy;
+    const int axes = axes_of_thread(plan);
+    plan->wide = axes > 0 && results / columns >= busy && are_wide(plan, array, columns);
+    plan->several = axes == 1 && !plan->wide && several > 1 && results / several >= busy;
 }
 
 /* The axis of neighbouring results, in vectors of `columns` of them. */
@@ -364,11 +374,14 @@ static bool are_tiny_rows(const gk_reduce_plan *plan, gk_dtype dtype) {
    by element of bytes or halves, or where there are more axes than a thread goes along: if these
    are as many threads as a device is busy with. */
 static bool is_better_listed(const gk_reduce_plan *plan, const gk_reduce_plan *alone,
-                             gk_dtype dtype) {
-    const size_t width = gk_vector_width(dtype), results = plan->how.outer * plan->how.inner;
-    const bool busy = plan->how.inner >= width && results / width >= BUSY_WITH_FEW;
-    return busy && ((gk_dtype_size(dtype) <= 2 && !alone->wide) ||
-                    alone->layout.ndim > alone->kept + GK_FEW_AXES);
+                             const gk_array *array, uint64_t reduced) {
+    const size_t width = gk_vector_width(array->dtype);
+    const size_t results = plan->how.outer * plan->how.inner;
+    size_t run;
+    (void)run_axes(array, reduced, &run);
+    const bool busy = run >= width && results / width >= BUSY_WITH_FEW;
+    return busy && run == plan->how.inner &&
+           ((width > 4 && !alone->wide) || alone->layout.ndim > alone->kept + GK_FEW_AXES);
 }
 
 bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run,
@@ -384,7 +397,7 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     if (!gk_plan_gathered(&alone, array, reduced))
         return false;
     gk_plan_few(&alone, array);
-    if (plan->scattered ? is_better_listed(plan, &alone, array->dtype)
+    if (plan->scattered ? is_better_listed(plan, &alone, array, reduced)
         : tiny          ? alone.layout.ndim != alone.kept + 1
                         : !are_better_alone(plan, array, is_run) &&
                      !are_few_of_long_rows(plan, &alone, array->dtype, index))

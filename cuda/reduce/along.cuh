@@ -68,7 +68,7 @@ template <class Op> __device__ static inline void gk_reduce_columns_along(const 
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, FEWER = WIDTH < GK_REDUCE_ALONG_ROWS ? WIDTH : GK_REDUCE_ALONG_ROWS };
     Op op = {how.order};
     const gk_columns at = gk_find_columns<WIDTH>(how);
-    State *const states = gk_join_memory<State, GK_PLANE * WIDTH>();
+    State *const states = gk_join_memory<Op>();
     if (at.height < WIDTH)
         gk_take_columns_along<FEWER>(op, how, layout, a, at, states);
     else

@@ -190,7 +190,7 @@ __device__ static inline void gk_end_columns(const Op &op, const gk_reduction &h
             gk_store_columns(op, how, at, state);
         return;
     }
-    State *const states = gk_join_memory<State, GK_PLANE * WIDTH>();
+    State *const states = gk_join_memory<Op>();
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         states[e * GK_PLANE + threadIdx.x] = state[e];

@@ -100,7 +100,7 @@ __device__ static inline void gk_store_few(const Op &op, const HOW &how, size_t 
 // Columns of few rows, each whole by a thread, with no lanes to join: COLUMNS neighbours, which an access moves as a vector
 // and which are found together, or SEVERAL a block's threads apart, whose loads are under way side by side. Rows lie along one
 // axis, or two.
-template <class Op, int COLUMNS, int SEVERAL, int AXES = 1> __device__ static inline void gk_reduce_few(const gk_little &how) {
+template <class Op, int COLUMNS, int SEVERAL, int AXES> __device__ static inline void gk_reduce_few(const gk_little &how) {
     typedef typename Op::Element T;
     // As many as registers hold beside the states.
     enum {
@@ -128,30 +128,27 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES = 1> __device__ static in
     for (int s = 0; s < SEVERAL; s++)
         row[s] = (const char *)how.a + begin[s];
     const int64_t apart = how.axis[0].stride;
-    const uint32_t near = AXES > 1 ? how.axis[0].length % GK_COMPACT_LENGTHS : how.length;
-    const int64_t jump = how.axis[1].stride - (int64_t)((near + LOADS - 1) / LOADS * LOADS) * apart; // from one group of rows to the next
-    uint32_t first = 0;
-    do {
-        for (uint32_t i = 0; i < near; i += LOADS) {
-            gk_vector<T, COLUMNS> x[SEVERAL][LOADS];
+    const uint32_t near = how.axis[0].length % GK_COMPACT_LENGTHS; // rows along the nearer of two axes
+    const int64_t jump = how.axis[1].stride - near * apart;        // from behind the last of them to the next one's
+    uint32_t along = 0;
+    for (uint32_t i = 0; i < how.length; i += LOADS) {
+        gk_vector<T, COLUMNS> x[SEVERAL][LOADS];
 #pragma unroll
-            for (int j = 0; j < LOADS; j++)
+        for (int j = 0; j < LOADS; j++) {
+            const bool is_last = AXES > 1 && ++along == near;
+            along = is_last ? 0 : along;
 #pragma unroll
-                for (int s = 0; s < SEVERAL; s++, row[s - 1] += apart)
-                    if (i + j < near)
-                        x[s][j] = *(const gk_vector<T, COLUMNS> *)row[s];
-#pragma unroll
-            for (int s = 0; s < SEVERAL; s++)
-#pragma unroll
-                for (int j = 0; j < LOADS; j++)
-                    if (i + j < near)
-                        gk_take_row(op, x[s][j], first + i + j, down[s]);
+            for (int s = 0; s < SEVERAL; s++, row[s - 1] += is_last ? apart + jump : apart)
+                if (i + j < how.length)
+                    x[s][j] = *(const gk_vector<T, COLUMNS> *)row[s];
         }
-        first += near;
 #pragma unroll
         for (int s = 0; s < SEVERAL; s++)
-            row[s] += jump;
-    } while (AXES > 1 && first < how.length);
+#pragma unroll
+            for (int j = 0; j < LOADS; j++)
+                if (i + j < how.length)
+                    gk_take_row(op, x[s][j], i + j, down[s]);
+    }
 #pragma unroll
     for (int s = 0; s < SEVERAL; s++) {
         const uint32_t mine = number + s * GK_REDUCE_THREADS;
@@ -164,6 +161,14 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES = 1> __device__ static in
     }
 }
 
+// Those whose rows lie along two axes: a kernel of its own, since registers that it needs would be missed by the others.
+template <class Op> __device__ static inline void gk_reduce_scattered(const gk_little &how) {
+    if (how.wide)
+        gk_reduce_few<Op, GK_REDUCE_FEW_COLUMNS(sizeof(typename Op::Element)), 1, GK_FEW_AXES>(how);
+    else
+        gk_reduce_few<Op, 1, 1, GK_FEW_AXES>(how);
+}
+
 // Little work, of the whole array or of each of many results: what counts is how few instructions stand between
 // the launch and the result, so each element is loaded alone, and few of them by a thread. A group of lanes has a result: next to
 // one another, or `across`, where those of a warp have neighbouring results. Which one only moves
@@ -172,14 +177,12 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     enum { EACH = gk_vector<typename Op::Element>::WIDTH };
     __shared__ typename Op::State cell[GK_REDUCE_THREADS];
     Op op = {how.order};
-    enum { COLUMNS = GK_REDUCE_FEW_COLUMNS(sizeof(typename Op::Element)) };
-    const bool even = how.reduced == 1, grouped = how.reduced == GK_FEW_AXES;
     if (how.wide)
-        return even ? gk_reduce_few<Op, COLUMNS, 1>(how) : gk_reduce_few<Op, COLUMNS, 1, GK_FEW_AXES>(how);
+        return gk_reduce_few<Op, GK_REDUCE_FEW_COLUMNS(sizeof(typename Op::Element)), 1, 1>(how);
     if (how.several)
-        return gk_reduce_few<Op, 1, GK_REDUCE_SEVERAL(sizeof(typename Op::Element))>(how);
-    if (how.lanes == 0 && (even || grouped))
-        return even ? gk_reduce_few<Op, 1, 1>(how) : gk_reduce_few<Op, 1, 1, GK_FEW_AXES>(how);
+        return gk_reduce_few<Op, 1, GK_REDUCE_SEVERAL(sizeof(typename Op::Element)), 1>(how);
+    if (how.lanes == 0 && how.reduced == 1)
+        return gk_reduce_few<Op, 1, 1, 1>(how);
     unsigned thread = threadIdx.x, lanes = 1u << how.lanes, results = GK_REDUCE_THREADS >> how.lanes;
     unsigned side = how.across ? __popc(results - 1) : how.lanes, above = thread >> side, within = thread - (above << side);
     unsigned lane = how.across ? above : within, number = blockIdx.x * results + (how.across ? within : above);

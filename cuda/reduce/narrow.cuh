@@ -84,7 +84,7 @@ template <bool STACKED, class Op, class A> __device__ static inline void gk_redu
     typedef typename Op::State State;
     Op op = {how.order};
     const gk_narrow at = gk_find_narrow<WIDTH>(how);
-    State *joined = gk_join_memory<State, gk_narrow::THREADS * WIDTH>();
+    State *joined = gk_join_memory<Op>();
     const gk_narrow_thread<STACKED> my(how, at);
     const A run = a.matrix(how, at.outer + my.group) + at.begin * at.columns;
     const size_t n = (at.end - at.begin) * at.columns, first = my.thread * WIDTH, step = how.lanes * WIDTH;
@@ -112,11 +112,13 @@ template <bool STACKED, class Op, class A> __device__ static inline void gk_redu
     }
     gk_end_narrow<STACKED>(op, how, at, joined);
 }
+// Of bytes and of words matrices are not stacked: the states of a vector of bytes are too many, and those of words no win.
+template <class T> constexpr bool gk_are_stacked = sizeof(T) == 2;
 template <class Op, class A> __device__ static inline void gk_reduce_narrow(const gk_reduction &how, const A &a) {
-    if (how.group > 1)
-        gk_reduce_narrow_runs<true, Op>(how, a);
-    else
-        gk_reduce_narrow_runs<false, Op>(how, a);
+    if constexpr (gk_are_stacked<typename Op::Element>)
+        if (how.group > 1)
+            return gk_reduce_narrow_runs<true, Op>(how, a);
+    gk_reduce_narrow_runs<false, Op>(how, a);
 }
 
 // Where rows lie that are apart: evenly, so that the next one is a step away, or, along two axes, evenly in groups that do.
@@ -205,16 +207,16 @@ template <class Op> __device__ static inline void gk_reduce_narrow_apart(const g
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
     Op op = {how.order};
     const gk_narrow at = gk_find_narrow<WIDTH>(how);
-    typename Op::State *joined = gk_join_memory<typename Op::State, gk_narrow::THREADS * WIDTH>();
+    typename Op::State *joined = gk_join_memory<Op>();
     const int last = layout.ndim - 1;
     if (last == how.kept_axes)
         gk_take_apart(op, how, layout, at, gk_rows_apart<true>{layout.axis[last].stride}, a, joined);
     else
         gk_take_apart(op, how, layout, at, gk_rows_apart<false>{layout.axis[last].stride, layout.axis[last - 1].stride, layout.axis[last].length}, a, joined);
-    if (how.group > 1)
-        gk_end_narrow<true>(op, how, at, joined);
-    else
-        gk_end_narrow<false>(op, how, at, joined);
+    if constexpr (gk_are_stacked<typename Op::Element>)
+        if (how.group > 1)
+            return gk_end_narrow<true>(op, how, at, joined);
+    gk_end_narrow<false>(op, how, at, joined);
 }
 
 #endif

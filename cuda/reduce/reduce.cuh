@@ -21,7 +21,8 @@
     GK_REDUCE(op##_columns, variant, dtype, symbol##_columns, GK_REDUCE_COLUMN_THREADS, "of columns") \
     GK_REDUCE_SHARING(op##_gathered, variant, dtype, symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_GATHERED_BYTES, "of rows whose elements lie anywhere") \
     GK_REDUCE_SHARING(op##_gathered_columns, variant, dtype, symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_TILE_BYTES, "of such columns") \
-    GK_REDUCE(op##_little, variant, dtype, symbol##_little, GK_REDUCE_THREADS, "of few elements, which lie anywhere")
+    GK_REDUCE(op##_little, variant, dtype, symbol##_little, GK_REDUCE_THREADS, "of few elements, which lie anywhere") \
+    GK_REDUCE(op##_scattered, variant, dtype, symbol##_scattered, GK_REDUCE_THREADS, "of columns whose few rows lie along two axes")
 
 #ifndef GK_ROWS_ONLY
 
@@ -428,6 +429,10 @@ template <class Op> __device__ static inline void gk_reduce_gathered_columns(con
     GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_LITTLE_RESIDENT)(gk_little how) {      \
         gk_follow();                                                                               \
         gk_reduce_little<Op>(how);                                                                 \
+    }                                                                                              \
+    GK_REDUCE_KERNEL(symbol##_scattered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_little how) {      \
+        gk_follow();                                                                               \
+        gk_reduce_scattered<Op>(how);                                                              \
     }
 
 #endif

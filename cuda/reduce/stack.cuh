@@ -36,10 +36,12 @@ template <int PLANES, class Op> __device__ static inline void gk_join_planes(con
     __syncthreads();
 }
 
-// Shared memory for so many states, one and the same of all that join some in a kernel.
-template <class STATE, int COUNT> __device__ static inline STATE *gk_join_memory() {
-    static_assert(COUNT * sizeof(STATE) <= GK_REDUCE_JOIN_BYTES, "no more is set aside");
-    __shared__ STATE memory[COUNT];
+// Shared memory for the states of as many vectors as there are threads, in planes; one and the same of all that join some in a
+// kernel, of which more blocks have room so.
+template <class Op> __device__ static inline typename Op::State *gk_join_memory() {
+    enum { COUNT = GK_PLANE * gk_vector<typename Op::Element>::WIDTH };
+    static_assert(COUNT * sizeof(typename Op::State) <= GK_REDUCE_JOIN_BYTES, "no more is set aside");
+    __shared__ typename Op::State memory[COUNT];
     return memory;
 }
 

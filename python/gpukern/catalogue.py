@@ -24,6 +24,7 @@ _INTERNAL = (
     "_woven",
     "_gathered",
     "_little",
+    "_scattered",
     "_vectors",
     "_vector",
     "_small",

@@ -358,12 +358,20 @@ static bool are_matrices_runs(const gk_reduce_plan *plan, const gk_array *array,
     return gk_plan_pitched(&narrow, array, reduced);
 }
 
+/* Little matrices of two-byte elements and of few columns, so many that some of a block's threads
+   for each of them are enough for the whole device. */
+static bool are_many_narrow(const gk_reduction *how, gk_dtype dtype) {
+    const size_t width = gk_vector_width(dtype), vectors = narrow_vectors(how, width);
+    const size_t loads = how->length * how->inner / width / NARROW_LOADS; /* of as many threads */
+    return width == 8 && how->length > SHORT_COLUMN && how->inner * PART <= width &&
+           loads >= vectors && loads * how->outer >= NARROW_THREADS;
+}
+
 /* Columns so few that a row of them is no even number of vectors, but a good part of a block's
-   vectors, side by side, are whole rows; or those of many little matrices of two-byte elements, for
-   each of which some of a block's threads do. Which rows a thread takes then is no matter of where
-   they lie, but it is slower to take them where they are no run, and what comes in `any_order` has
-   other ways there. Two elements of 8 bytes are no more a load than one, and what begins between
-   vectors costs two.
+   vectors, side by side, are whole rows; or those of many little matrices. Which rows a thread
+   takes then is no matter of where they lie, but it is slower to take them where they are no run,
+   and what comes in `any_order` has other ways there. Two elements of 8 bytes are no more a load
+   than one, and what begins between vectors costs two.
  */
 static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                        bool any_order) {
@@ -374,14 +382,12 @@ static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, uint64
         how->inner % width == 0 || narrow_vectors(how, width) > NARROW ||
         (between && width == 4 && how->inner > width))
         return false;
-    const size_t loads = count / width / NARROW_LOADS; /* of as many threads */
-    const bool many = width == 8 && how->length > SHORT_COLUMN && how->inner * PART <= width &&
-                      loads >= narrow_vectors(how, width) && loads * how->outer >= NARROW_THREADS;
-    if (loads < GK_REDUCE_COLUMN_THREADS && !many)
+    const bool large = count >= NARROW_LOADS * GK_REDUCE_COLUMN_THREADS * width;
+    if (!large && !are_many_narrow(how, array->dtype))
         return false;
     if (!any_order)
         return width > 2;
-    const bool pays = width > 4 && (loads < GK_REDUCE_COLUMN_THREADS || how->inner > GK_REDUCE_FEW);
+    const bool pays = width > 4 && (!large || how->inner > GK_REDUCE_FEW);
     return gk_is_contiguous(array) || (pays && are_matrices_runs(plan, array, reduced));
 }
 
@@ -415,8 +421,10 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
                      gk_joining joining) {
     const bool heavy = joining.heavy;
     gk_reduction *how = &plan->how;
-    const bool narrow = are_narrow(plan, array, reduced, joining.any_order);
-    const bool stacked = !plan->scattered && !narrow && are_stacked(plan, array->dtype, heavy);
+    const bool may_be_narrow = are_narrow(plan, array, reduced, joining.any_order);
+    const bool stacked = !plan->scattered && are_stacked(plan, array->dtype, heavy) &&
+                         !(may_be_narrow && are_many_narrow(how, array->dtype));
+    const bool narrow = may_be_narrow && !stacked;
     if (are_matrices_little(how) && !stacked && !narrow)
         plan->packed = true;
     plan->walk = GK_WALK_COLUMNS;

@@ -13,12 +13,21 @@ enum {
     FEW = 2048,             /* elements that are too few for a block of columns */
 };
 
-/* Whether a single launch finds all elements, one by one, sooner than two begin. */
+/* Whether kept axes lie between reduced ones, but so few elements that a single launch finds them,
+   one by one, sooner than two begin. */
 static bool is_found_at_once(const gk_array *array, uint64_t reduced) {
+    bool behind = false, between = false, alternates = false;
     size_t length = 1;
-    for (int i = 0; i < array->ndim; i++)
-        length *= gk_is_reduced(reduced, i) ? (size_t)array->shape[i] : 1;
-    return gk_count(array) <= LITTLE && length <= LITTLE_LENGTH;
+    for (int i = 0; i < array->ndim; i++) {
+        const bool reduces = gk_is_reduced(reduced, i);
+        if (array->shape[i] == 1)
+            continue;
+        length *= reduces ? (size_t)array->shape[i] : 1;
+        alternates = alternates || (reduces && between);
+        between = between || (behind && !reduces);
+        behind = behind || reduces;
+    }
+    return alternates && gk_count(array) <= LITTLE && length <= LITTLE_LENGTH;
 }
 
 uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_order) {
@@ -27,7 +36,8 @@ uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_orde
     size_t most = 1, length = 1, inner = 1;
     int64_t beyond = 0; /* from one run of the axes so far to the next, if they lie evenly */
     int groups = 0;
-    if (is_found_at_once(array, reduced) || (gk_bytes(array) < STAGED && !any_order))
+    const bool small = gk_bytes(array) < STAGED && !(any_order && gk_count(array) > LITTLE);
+    if (small || is_found_at_once(array, reduced))
         return 0;
     for (int i = array->ndim - 1; i >= 0; i--) {
         size_t along = (size_t)array->shape[i];

@@ -35,7 +35,7 @@ static bool is_wide(const gk_reduction_operation *kind, gk_dtype of, gk_dtype re
 /* one launch ----------------------------------------------------------------------------------- */
 
 static gk_walk walk_of(const gk_reduce_plan *plan) {
-    if (plan->walk == GK_WALK_LITTLE && gk_goes_along_two(plan))
+    if (gk_goes_along_two(plan))
         return GK_WALK_SCATTERED;
     if (plan->gathered && plan->walk != GK_WALK_LITTLE)
         return plan->walk == GK_WALK_COLUMNS ? GK_WALK_GATHERED_COLUMNS : GK_WALK_GATHERED;

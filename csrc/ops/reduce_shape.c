@@ -5,20 +5,19 @@
 enum {
     WARP = 32,     /* threads */
     ALONE = 16384, /* elements that one block is through with before a second one has begun */
-    LEAST_SEGMENT = 4096,    /* elements of a row */
-    PLACES = 528,            /* of blocks of rows at a time, on a device of 132 multiprocessors */
-    ENOUGH_BLOCKS = 512,     /* of columns */
-    SMALL = 4 << 20,         /* bytes in which blocks of columns are made narrow to be many */
-    FEW_TILES = 4,           /* of a column: joining segments takes longer than one after another */
-    LEAST_LANES = 8,         /* of such a block: 128 bytes of a row */
-    TINY_ROW = 32,           /* vectors: a block would be idle */
-    SHORT_ROW = 1024,        /* vectors: a warp does it where there are more rows than PLACES */
-    BUSY_ROWS = 1 << 13,     /* for a device to be busy with several a warp */
-    BUSY_LANES = 1 << 18,    /* all that a device has to be busy with */
-    SHORT_COLUMN = 64,       /* rows: a thread goes down a column, and nothing has to be joined; */
-    MANY_COLUMNS = 1 << 15,  /* of columns whose rows are scattered, of so many */
-    LITTLE = 1 << 20,        /* elements that instructions cost more than the memory does */
-    LITTLE_PACKED = 1 << 19, /* the same, where each has to be found, or joined with many */
+    LEAST_SEGMENT = 4096,   /* elements of a row */
+    PLACES = 528,           /* of blocks of rows at a time, on a device of 132 multiprocessors */
+    ENOUGH_BLOCKS = 512,    /* of columns */
+    SMALL = 4 << 20,        /* bytes in which blocks of columns are made narrow to be many */
+    FEW_TILES = 4,          /* of a column: joining segments takes longer than one after another */
+    LEAST_LANES = 8,        /* of such a block: 128 bytes of a row */
+    TINY_ROW = 32,          /* vectors: a block would be idle */
+    SHORT_ROW = 1024,       /* vectors: a warp does it where there are more rows than PLACES */
+    BUSY_ROWS = 1 << 13,    /* for a device to be busy with several a warp */
+    BUSY_LANES = 1 << 18,   /* all that a device has to be busy with */
+    SHORT_COLUMN = 64,      /* rows: a thread goes down a column, and nothing has to be joined; */
+    MANY_COLUMNS = 1 << 15, /* of columns whose rows are scattered, of so many */
+    LITTLE = 1 << 20,       /* elements that instructions cost more than the memory does */
     LITTLE_WIDE_ROWS = 1 << 17, /* the same, of rows that are vectors of two elements */
     LITTLE_LENGTH = 8192,   /* of them for a result: as many as one block is soon through with */
     LITTLE_VIEW = 4096,     /* the same, of a view that has a single result */
@@ -28,10 +27,9 @@ enum {
     LITTLE_RESULTS = 16384,
     LONG_COLUMN = 128, /* of such */
     EACH = 8,          /* elements for a lane, */
-    EACH_OF_MANY = 16, /* of more than LITTLE_PACKED, */
+    EACH_OF_MANY = 16, /* of more than GK_REDUCE_FOUND, */
     EACH_OF_MOST = 64, /* and of the most that are little: neighbours are read as well */
     MANY = 4 << 20,
-    FEW = 2048,            /* elements that are too few for a block of columns */
     PART = 2,              /* times less columns than a vector has: of these by vectors, too */
     LONGEST_WAY = 1 << 15, /* rows that a thread of a block of columns numbers */
     NEAR = 32,             /* bytes of a row that is in one sector, */
@@ -199,7 +197,7 @@ static void plan_columns(gk_reduction *how, gk_dtype dtype) {
 
 /* Matrices so little that a block would be idle. */
 static bool are_matrices_little(const gk_reduction *how) {
-    return how->outer > 1 && how->inner > 1 && how->length * how->inner < FEW;
+    return how->outer > 1 && how->inner > 1 && how->length * how->inner < GK_REDUCE_FEW_ELEMENTS;
 }
 
 /* Whether they are columns all the same, which are a good part of a vector; or, of heavy states, so
@@ -256,14 +254,14 @@ static bool is_little(const gk_reduce_plan *plan, const gk_array *array, uint64_
     if (results == 1)
         return how->length <= GK_REDUCE_THREADS * GK_REDUCE_LOADS;
     if (plan->packed)
-        return count <= (has_short_lines(array, reduced) ? MANY : LITTLE_PACKED);
+        return count <= (has_short_lines(array, reduced) ? MANY : GK_REDUCE_FOUND);
     if (how->inner == 1)
         return how->length <= LITTLE_ROW &&
                count <= (gk_vector_width(dtype) > 2 ? LITTLE : LITTLE_WIDE_ROWS);
     if (heavy && results <= LITTLE_RESULTS && how->length >= LONG_COLUMN &&
         (how->length <= HEAVY_COLUMN || how->inner * gk_dtype_size(dtype) <= NEAR))
         return count <= LITTLE_HEAVY;
-    return count <= (how->length <= LITTLE_COLUMN ? LITTLE : LITTLE_PACKED);
+    return count <= (how->length <= LITTLE_COLUMN ? LITTLE : GK_REDUCE_FOUND);
 }
 
 /* Of a single result where any order does, and the elements are no run, it may come of where they
@@ -277,7 +275,7 @@ static bool is_little_view(const gk_reduction *how, const gk_array *array, gk_jo
 static void plan_little(gk_reduce_plan *plan) {
     gk_reduction *how = &plan->how;
     const size_t results = how->outer * how->inner, count = results * how->length;
-    size_t each = count <= LITTLE_PACKED ? EACH : count <= MANY ? EACH_OF_MANY : EACH_OF_MOST;
+    size_t each = count <= GK_REDUCE_FOUND ? EACH : count <= MANY ? EACH_OF_MANY : EACH_OF_MOST;
     if (results == 1)
         each = GK_REDUCE_LOADS;
     plan->walk = GK_WALK_LITTLE;
@@ -294,7 +292,13 @@ static bool are_scattered(const gk_reduction *how, gk_dtype dtype) {
     if (how->length <= SHORT_COLUMN)
         return (run >= NEAR || (how->inner > 1 && how->length <= FEW_ROWS)) &&
                how->outer * how->inner >= MANY_COLUMNS;
-    return run >= LINE && how->length * how->inner >= FEW;
+    return run >= LINE && how->length * how->inner >= GK_REDUCE_FEW_ELEMENTS;
+}
+
+bool gk_is_found_at_once(const gk_array *array, uint64_t reduced) {
+    gk_reduction how;
+    return !merge_axes(array, reduced, &how) && gk_count(array) <= GK_REDUCE_FOUND &&
+           how.length <= LITTLE_LENGTH;
 }
 
 bool gk_stays_whole(const gk_array *array, uint64_t reduced, size_t first) {

@@ -7,7 +7,11 @@
 #include "layout.h"
 #include "reduce/reduction.h"
 
-enum { GK_REDUCE_TURNED = 1 << 20 }; /* bytes for which results may be put in order afterwards */
+enum {
+    GK_REDUCE_TURNED = 1 << 20, /* bytes for which results may be put in order afterwards */
+    GK_REDUCE_FOUND = 1 << 19,  /* elements that are soon found one by one, or joined with many */
+    GK_REDUCE_FEW_ELEMENTS = 2048, /* too few for a block of columns */
+};
 
 /* It depends on the shape, the axes and the dtype alone, and so does the order of the additions. */
 typedef struct gk_reduce_plan {
@@ -52,6 +56,10 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
    Where `any_order` does, also of axes that are next to one another and do not lie as one. */
 uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_order);
 
+/* Whether kept and reduced axes alternate, but of so few elements that a single launch finds them,
+   one by one, sooner than two begin. */
+bool gk_is_found_at_once(const gk_array *array, uint64_t reduced);
+
 /* Whether kept and reduced axes alternate, but the array is better taken in one pass than by a
    launch first that leaves so many times less. */
 bool gk_stays_whole(const gk_array *array, uint64_t reduced, size_t first);
@@ -64,8 +72,9 @@ static inline size_t gk_divided(size_t count, size_t by) {
     return (count + by - 1) / by;
 }
 
-size_t gk_column_groups(const gk_reduction *how,
-                        gk_dtype dtype); /* blocks of a segment of columns */
+/* Blocks of columns, of one segment each. */
+size_t gk_column_groups(const gk_reduction *how, gk_dtype dtype);
+
 size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype);
 size_t gk_plan_beside(const gk_reduce_plan *plan, gk_dtype dtype); /* rows of a block that lie so */
 size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype); /* counters */

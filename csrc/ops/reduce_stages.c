@@ -7,28 +7,8 @@ enum {
     COPIED = 4 << 20,       /* of more bytes a copy would be made else, which costs more, */
     STAGE_OF_COPIED = 3,    /* than so many times less, */
     STAGE_OF_ANY_ORDER = 2, /* or so many, where what is left has no wider elements */
-    LITTLE = 1 << 19,       /* elements that a single launch finds, */
-    LITTLE_LENGTH = 8192,   /* and those of a result */
     LEAST_ROW = 128,        /* bytes of a row that is worth a result of its own in between */
-    FEW = 2048,             /* elements that are too few for a block of columns */
 };
-
-/* Whether kept axes lie between reduced ones, but so few elements that a single launch finds them,
-   one by one, sooner than two begin. */
-static bool is_found_at_once(const gk_array *array, uint64_t reduced) {
-    bool behind = false, between = false, alternates = false;
-    size_t length = 1;
-    for (int i = 0; i < array->ndim; i++) {
-        const bool reduces = gk_is_reduced(reduced, i);
-        if (array->shape[i] == 1)
-            continue;
-        length *= reduces ? (size_t)array->shape[i] : 1;
-        alternates = alternates || (reduces && between);
-        between = between || (behind && !reduces);
-        behind = behind || reduces;
-    }
-    return alternates && gk_count(array) <= LITTLE && length <= LITTLE_LENGTH;
-}
 
 uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_order) {
     const size_t least = LEAST_ROW / gk_dtype_size(array->dtype);
@@ -36,8 +16,9 @@ uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_orde
     size_t most = 1, length = 1, inner = 1;
     int64_t beyond = 0; /* from one run of the axes so far to the next, if they lie evenly */
     int groups = 0;
-    const bool small = gk_bytes(array) < STAGED && !(any_order && gk_count(array) > LITTLE);
-    if (small || is_found_at_once(array, reduced))
+    const bool small =
+        gk_bytes(array) < STAGED && !(any_order && gk_count(array) > GK_REDUCE_FOUND);
+    if (small || gk_is_found_at_once(array, reduced))
         return 0;
     for (int i = array->ndim - 1; i >= 0; i--) {
         size_t along = (size_t)array->shape[i];
@@ -58,7 +39,7 @@ uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_orde
         }
         beyond = array->strides[i] * array->shape[i];
         inner *= along; /* of the group, as far as it goes */
-        if (length > most && (inner == length || inner >= FEW)) {
+        if (length > most && (inner == length || inner >= GK_REDUCE_FEW_ELEMENTS)) {
             most = length;
             longest = axes;
         }

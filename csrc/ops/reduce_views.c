@@ -397,10 +397,13 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     if (!gk_plan_gathered(&alone, array, reduced))
         return false;
     gk_plan_few(&alone, array);
-    if (plan->scattered ? is_better_listed(plan, &alone, array, reduced)
-        : tiny          ? alone.layout.ndim != alone.kept + 1
-                        : !are_better_alone(plan, array, is_run) &&
-                     !are_few_of_long_rows(plan, &alone, array->dtype, index))
+    bool pays = are_better_alone(plan, array, is_run) ||
+                are_few_of_long_rows(plan, &alone, array->dtype, index);
+    if (tiny)
+        pays = alone.layout.ndim == alone.kept + 1;
+    if (plan->scattered)
+        pays = !is_better_listed(plan, &alone, array, reduced);
+    if (!pays)
         return false;
     *plan = alone;
     return true;

@@ -1,4 +1,4 @@
-"""What the scripts on works drawn by chance share: their command line, what is asked of each kind
+"""What the scripts on arrays of the device share: their command line, what is asked of each kind
 of works, and how they tell what came."""
 
 import argparse
@@ -18,13 +18,11 @@ BARS = {"reductions": 1.10, "transposes": 1.50, "elementwise": 1.00}
 SHORT = 5e-6
 
 
-def options(doc: str | None, count: int) -> argparse.ArgumentParser:
-    """The command line: two files to write, how many works, from which seed, for how long."""
+def options(doc: str | None) -> argparse.ArgumentParser:
+    """The command line: two files to write, and the seed of all that is left to chance."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("paths", nargs=2, type=Path, metavar="FILE", help="JSON, markdown")
-    parser.add_argument("--count", type=int, default=count, help="drawn works")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31))
-    parser.add_argument("--seconds", type=float, default=3600.0, help="draw no more after that")
     parser.add_argument("--smoke", action="store_true", help="small arrays")
     return parser
 
@@ -36,12 +34,12 @@ def right_results(works: Sequence[tuple[Draw, str]]) -> Line:
     return Line("all", "right results", "each", text, "WRONG" if wrong else "right")
 
 
-def means(group: str, which: str, speeds: Sequence[float], more: str = "") -> Iterator[Line]:
+def means(group: str, which: str, speeds: Sequence[float]) -> Iterator[Line]:
     """How many times as fast as the fastest peers works of a group are, if there are any."""
     if speeds:
         mean, bar = statistics.geometric_mean(speeds), BARS[group]
         asked = f">= {bar:.2f}x the fastest peer, geometric mean"
-        text = f"{mean:.3f}x of {len(speeds)}{more}"
+        text = f"{mean:.3f}x of {len(speeds)}"
         yield Line(group, group + which, asked, text, "yes" if mean >= bar else "no")
 
 

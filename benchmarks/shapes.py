@@ -64,7 +64,8 @@ class Draw:
     def _reads_all(self) -> bool:
         """Whether every second element or run is so short that all sectors hold one."""
         each = _core.empty(0, self.dtype).dtype.itemsize
-        steps = [axis for axis, one in enumerate(self.cut) if one.step == 2 and self.held[axis] > 2]
+        steps = [axis for axis, one in enumerate(self.cut) if one.step == 2]
+        steps = [axis for axis in steps if math.prod(self.held[: axis + 1]) > 2]
         return any(2 * each * math.prod(self.held[axis + 1 :]) <= SECTOR for axis in steps)
 
     def __str__(self) -> str:

@@ -49,6 +49,8 @@ def test_what_is_stepped_over_is_moved_with_its_sectors(scripts):
         ((100, 200, 4), (every, second, every), 4 * (80_000 + 40_000)),
         ((100, 200, 5), (every, second, every), 4 * (50_000 + 50_000)),
         ((100, 200), (second, every), 4 * (10_000 + 10_000)),
+        ((100, 2), (every, second), 4 * (200 + 100)),
+        ((2, 2), (second, every), 4 * (2 + 2)),
     ):
         one = shapes.Draw("copy", "float32", held, cut, tuple(range(len(held))), ())
         assert one.bytes_moved == moved, (held, cut)

@@ -12,8 +12,10 @@ enum {
     FEW_TILES = 4,          /* of a column: joining segments takes longer than one after another */
     LEAST_LANES = 8,        /* of such a block: 128 bytes of a row */
     TINY_ROW = 32,          /* vectors: a block would be idle */
-    SHORT_ROW = 1024,       /* vectors: a warp does it where there are more rows than PLACES */
-    BUSY_ROWS = 1 << 13,    /* for a device to be busy with several a warp */
+    SHORT_ROW = 1600,       /* vectors: a warp does it where there are more rows than PLACES; */
+    SHORT_HEAVY_ROW = 1024, /* heavy, which has less to join in the blocks of longer ones */
+    LONE_ROW = 256,         /* vectors: of so many a warp has one at a time, */
+    BUSY_ROWS = 1 << 13,    /* and of less, where a device is not busy with several a warp */
     BUSY_LANES = 1 << 18,   /* all that a device has to be busy with */
     SHORT_COLUMN = 64,      /* rows: a thread goes down a column, and nothing has to be joined; */
     MANY_COLUMNS = 1 << 15, /* of columns whose rows are scattered, of so many */
@@ -436,11 +438,13 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         plan->walk = GK_WALK_ROWS;
     gk_plan_part(plan, array, reduced);
     size_t vectors = gk_divided(how->length, gk_vector_width(array->dtype));
-    bool is_short = vectors <= TINY_ROW || (vectors <= SHORT_ROW && how->outer > PLACES);
+    const size_t longest = heavy ? SHORT_HEAVY_ROW : SHORT_ROW;
+    bool is_short = vectors <= TINY_ROW || (vectors <= longest && how->outer > PLACES);
     if (plan->walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
         plan->walk = GK_WALK_SHORT;
         how->lanes = short_lanes(vectors, how->outer, are_full(how, array->dtype, heavy));
-        how->lone_rows = how->lanes == WARP && vectors > TINY_ROW && how->outer < BUSY_ROWS;
+        how->lone_rows = how->lanes == WARP && vectors > TINY_ROW &&
+                         (vectors >= LONE_ROW || how->outer < BUSY_ROWS);
     } else if (plan->walk == GK_WALK_ROWS) {
         plan_rows(how, array->dtype);
     } else if (stacked) {

@@ -207,6 +207,32 @@ for _ in range(2):
     )
 
 
+@pytest.mark.parametrize(
+    ("multiprocessors", "shape", "axis", "early"),
+    [
+        (132, (4 << 20,), 0, False),  # 528 blocks, of which 792 have room
+        (88, (4 << 20,), 0, True),  # of which all have room, and fill it
+        (87, (4 << 20,), 0, True),  # of which not all have
+        (176, (4 << 20,), 0, True),  # which have room beside as many
+        (132, (1 << 20,), 0, True),  # which are through as soon as they have begun
+        (132, (528, 8000), 1, False),
+        (600, (4000, 4000), 1, True),
+    ],
+)
+def test_long_launches_that_early_starts_would_share_out_unevenly_wait(
+    right, multiprocessors, shape, axis, early
+):
+    right(
+        f"""
+a = gk.empty({shape}, np.float32)
+for _ in range(2):
+    gk.sum(a, {axis})
+    assert bool(ctypes.c_int.in_dll(driver, "fake_seen_early").value) == {early}
+""",
+        FAKE_MULTIPROCESSORS=multiprocessors,
+    )
+
+
 def test_the_streams_of_foreign_arrays_are_waited_for_and_wait(right):
     right(
         FOREIGN

@@ -57,6 +57,8 @@ typedef struct gk_launch {
     size_t shared_bytes; /* dynamic shared memory; no more than the row says */
     void **arguments;    /* a pointer to each argument, as cuLaunchKernelEx takes them */
     gk_stream stream;
+    size_t reads; /* bytes that all of its blocks read together, where that takes most of its time;
+                     else 0 */
     bool (*interrupted)(void *context); /* whether the user wants it to end, where it can be */
     void *context;
 } gk_launch;

@@ -254,7 +254,8 @@ gk_status gk_call_launch_sharing(gk_call *call, const gk_row *row, size_t blocks
                       .block = {(unsigned)row->threads, 1, 1},
                       .shared_bytes = shared_bytes,
                       .arguments = arguments,
-                      .stream = call->stream};
+                      .stream = call->stream,
+                      .reads = call->reads};
     return perform(call, row->symbol, launch_work, &made);
 }
 

@@ -31,6 +31,7 @@ typedef struct gk_call {
     gk_stream rejoined;   /* the last one that was made to wait for `stream`, or 0 */
     void *keeper;         /* the Python object that holds the stream open; not owned, or NULL */
     bool captured;        /* the stream's work goes into a CUDA graph, to run later */
+    size_t reads;         /* of its launches: see gk_launch */
     bool strict;          /* synchronize after each launch */
     bool mapped;          /* arrays are the host's, as kernels address them: nothing else does */
     gk_phases *phases;    /* NULL unless profiled */

@@ -103,8 +103,8 @@ static gk_status prepare(gk_reducing *whole, const gk_array *a, gk_dtype result)
     return take_counters(call, arrivals, lasting.counters, &how->arrivals);
 }
 
-gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_reduction *how,
-                             size_t blocks, const gk_array *operands) {
+static gk_status launch_reducing(const gk_reducing *whole, gk_call *call, const gk_reduction *how,
+                                 size_t blocks, const gk_array *operands) {
     gk_reduction copy = *how;
     gk_axes layout = whole->plan.layout;
     void *a = operands[0].data, *b = whole->kind->base.operand_count == 2 ? operands[1].data : a;
@@ -117,6 +117,14 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
     const size_t shared = how->tiles & GK_REDUCE_TILED ? whole->row->shared_bytes : 0;
     return gk_call_launch_sharing(call, whole->row, blocks, shared, arguments);
+}
+
+gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_reduction *how,
+                             size_t blocks, const gk_array *operands) {
+    call->reads = gk_bytes(&operands[0]);
+    gk_status status = launch_reducing(whole, call, how, blocks, operands);
+    call->reads = 0;
+    return status;
 }
 
 gk_status gk_pack_reduced(gk_call *call, const gk_array *a, gk_array *packed) {

@@ -235,7 +235,7 @@ result cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 10: /* lanes of a warp */
         return *value = 32, OK;
     case 16: /* multiprocessors */
-        return *value = 4, OK;
+        return *value = (int)fake_setting("FAKE_MULTIPROCESSORS", 4), OK;
     case 38: /* bytes of L2 cache */
         return *value = 1 << 20, OK;
     case 75:

@@ -43,10 +43,9 @@ int main(int argc, char **argv) {
     if (!cuda.modules || gk_driver_open(&cuda.driver, &error) != GK_OK)
         return puts(error.text), 1;
     for (int i = 2; i < argc; i++) {
-        CUfunction function;
-        bool early;
+        const gk_function *function;
         const gk_row *row = row_of(argv[i]);
-        gk_status status = gk_cuda_function(&cuda, row, &function, &early, &error);
+        gk_status status = gk_cuda_function(&cuda, row, &function, &error);
         printf("%s\n", status == GK_OK ? "ok" : error.text);
         printf("%d\n", gk_compiled_for(row->family, cuda.base.capability, false));
     }

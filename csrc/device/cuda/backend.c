@@ -13,6 +13,11 @@
 /* Bytes. Every graph of a reduction has the little, and few need the other. */
 enum { LITTLE_SCRATCH = 256 << 10, MUCH_SCRATCH = 8 << 20 };
 
+enum {
+    LONG_READ = 8 << 20, /* bytes, which take several times as long as it takes to start */
+    FILLED = 6,          /* all of the places but one of so many leave few to be uneven with */
+};
+
 struct gk_event {
     CUevent handle;
 };
@@ -38,6 +43,21 @@ static void cuda_stream_free(gk_backend *base, gk_stream stream) {
     (void)result; /* fails only after a fault, which the next call reports */
 }
 
+/* Whether the blocks of a launch have to begin together. Those that start early take what places
+   come free, which is as many as there are on some multiprocessors and few on others; where all
+   have a place at a time nothing evens that out, unless there is room for them beside those of the
+   kernel before. And where they read what the cache holds half of, each half of it has what
+   its own multiprocessors read: the same blocks on the same ones find it there again. */
+static bool begins_together(const gk_cuda *cuda, const gk_function *function,
+                            const gk_launch *launch) {
+    const size_t blocks = (size_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    const size_t places = launch->shared_bytes > 0 ? function->sharing : function->places;
+    if (launch->reads < LONG_READ || 2 * blocks <= places || blocks > places)
+        return false;
+    return blocks * FILLED <= places * (FILLED - 1) ||
+           (launch->reads > cuda->cache / 2 && launch->reads <= cuda->cache);
+}
+
 /* Early: under the end of the kernel before it in its stream, where there is one. */
 static CUresult launch_function(const gk_driver *driver, CUfunction function,
                                 const gk_launch *launch, bool early) {
@@ -59,15 +79,16 @@ static CUresult launch_function(const gk_driver *driver, CUfunction function,
 static gk_status cuda_launch(gk_backend *base, const gk_launch *launch, gk_error *error) {
     gk_cuda *cuda = (gk_cuda *)base;
     const gk_kernel *kernel = launch->kernel;
-    CUfunction function = kernel ? kernel->function : NULL;
+    const gk_function *function = NULL;
     const char *name = kernel ? kernel->name : launch->row->symbol;
-    bool early = false;
-    gk_status status =
-        kernel ? GK_OK : gk_cuda_function(cuda, launch->row, &function, &early, error);
+    gk_status status = kernel ? GK_OK : gk_cuda_function(cuda, launch->row, &function, error);
     if (status != GK_OK)
         return status;
+    CUfunction handle =
+        kernel ? kernel->function : atomic_load_explicit(&function->handle, memory_order_relaxed);
+    bool early = function && function->early && !begins_together(cuda, function, launch);
     CUresult result;
-    GK_IN_CONTEXT(cuda, result, launch_function(&cuda->driver, function, launch, early));
+    GK_IN_CONTEXT(cuda, result, launch_function(&cuda->driver, handle, launch, early));
     if (result == CUDA_SUCCESS)
         atomic_store_explicit(&cuda->last_launch, name, memory_order_relaxed);
     status = gk_cuda_check(cuda, result, "the launch", error);
@@ -360,6 +381,10 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
                                   &cuda->base.capability, error);
     if (status != GK_OK)
         return status;
+    int cache = 0;
+    if (cuda->driver.cuDeviceGetAttribute(&cache, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
+                                          cuda->device) == CUDA_SUCCESS)
+        cuda->cache = (size_t)cache;
     cuda->workspaces.bytes = workspace_bytes(cuda);
     char *model = cuda->base.model;
     if (cuda->driver.cuDeviceGetName(model, sizeof cuda->base.model, cuda->device) != CUDA_SUCCESS)

@@ -32,8 +32,7 @@ typedef struct kernel_name {
 
 struct gk_modules {
     kernel_name *names;             /* of users' kernels */
-    _Atomic(CUfunction) *functions; /* one a row of the registry; NULL until first launched */
-    bool *early;                    /* whether it may be started early; once it is there */
+    gk_function *functions;         /* one a row of the registry */
     CUmodule *kernels;              /* a row's own module of PTX, where it took one */
     file_module files[GK_FAMILIES]; /* machine code */
 };
@@ -45,9 +44,8 @@ gk_modules *gk_modules_new(void) {
     if (!modules)
         return NULL;
     modules->functions = calloc(rows, sizeof *modules->functions);
-    modules->early = calloc(rows, sizeof *modules->early);
     modules->kernels = calloc(rows, sizeof *modules->kernels);
-    if (modules->functions && modules->early && modules->kernels)
+    if (modules->functions && modules->kernels)
         return modules;
     gk_modules_free(modules);
     return NULL;
@@ -96,58 +94,71 @@ static CUfunction loaded_before(gk_cuda *cuda, const gk_row *row) {
     size_t count;
     const gk_row *rows = gk_rows(&count);
     for (size_t i = 0; i < count; i++) {
-        CUfunction function =
-            atomic_load_explicit(&cuda->modules->functions[i], memory_order_relaxed);
-        if (function && strcmp(rows[i].symbol, row->symbol) == 0 &&
+        CUfunction handle =
+            atomic_load_explicit(&cuda->modules->functions[i].handle, memory_order_relaxed);
+        if (handle && strcmp(rows[i].symbol, row->symbol) == 0 &&
             strcmp(rows[i].family, row->family) == 0)
-            return function;
+            return handle;
     }
     return NULL;
 }
 
-/* Code that was made for less than 9.0 does not wait, wherever it runs. */
-static CUresult ask_early(gk_cuda *cuda, const gk_row *row, CUfunction function, bool *early) {
-    int made_for = 0;
-    CUresult result = CUDA_SUCCESS;
-    if (row->follows)
-        result =
-            cuda->driver.cuFuncGetAttribute(&made_for, CU_FUNC_ATTRIBUTE_PTX_VERSION, function);
-    *early = made_for >= 90;
+static CUresult count_places(gk_cuda *cuda, CUfunction handle, const gk_row *row, size_t shared,
+                             size_t *places) {
+    int each = 0, multiprocessors = 0;
+    CUresult result = cuda->driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        &each, handle, row->threads, shared);
+    if (result == CUDA_SUCCESS)
+        result = cuda->driver.cuDeviceGetAttribute(
+            &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, cuda->device);
+    *places = (size_t)each * (size_t)multiprocessors;
     return result;
 }
 
-static CUresult load(gk_cuda *cuda, const gk_row *row, CUfunction *function, bool *early) {
-    *function = loaded_before(cuda, row);
-    if (*function)
-        return ask_early(cuda, row, *function, early);
-    CUresult result = from_machine_code(cuda, row, function);
-    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
-        result = from_ptx(cuda, row, function);
-    if (result == CUDA_SUCCESS) /* now, for a first launch may be one that is captured */
-        result = gk_driver_load_function(&cuda->driver, *function);
-    if (result == CUDA_SUCCESS && row->shared_bytes > 0)
-        result = cuda->driver.cuFuncSetAttribute(
-            *function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)row->shared_bytes);
-    return result == CUDA_SUCCESS ? ask_early(cuda, row, *function, early) : result;
+/* Code that was made for less than 9.0 does not wait, wherever it runs. */
+static CUresult ask_early(gk_cuda *cuda, const gk_row *row, CUfunction handle, gk_function *made) {
+    int made_for = 0;
+    CUresult result = CUDA_SUCCESS;
+    if (row->follows)
+        result = cuda->driver.cuFuncGetAttribute(&made_for, CU_FUNC_ATTRIBUTE_PTX_VERSION, handle);
+    made->early = made_for >= 90;
+    if (result == CUDA_SUCCESS && made->early)
+        result = count_places(cuda, handle, row, 0, &made->places);
+    if (result == CUDA_SUCCESS && made->early)
+        result = count_places(cuda, handle, row, row->shared_bytes, &made->sharing);
+    return result;
 }
 
-gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *function, bool *early,
+static CUresult load(gk_cuda *cuda, const gk_row *row, CUfunction *handle, gk_function *made) {
+    *handle = loaded_before(cuda, row);
+    if (*handle)
+        return ask_early(cuda, row, *handle, made);
+    CUresult result = from_machine_code(cuda, row, handle);
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
+        result = from_ptx(cuda, row, handle);
+    if (result == CUDA_SUCCESS) /* now, for a first launch may be one that is captured */
+        result = gk_driver_load_function(&cuda->driver, *handle);
+    if (result == CUDA_SUCCESS && row->shared_bytes > 0)
+        result = cuda->driver.cuFuncSetAttribute(
+            *handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)row->shared_bytes);
+    return result == CUDA_SUCCESS ? ask_early(cuda, row, *handle, made) : result;
+}
+
+gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, const gk_function **function,
                            gk_error *error) {
-    size_t count, number = (size_t)(row - gk_rows(&count));
-    _Atomic(CUfunction) *slot = &cuda->modules->functions[number];
-    bool *known = &cuda->modules->early[number];
-    *function = atomic_load_explicit(slot, memory_order_acquire);
-    if (*function) {
-        *early = *known;
+    size_t count;
+    gk_function *made = &cuda->modules->functions[row - gk_rows(&count)];
+    CUfunction handle = NULL;
+    *function = made;
+    if (atomic_load_explicit(&made->handle, memory_order_acquire))
         return GK_OK;
-    }
-    CUresult result;
+    CUresult result = CUDA_SUCCESS;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver);
     pthread_mutex_lock(&cuda->lock);
-    GK_IN_CONTEXT(cuda, result, load(cuda, row, function, early));
-    if (result == CUDA_SUCCESS && !atomic_load_explicit(slot, memory_order_relaxed)) {
-        *known = *early;
-        atomic_store_explicit(slot, *function, memory_order_release);
+    if (!atomic_load_explicit(&made->handle, memory_order_relaxed)) {
+        GK_IN_CONTEXT(cuda, result, load(cuda, row, &handle, made));
+        if (result == CUDA_SUCCESS)
+            atomic_store_explicit(&made->handle, handle, memory_order_release);
     }
     pthread_mutex_unlock(&cuda->lock);
     gk_restrict(&cuda->driver, mode);
@@ -210,7 +221,6 @@ void gk_modules_free(gk_modules *modules) {
         modules->names = next;
     }
     free(modules->functions);
-    free(modules->early);
     free(modules->kernels);
     free(modules);
 }

@@ -6,9 +6,17 @@
 
 gk_modules *gk_modules_new(void); /* NULL: out of host memory */
 
-/* The row's kernel, loaded: once a process, then it is an array access. `early`: whether its code
-   waits for the kernel before it by itself, and may be started before that one has ended. */
-gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, CUfunction *function, bool *early,
+/* A row's kernel, and how it may be started. */
+typedef struct gk_function {
+    _Atomic(CUfunction) handle; /* NULL until it is first launched */
+    bool early; /* its code waits for the kernel before it by itself, and may be started before that
+                   one has ended */
+    size_t places, sharing; /* if so, its blocks that the device has room for at a time, with none
+                               and with all of the row's dynamic shared memory */
+} gk_function;
+
+/* Loaded: once a process, then it is an array access. */
+gk_status gk_cuda_function(gk_cuda *cuda, const gk_row *row, const gk_function **function,
                            gk_error *error);
 
 /* The name of a user's kernel, kept as long as the device is open: a fault names it later. NULL:

@@ -15,7 +15,8 @@ enum {
     FEW_BLOCKS = 64,         /* that leave a device idle */
     FEW_FOUND = 4096,        /* elements that one block finds before a second launch begins */
     SHORT_LINE = 128,        /* vectors: most of what a warp loads goes on in the next one */
-    LINE = 8,                /* elements near one another that are worth a load */
+    LINE = 8,                /* small elements near one another that are worth a load; others are */
+    SMALL = 2,               /* worth one each: bytes of an element */
     NEAR = 32,               /* bytes: what memory is read by */
     BUSY = 3 << 15,          /* threads that a device is busy with, however many rows they have, */
     BUSY_WITH_FEW = 3 << 14, /* or with these, which are read at once */
@@ -309,11 +310,11 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
     if (layout->ndim == 0)
         layout->axis[layout->ndim++].length = gk_divisor_of(1);
     int last = layout->ndim - 1;
-    bool near = llabs(layout->axis[last].stride) <= NEAR;
-    if (gk_bytes(array) > SCATTERED && !(near && layout->axis[last].length.value >= LINE))
+    const bool near = llabs(layout->axis[last].stride) <= NEAR;
+    const bool worth = near && (size > SMALL || layout->axis[last].length.value >= LINE);
+    if (gk_bytes(array) > SCATTERED && !worth)
         return false;
     plan->how.short_rows = plan->walk == GK_WALK_SHORT;
-    plan->how.lone_rows = false; /* nor do its bits need it */
     const size_t width = gk_vector_width(array->dtype), line = layout->axis[last].length.value;
     plan->how.broken = plan->walk != GK_WALK_COLUMNS && line >= width && line % width != 0 &&
                        line < SHORT_LINE * width;

@@ -366,7 +366,9 @@ template <typename T, typename A> constexpr bool gk_keeps_order<gk_compensated_s
 
 // Rows, long or short, of elements that lie anywhere: as a layout says, one after another, or by tiles.
 template <class Op, class A> __device__ static inline void gk_reduce_found(const gk_reduction &how, const A &a) {
-    if (how.short_rows)
+    if (how.short_rows && how.lone_rows)
+        gk_reduce_lone_rows<Op>(how, a);
+    else if (how.short_rows)
         gk_reduce_short<Op>(how, a);
     else
         gk_reduce_rows<Op>(how, a, a);

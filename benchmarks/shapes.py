@@ -294,9 +294,12 @@ def _reduced_fault(one: Draw, torch: Any, array: Any, got: Any) -> str:
     want = torch.sum(array, one.axes, dtype=torch.float64)
     size = torch.sum(array.abs(), one.axes, dtype=torch.float64)
     count = math.prod(one.shape[axis] for axis in one.axes) if one.kind == "mean" else 1
-    unit = torch.finfo(array.dtype).eps if array.dtype.is_floating_point else 0.0
+    unit, least = 0.0, 0.0
+    if array.dtype.is_floating_point:
+        unit = torch.finfo(array.dtype).eps
+        least = unit * torch.finfo(array.dtype).tiny  # a result may be a subnormal number
     off = (got.double() - want / count).abs()
-    bound = unit * want.abs() / count + min(unit, 2.0**-23) * 64 * size / count + 1e-300
+    bound = unit * want.abs() / count + min(unit, 2.0**-23) * 64 * size / count + least
     return "" if bool((off <= bound).all()) else f"is off by {float((off / bound).max()):.3g}"
 
 

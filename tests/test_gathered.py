@@ -214,6 +214,41 @@ def test_the_bits_of_a_large_array(op, view, by_vectors):
     same_as_contiguous(op, view, zip(LARGE, ALTERNATELY[len(LITTLE) :], strict=False))
 
 
+# Parts of arrays of more than 4 MB: lines of one to seven elements, all of it and along rows; and
+# rows of more than 528, each by a warp: several at a time, one, and one of 1025 vectors and more.
+SHORT_LINES = (
+    ("float64", (90_001, 7), np.s_[:, 1:5], (0, 1)),
+    ("float64", (70_003, 9), np.s_[:, ::2], (0, 1)),
+    ("float32", (150_001, 9), np.s_[:, :7], (0, 1)),
+    ("float32", (40_001, 16, 3), np.s_[:, :, :2], (0, 1, 2)),
+    ("float32", (611, 400, 9), np.s_[:, :, 1::2], (1, 2)),
+    ("int32", (700_001, 5), np.s_[:, 1:3], (0, 1)),
+    ("float16", (310_001, 9), np.s_[:, :7], (0, 1)),
+    ("float32", (531, 2 * 180), np.s_[:, ::2], (1,)),
+    ("float64", (550, 2 * 517), np.s_[:, ::2], (1,)),
+    ("float16", (530, 2 * 2050), np.s_[:, 1::2], (1,)),
+    ("float32", (529, 2 * 4101), np.s_[:, ::2], (1,)),
+    ("float64", (529, 3203), np.s_[:, 1:3200], (1,)),
+)
+
+
+@pytest.mark.parametrize(("name", "shape", "part", "axes"), SHORT_LINES)
+@pytest.mark.parametrize("op", ["sum", "max"])
+def test_short_lines_and_long_rows_of_a_warp(op, name, shape, part, axes):
+    a = random(shape, DTYPES[name], 6)
+    there = gk.to_device(a)[part]
+    want = getattr(gk, op)(gk.to_device(np.ascontiguousarray(a[part])), axes).to_host()
+    same_bits(getattr(gk, op)(there, axes).to_host(), want, f"{op} {name} {shape} {axes}")
+    wide = a[part].astype(np.longdouble)
+    off = np.abs(want.astype(np.longdouble) - getattr(np, op)(wide, axes))
+    if op == "max" or name == "int32":
+        assert (off == 0).all()
+    else:
+        size = np.abs(wide).sum(axes)
+        unit = np.finfo(DTYPES[name]).eps
+        assert (off <= unit * (np.abs(wide.sum(axes)) + size / 64)).all()
+
+
 @pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("name", ["float32", "float64", "bfloat16", "uint8", "bool"])
 @pytest.mark.parametrize("shift", [0, 1, 3])

@@ -208,19 +208,23 @@ for _ in range(2):
 
 
 @pytest.mark.parametrize(
-    ("multiprocessors", "shape", "axis", "early"),
+    ("multiprocessors", "cache", "shape", "axis", "early"),
     [
-        (132, (4 << 20,), 0, False),  # 528 blocks, of which 792 have room
-        (88, (4 << 20,), 0, True),  # of which all have room, and fill it
-        (87, (4 << 20,), 0, True),  # of which not all have
-        (176, (4 << 20,), 0, True),  # which have room beside as many
-        (132, (1 << 20,), 0, True),  # which are through as soon as they have begun
-        (132, (528, 8000), 1, False),
-        (600, (4000, 4000), 1, True),
+        (132, 1, (4 << 20,), 0, False),  # 528 blocks, of which 792 have room
+        (88, 1, (4 << 20,), 0, True),  # of which all have room, and fill it
+        (87, 1, (4 << 20,), 0, True),  # of which not all have
+        (176, 1, (4 << 20,), 0, True),  # which have room beside as many
+        (132, 1, (1 << 20,), 0, True),  # which are through as soon as they have begun
+        (132, 1, (528, 8000), 1, False),
+        (600, 1, (4000, 4000), 1, True),
+        (88, 24, (4 << 20,), 0, False),  # which read two thirds of what the cache holds
+        (88, 20, (4 << 20,), 0, True),  # of which too little is there again
+        (88, 40, (4 << 20,), 0, True),  # which either half of the cache has room for
+        (176, 24, (4 << 20,), 0, True),
     ],
 )
 def test_long_launches_that_early_starts_would_share_out_unevenly_wait(
-    right, multiprocessors, shape, axis, early
+    right, multiprocessors, cache, shape, axis, early
 ):
     right(
         f"""
@@ -230,6 +234,7 @@ for _ in range(2):
     assert bool(ctypes.c_int.in_dll(driver, "fake_seen_early").value) == {early}
 """,
         FAKE_MULTIPROCESSORS=multiprocessors,
+        FAKE_CACHE=cache << 20,
     )
 
 

@@ -201,7 +201,7 @@ def test_runs_that_vectors_copy(length, begin):
 
 
 def test_who_copies_runs():
-    """Vectors, but for much; of what is no whole ones elements where it is little."""
+    """Vectors; of what is no whole ones elements where it is little, and else the driver."""
     driver = "vectorized"  # the default's name stays: no kernel has taken its place
     for length, key, variant in (
         (16, np.s_[:], "run"),
@@ -212,7 +212,7 @@ def test_who_copies_runs():
         ((1 << 16) + 1, np.s_[1:], "strided"),
         ((1 << 16) + 2, np.s_[1:], driver),
         (56 << 20, np.s_[:], "run"),
-        ((56 << 20) + 1, np.s_[:], driver),
+        ((56 << 20) + 1, np.s_[:], "run"),
     ):
         there = gk.empty((length,), "uint8")
         out = gk.empty(there[key].shape, "uint8")

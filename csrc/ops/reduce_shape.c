@@ -364,13 +364,13 @@ static bool are_matrices_runs(const gk_reduce_plan *plan, const gk_array *array,
     return gk_plan_pitched(&narrow, array, reduced);
 }
 
-/* Little matrices of two-byte elements and of few columns, so many that some of a block's threads
-   for each of them are enough for the whole device. */
+/* Little matrices of few columns, of elements of which several are a block's, so many that some of
+   a block's threads for each of them are enough for the whole device. */
 static bool are_many_narrow(const gk_reduction *how, gk_dtype dtype) {
     const size_t width = gk_vector_width(dtype), vectors = narrow_vectors(how, width);
     const size_t loads = how->length * how->inner / width / NARROW_LOADS; /* of as many threads */
-    return width == 8 && how->length > SHORT_COLUMN && how->inner * PART <= width &&
-           loads >= vectors && loads * how->outer >= NARROW_THREADS;
+    return GK_REDUCE_STACKS_NARROW(gk_dtype_size(dtype)) && how->length > SHORT_COLUMN &&
+           how->inner * PART <= width && loads >= vectors && loads * how->outer >= NARROW_THREADS;
 }
 
 /* Columns so few that a row of them is no even number of vectors, but a good part of a block's
@@ -399,9 +399,11 @@ static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, uint64
 
 /* Threads that have several loads of a matrix each, so that there is less to join; but enough of
    them for the whole device, and no more than a block's. */
-static uint32_t narrow_lanes(const gk_reduction *how, size_t width) {
-    const size_t vectors = narrow_vectors(how, width), all = how->length * how->inner / width;
-    size_t lanes = width == 8 ? vectors : GK_REDUCE_COLUMN_THREADS;
+static uint32_t narrow_lanes(const gk_reduction *how, gk_dtype dtype) {
+    const size_t width = gk_vector_width(dtype), vectors = narrow_vectors(how, width);
+    const size_t all = how->length * how->inner / width;
+    const bool stacks = GK_REDUCE_STACKS_NARROW(gk_dtype_size(dtype));
+    size_t lanes = stacks ? vectors : GK_REDUCE_COLUMN_THREADS;
     while (lanes <= GK_REDUCE_COLUMN_THREADS / 2 && all >= 2 * NARROW_LOADS * lanes &&
            (all > NARROW_EACH * lanes || how->outer * lanes < NARROW_TURNS * NARROW_THREADS))
         lanes *= 2;
@@ -412,7 +414,7 @@ static uint32_t narrow_lanes(const gk_reduction *how, size_t width) {
 static void plan_narrow(gk_reduction *how, gk_dtype dtype) {
     const size_t width = gk_vector_width(dtype);
     how->narrow = true;
-    how->lanes = narrow_lanes(how, width);
+    how->lanes = narrow_lanes(how, dtype);
     how->group = (uint8_t)(GK_REDUCE_COLUMN_THREADS / how->lanes);
     const size_t rows = how->lanes * width / how->inner;
     const size_t bytes = how->length * how->inner * gk_dtype_size(dtype);

@@ -6,9 +6,11 @@
 #include <string.h>
 
 enum {
-    WARP = 32,           /* threads */
-    SECTOR = 32,         /* bytes that memory moves at a time */
-    SCATTERED = 4 << 20, /* bytes that are in the cache when they are read again */
+    WARP = 32,   /* threads */
+    SECTOR = 32, /* bytes that memory moves at a time */
+    SCATTERED =
+        4 << 20, /* bytes that are in the cache when they are read again, by the same block, */
+    CACHED = 32 << 20, /* or by any */
     /* Times less than what is moved is used, and a copy is no better: the rest is of rows that are
        read at the same time, or is read again at another. */
     LEAST_OF_KEPT = 4,
@@ -272,7 +274,8 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 
 bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_reduce_plan narrow = *plan;
-    tile of = {.kept = plan->how.inner, .reduced = plan->how.length};
+    const bool cached = gk_bytes(array) <= CACHED;
+    tile of = {.kept = plan->how.inner, .reduced = cached ? plan->how.length : plan->how.segment};
     order_axes(array, reduced, false, of.order);
     measure(array, count_kept(array, reduced), &of);
     if (!are_counted(array) || of.used * LEAST_OF_KEPT < 1 ||

@@ -15,8 +15,12 @@ enum {
     FEW_BLOCKS = 64,         /* that leave a device idle */
     FEW_FOUND = 4096,        /* elements that one block finds before a second launch begins */
     SHORT_LINE = 128,        /* vectors: most of what a warp loads goes on in the next one */
-    LINE = 8,                /* small elements near one another that are worth a load; others are */
-    SMALL = 2,               /* worth one each: bytes of an element */
+    LINE = 8,                /* elements near one another that are worth a load; of more than so */
+    SMALL = 2,               /* many bytes one is, where they come as they lie */
+    CACHED = 32 << 20,       /* bytes that the cache of a device holds */
+    MOST_APART = 3,          /* elements from one to the next: a copy reads and writes as much */
+    LONE_ROW = 256,          /* vectors, */
+    FEW_LONE = 1 << 12,      /* and rows */
     NEAR = 32,               /* bytes: what memory is read by */
     BUSY = 3 << 15,          /* threads that a device is busy with, however many rows they have, */
     BUSY_WITH_FEW = 3 << 14, /* or with these, which are read at once */
@@ -299,6 +303,32 @@ gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how,
     return little;
 }
 
+/* Whether elements come in the order that they lie in: what else is in a sector is read soon. */
+static bool are_in_order(const gk_axes *layout) {
+    for (int i = 1; i < layout->ndim; i++)
+        if (llabs(layout->axis[i].stride) > llabs(layout->axis[i - 1].stride))
+            return false;
+    return true;
+}
+
+/* Whether elements of a large array along its last axis are worth a load each, in place of a copy
+   of all. Where they are in no order sectors are fetched again: more often than a copy reads and
+   writes, if elements of others lie between. */
+static bool are_worth_a_load(const gk_array *array, const gk_axes *layout) {
+    const int64_t size = (int64_t)gk_dtype_size(array->dtype);
+    const int last = layout->ndim - 1;
+    const int64_t stride = llabs(layout->axis[last].stride);
+    const bool in_order = are_in_order(layout);
+    if (stride > NEAR || (!in_order && gk_bytes(array) > CACHED && stride > MOST_APART * size))
+        return false;
+    return (size > SMALL && in_order) || layout->axis[last].length.value >= LINE;
+}
+
+/* Whether a warp has a row at a time that it finds: a long one, or where there are few. */
+static bool are_lone(const gk_reduction *how, size_t width) {
+    return how->lone_rows && (how->length >= LONE_ROW * width || how->outer < FEW_LONE);
+}
+
 /* A large one, in the order of a run. */
 static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_array lies = gk_as_taken(array, reduced, plan->packed);
@@ -309,13 +339,12 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
         return false;
     if (layout->ndim == 0)
         layout->axis[layout->ndim++].length = gk_divisor_of(1);
-    int last = layout->ndim - 1;
-    const bool near = llabs(layout->axis[last].stride) <= NEAR;
-    const bool worth = near && (size > SMALL || layout->axis[last].length.value >= LINE);
-    if (gk_bytes(array) > SCATTERED && !worth)
+    if (gk_bytes(array) > SCATTERED && !are_worth_a_load(array, layout))
         return false;
-    plan->how.short_rows = plan->walk == GK_WALK_SHORT;
+    const int last = layout->ndim - 1;
     const size_t width = gk_vector_width(array->dtype), line = layout->axis[last].length.value;
+    plan->how.short_rows = plan->walk == GK_WALK_SHORT;
+    plan->how.lone_rows = are_lone(&plan->how, width);
     plan->how.broken = plan->walk != GK_WALK_COLUMNS && line >= width && line % width != 0 &&
                        line < SHORT_LINE * width;
     const int64_t apart = stride_along(array, reduced, 0);

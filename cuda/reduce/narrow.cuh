@@ -113,9 +113,8 @@ template <bool STACKED, class Op, class A> __device__ static inline void gk_redu
     gk_end_narrow<STACKED>(op, how, at, joined);
 }
 // Of bytes and of words matrices are not stacked: the states of a vector of bytes are too many, and those of words no win.
-template <class T> constexpr bool gk_are_stacked = sizeof(T) == 2;
 template <class Op, class A> __device__ static inline void gk_reduce_narrow(const gk_reduction &how, const A &a) {
-    if constexpr (gk_are_stacked<typename Op::Element>)
+    if constexpr (GK_REDUCE_STACKS_NARROW(sizeof(typename Op::Element)))
         if (how.group > 1)
             return gk_reduce_narrow_runs<true, Op>(how, a);
     gk_reduce_narrow_runs<false, Op>(how, a);
@@ -213,7 +212,7 @@ template <class Op> __device__ static inline void gk_reduce_narrow_apart(const g
         gk_take_apart(op, how, layout, at, gk_rows_apart<true>{layout.axis[last].stride}, a, joined);
     else
         gk_take_apart(op, how, layout, at, gk_rows_apart<false>{layout.axis[last].stride, layout.axis[last - 1].stride, layout.axis[last].length}, a, joined);
-    if constexpr (gk_are_stacked<typename Op::Element>)
+    if constexpr (GK_REDUCE_STACKS_NARROW(sizeof(typename Op::Element)))
         if (how.group > 1)
             return gk_end_narrow<true>(op, how, at, joined);
     gk_end_narrow<false>(op, how, at, joined);

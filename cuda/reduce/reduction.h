@@ -53,6 +53,9 @@ enum {
 /* Columns of a thread where they are no vectors, a block's threads apart. */
 #define GK_REDUCE_SEVERAL(bytes) ((bytes) == 8 ? 1 : 2)
 
+/* Whether little matrices of few columns, of elements of so many bytes, are several a block. */
+#define GK_REDUCE_STACKS_NARROW(bytes) ((bytes) == 2)
+
 /* Rows of a thread that lie side by side: a warp reads whole sectors. And loads of a thread at a time. */
 #define GK_REDUCE_BESIDE_ROWS(bytes)  ((bytes) <= 2 ? 2 : 1)
 #define GK_REDUCE_BESIDE_LOADS(bytes) ((bytes) <= 2 ? 32 : (bytes) == 4 ? 16 : 8)

@@ -237,7 +237,7 @@ result cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 16: /* multiprocessors */
         return *value = (int)fake_setting("FAKE_MULTIPROCESSORS", 4), OK;
     case 38: /* bytes of L2 cache */
-        return *value = 1 << 20, OK;
+        return *value = (int)fake_setting("FAKE_CACHE", 1 << 20), OK;
     case 75:
         return *value = capability / 10, OK;
     case 76:

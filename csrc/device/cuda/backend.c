@@ -46,8 +46,9 @@ static void cuda_stream_free(gk_backend *base, gk_stream stream) {
 /* Whether the blocks of a launch have to begin together. Those that start early take what places
    come free, which is as many as there are on some multiprocessors and few on others; where all
    have a place at a time nothing evens that out, unless there is room for them beside those of the
-   kernel before. And where they read what the cache holds half of, each half of it has what
-   its own multiprocessors read: the same blocks on the same ones find it there again. */
+   kernel before. And where they read more than half of what the cache holds, each half of it has
+   what its own multiprocessors read: the same blocks on the same ones find it there again, as long
+   as most of it is there. */
 static bool begins_together(const gk_cuda *cuda, const gk_function *function,
                             const gk_launch *launch) {
     const size_t blocks = (size_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
@@ -55,7 +56,7 @@ static bool begins_together(const gk_cuda *cuda, const gk_function *function,
     if (launch->reads < LONG_READ || 2 * blocks <= places || blocks > places)
         return false;
     return blocks * FILLED <= places * (FILLED - 1) ||
-           (launch->reads > cuda->cache / 2 && launch->reads <= cuda->cache);
+           (launch->reads > cuda->cache / 2 && launch->reads <= cuda->cache / 4 * 3);
 }
 
 /* Early: under the end of the kernel before it in its stream, where there is one. */

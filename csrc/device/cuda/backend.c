@@ -371,6 +371,13 @@ static CUresult make_pool(gk_cuda *cuda) {
     return result;
 }
 
+/* 0: the driver does not say. */
+static size_t attribute_of(const gk_cuda *cuda, CUdevice_attribute which) {
+    int value = 0;
+    CUresult result = cuda->driver.cuDeviceGetAttribute(&value, which, cuda->device);
+    return result == CUDA_SUCCESS ? (size_t)value : 0;
+}
+
 static gk_status start(gk_cuda *cuda, gk_error *error) {
     cuda->captures = gk_captures_new();
     cuda->modules = gk_modules_new();
@@ -382,10 +389,8 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
                                   &cuda->base.capability, error);
     if (status != GK_OK)
         return status;
-    int cache = 0;
-    if (cuda->driver.cuDeviceGetAttribute(&cache, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
-                                          cuda->device) == CUDA_SUCCESS)
-        cuda->cache = (size_t)cache;
+    cuda->cache = attribute_of(cuda, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+    cuda->multiprocessors = attribute_of(cuda, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     cuda->workspaces.bytes = workspace_bytes(cuda);
     char *model = cuda->base.model;
     if (cuda->driver.cuDeviceGetName(model, sizeof cuda->base.model, cuda->device) != CUDA_SUCCESS)

@@ -35,7 +35,7 @@ typedef struct gk_cuda {
     CUdevice device;
     CUcontext context; /* the primary one, so that PyTorch, CuPy and Numba share it */
     CUmemoryPool pool;
-    size_t cache;         /* bytes of the L2 cache; 0: not known */
+    size_t cache, multiprocessors; /* bytes of the L2 cache, and how many; 0: not known */
     pthread_mutex_t lock; /* guards what is loaded or made at first use: modules, functions, the
                              event and the stream */
     gk_modules *modules;

@@ -105,13 +105,10 @@ static CUfunction loaded_before(gk_cuda *cuda, const gk_row *row) {
 
 static CUresult count_places(gk_cuda *cuda, CUfunction handle, const gk_row *row, size_t shared,
                              size_t *places) {
-    int each = 0, multiprocessors = 0;
+    int each = 0;
     CUresult result = cuda->driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &each, handle, row->threads, shared);
-    if (result == CUDA_SUCCESS)
-        result = cuda->driver.cuDeviceGetAttribute(
-            &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, cuda->device);
-    *places = (size_t)each * (size_t)multiprocessors;
+    *places = (size_t)each * cuda->multiprocessors;
     return result;
 }
 
@@ -124,7 +121,8 @@ static CUresult ask_early(gk_cuda *cuda, const gk_row *row, CUfunction handle, g
     made->early = made_for >= 90;
     if (result == CUDA_SUCCESS && made->early)
         result = count_places(cuda, handle, row, 0, &made->places);
-    if (result == CUDA_SUCCESS && made->early)
+    made->sharing = made->places;
+    if (result == CUDA_SUCCESS && made->early && row->shared_bytes > 0)
         result = count_places(cuda, handle, row, row->shared_bytes, &made->sharing);
     return result;
 }

@@ -242,7 +242,7 @@ static gk_status gemm_work(gk_call *call, const void *what) {
 }
 
 gk_status gk_call_launch_sharing(gk_call *call, const gk_row *row, size_t blocks,
-                                 size_t shared_bytes, void **arguments) {
+                                 size_t shared_bytes, size_t reads, void **arguments) {
     if (blocks == 0)
         return GK_OK;
     if (blocks > INT32_MAX)
@@ -255,12 +255,12 @@ gk_status gk_call_launch_sharing(gk_call *call, const gk_row *row, size_t blocks
                       .shared_bytes = shared_bytes,
                       .arguments = arguments,
                       .stream = call->stream,
-                      .reads = call->reads};
+                      .reads = reads};
     return perform(call, row->symbol, launch_work, &made);
 }
 
 gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments) {
-    return gk_call_launch_sharing(call, row, blocks, row->shared_bytes, arguments);
+    return gk_call_launch_sharing(call, row, blocks, row->shared_bytes, 0, arguments);
 }
 
 gk_status gk_call_launch_kernel(gk_call *call, gk_launch *launch) {
@@ -292,7 +292,7 @@ gk_status gk_call_prepared(gk_call *call, const gk_row *row, const void *problem
     size_t shared_bytes = prepared.shared_bytes ? prepared.shared_bytes : row->shared_bytes;
     if (status == GK_OK)
         status =
-            gk_call_launch_sharing(call, row, prepared.blocks, shared_bytes, prepared.arguments);
+            gk_call_launch_sharing(call, row, prepared.blocks, shared_bytes, 0, prepared.arguments);
     release_temporaries(call, before); /* in the order of the stream: there may be many launches */
     return status;
 }

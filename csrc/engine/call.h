@@ -31,7 +31,6 @@ typedef struct gk_call {
     gk_stream rejoined;   /* the last one that was made to wait for `stream`, or 0 */
     void *keeper;         /* the Python object that holds the stream open; not owned, or NULL */
     bool captured;        /* the stream's work goes into a CUDA graph, to run later */
-    size_t reads;         /* of its launches: see gk_launch */
     bool strict;          /* synchronize after each launch */
     bool mapped;          /* arrays are the host's, as kernels address them: nothing else does */
     gk_phases *phases;    /* NULL unless profiled */
@@ -85,9 +84,9 @@ gk_status gk_call_stream_memory(gk_call *call, size_t bytes, gk_stream_memory *m
 /* Launch a row's kernel on `blocks` blocks; nothing at all for 0. */
 gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments);
 
-/* The same with so much of the row's dynamic shared memory. */
+/* The same with so much of the row's dynamic shared memory, and what gk_launch has as `reads`. */
 gk_status gk_call_launch_sharing(gk_call *call, const gk_row *row, size_t blocks,
-                                 size_t shared_bytes, void **arguments);
+                                 size_t shared_bytes, size_t reads, void **arguments);
 gk_status gk_call_gemm(gk_call *call, const gk_row *row, gk_gemm gemm);
 /* A kernel of a user's module; all but the stream is given. */
 gk_status gk_call_launch_kernel(gk_call *call, gk_launch *launch);

@@ -103,28 +103,22 @@ static gk_status prepare(gk_reducing *whole, const gk_array *a, gk_dtype result)
     return take_counters(call, arrivals, lasting.counters, &how->arrivals);
 }
 
-static gk_status launch_reducing(const gk_reducing *whole, gk_call *call, const gk_reduction *how,
-                                 size_t blocks, const gk_array *operands) {
+gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_reduction *how,
+                             size_t blocks, const gk_array *operands) {
+    const size_t reads = gk_bytes(&operands[0]);
     gk_reduction copy = *how;
     gk_axes layout = whole->plan.layout;
     void *a = operands[0].data, *b = whole->kind->base.operand_count == 2 ? operands[1].data : a;
     if (whole->plan.walk == GK_WALK_LITTLE) {
         gk_little little = gk_plan_little(&whole->plan, how, &operands[0]);
-        return gk_call_launch(call, whole->row, blocks, (void *[]){&little});
+        return gk_call_launch_sharing(call, whole->row, blocks, whole->row->shared_bytes, reads,
+                                      (void *[]){&little});
     }
     if (!whole->plan.gathered && !whole->plan.pitched)
         gk_plan_of_run(&copy, operands[0].dtype);
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
     const size_t shared = how->tiles & GK_REDUCE_TILED ? whole->row->shared_bytes : 0;
-    return gk_call_launch_sharing(call, whole->row, blocks, shared, arguments);
-}
-
-gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_reduction *how,
-                             size_t blocks, const gk_array *operands) {
-    call->reads = gk_bytes(&operands[0]);
-    gk_status status = launch_reducing(whole, call, how, blocks, operands);
-    call->reads = 0;
-    return status;
+    return gk_call_launch_sharing(call, whole->row, blocks, shared, reads, arguments);
 }
 
 gk_status gk_pack_reduced(gk_call *call, const gk_array *a, gk_array *packed) {

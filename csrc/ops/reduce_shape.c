@@ -14,8 +14,7 @@ enum {
     TINY_ROW = 32,          /* vectors: a block would be idle */
     SHORT_ROW = 1600,       /* vectors: a warp does it where there are more rows than PLACES; */
     SHORT_HEAVY_ROW = 1024, /* heavy, which has less to join in the blocks of longer ones */
-    LONE_ROW = 256,         /* vectors: of so many a warp has one at a time, */
-    BUSY_ROWS = 1 << 13,    /* and of less, where a device is not busy with several a warp */
+    BUSY_ROWS = 1 << 13,    /* for a device to be busy with several a warp */
     BUSY_LANES = 1 << 18,   /* all that a device has to be busy with */
     SHORT_COLUMN = 64,      /* rows: a thread goes down a column, and nothing has to be joined; */
     MANY_COLUMNS = 1 << 15, /* of columns whose rows are scattered, of so many */
@@ -446,7 +445,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         plan->walk = GK_WALK_SHORT;
         how->lanes = short_lanes(vectors, how->outer, are_full(how, array->dtype, heavy));
         how->lone_rows = how->lanes == WARP && vectors > TINY_ROW &&
-                         (vectors >= LONE_ROW || how->outer < BUSY_ROWS);
+                         (vectors >= GK_REDUCE_LONE_ROW || how->outer < BUSY_ROWS);
     } else if (plan->walk == GK_WALK_ROWS) {
         plan_rows(how, array->dtype);
     } else if (stacked) {

@@ -11,6 +11,9 @@ enum {
     GK_REDUCE_TURNED = 1 << 20, /* bytes for which results may be put in order afterwards */
     GK_REDUCE_FOUND = 1 << 19,  /* elements that are soon found one by one, or joined with many */
     GK_REDUCE_FEW_ELEMENTS = 2048, /* too few for a block of columns */
+    GK_REDUCE_SCATTERED = 4 << 20, /* bytes that are in the cache when they are read again, */
+    GK_REDUCE_CACHED = 32 << 20,   /* or by another block */
+    GK_REDUCE_LONE_ROW = 256,      /* vectors: of so many a warp has a row at a time */
 };
 
 /* It depends on the shape, the axes and the dtype alone, and so does the order of the additions. */

@@ -8,9 +8,6 @@
 enum {
     WARP = 32,   /* threads */
     SECTOR = 32, /* bytes that memory moves at a time */
-    SCATTERED =
-        4 << 20, /* bytes that are in the cache when they are read again, by the same block, */
-    CACHED = 32 << 20, /* or by any */
     /* Times less than what is moved is used, and a copy is no better: the rest is of rows that are
        read at the same time, or is read again at another. */
     LEAST_OF_KEPT = 4,
@@ -209,7 +206,7 @@ static bool are_found(const gk_reduce_plan *plan, const gk_array *array, uint64_
     const gk_axes *layout = &found.layout;
     if (!gk_plan_gathered(&found, array, reduced))
         return false;
-    return gk_bytes(array) <= SCATTERED ||
+    return gk_bytes(array) <= GK_REDUCE_SCATTERED ||
            (found.how.apart != 0 &&
             layout->axis[layout->ndim - 1].length.value >= (size == 4 ? LEAST_LINE : 1) * width);
 }
@@ -274,7 +271,7 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 
 bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_reduce_plan narrow = *plan;
-    const bool cached = gk_bytes(array) <= CACHED;
+    const bool cached = gk_bytes(array) <= GK_REDUCE_CACHED;
     tile of = {.kept = plan->how.inner, .reduced = cached ? plan->how.length : plan->how.segment};
     order_axes(array, reduced, false, of.order);
     measure(array, count_kept(array, reduced), &of);

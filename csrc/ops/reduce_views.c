@@ -11,18 +11,15 @@ enum {
     ALONE_HALF_BYTES = 8 << 20, /* of which more is in one */
     RESULT_COST = 4,            /* vectors, where a result costs as much as so many elements */
     MANY_RESULTS = 1 << 20,
-    SCATTERED = 4 << 20,     /* bytes that are in the cache when they are read again */
-    FEW_BLOCKS = 64,         /* that leave a device idle */
-    FEW_FOUND = 4096,        /* elements that one block finds before a second launch begins */
-    SHORT_LINE = 128,        /* vectors: most of what a warp loads goes on in the next one */
-    LINE = 8,                /* elements near one another that are worth a load; of more than so */
-    SMALL = 2,               /* many bytes one is, where they come as they lie */
-    CACHED = 32 << 20,       /* bytes that the cache of a device holds */
-    MOST_APART = 3,          /* elements from one to the next: a copy reads and writes as much */
-    LONE_ROW = 256,          /* vectors, */
-    FEW_LONE = 1 << 12,      /* and rows */
-    NEAR = 32,               /* bytes: what memory is read by */
-    BUSY = 3 << 15,          /* threads that a device is busy with, however many rows they have, */
+    FEW_BLOCKS = 64,    /* that leave a device idle */
+    FEW_FOUND = 4096,   /* elements that one block finds before a second launch begins */
+    SHORT_LINE = 128,   /* vectors: most of what a warp loads goes on in the next one */
+    LINE = 8,           /* elements near one another that are worth a load; of more than so */
+    SMALL = 2,          /* many bytes one is, where they come as they lie */
+    MOST_APART = 3,     /* elements from one to the next: a copy reads and writes as much */
+    FEW_LONE = 1 << 12, /* rows that are found, of which a warp has one at a time if short too */
+    NEAR = 32,          /* bytes: what memory is read by */
+    BUSY = 3 << 15,     /* threads that a device is busy with, however many rows they have, */
     BUSY_WITH_FEW = 3 << 14, /* or with these, which are read at once */
     FEW_ROWS = 8,
     FEW_OF_LONG_ROWS = 16,
@@ -319,14 +316,15 @@ static bool are_worth_a_load(const gk_array *array, const gk_axes *layout) {
     const int last = layout->ndim - 1;
     const int64_t stride = llabs(layout->axis[last].stride);
     const bool in_order = are_in_order(layout);
-    if (stride > NEAR || (!in_order && gk_bytes(array) > CACHED && stride > MOST_APART * size))
+    if (stride > NEAR ||
+        (!in_order && gk_bytes(array) > GK_REDUCE_CACHED && stride > MOST_APART * size))
         return false;
     return (size > SMALL && in_order) || layout->axis[last].length.value >= LINE;
 }
 
 /* Whether a warp has a row at a time that it finds: a long one, or where there are few. */
 static bool are_lone(const gk_reduction *how, size_t width) {
-    return how->lone_rows && (how->length >= LONE_ROW * width || how->outer < FEW_LONE);
+    return how->lone_rows && (how->length >= GK_REDUCE_LONE_ROW * width || how->outer < FEW_LONE);
 }
 
 /* A large one, in the order of a run. */
@@ -339,7 +337,7 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
         return false;
     if (layout->ndim == 0)
         layout->axis[layout->ndim++].length = gk_divisor_of(1);
-    if (gk_bytes(array) > SCATTERED && !are_worth_a_load(array, layout))
+    if (gk_bytes(array) > GK_REDUCE_SCATTERED && !are_worth_a_load(array, layout))
         return false;
     const int last = layout->ndim - 1;
     const size_t width = gk_vector_width(array->dtype), line = layout->axis[last].length.value;

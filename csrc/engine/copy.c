@@ -19,6 +19,7 @@ enum {
     LINE = 128,              /* bytes of a cache */
     LITTLE_COPIED = 1 << 16, /* bytes of a run that is no whole vectors, which is as soon moved by
                                 elements */
+    SHARED_ROW = 8,          /* elements of a row, or fewer */
     LEAST_RUN = 16,          /* elements in a line, of which some are read at a time */
     FEW_LINES = 16,          /* that are woven, */
     MOST_LINES = 64,         /* as these are where tiles would move elements by themselves, */
@@ -250,7 +251,7 @@ static gk_status copy_run(gk_call *call, const gk_array *to, const gk_array *fro
     if (!row)
         return gk_call_copy_within(call, target, source, bytes);
     void *arguments[] = {&target, &source, &bytes};
-    const int64_t vectors = gk_parts_of((int64_t)bytes, row->alignment);
+    const int64_t vectors = gk_parts_of((int64_t)bytes, VECTOR);
     const size_t blocks = (size_t)gk_parts_of(vectors, row->tile_columns);
     gk_status status = gk_call_launch(call, row, blocks, arguments);
     if (status == GK_MEMORY_ERROR) /* for the kernel, which is loaded when it is first wanted */
@@ -342,12 +343,21 @@ static gk_status launch_packed(gk_call *call, const gk_nest *piece, const gk_row
     return gk_call_launch(call, row, blocks, arguments);
 }
 
+/* Whether threads that share rows would be ahead of those that find an element each: of words and
+   more these write side by side wherever a row ends, unless rows are so short that most have an end
+   in them. */
+static bool are_shared(const gk_nest *piece, const copying *how) {
+    const gk_row *row = how->rows[GK_LAID_OUT];
+    const int64_t length = piece->ndim > 0 ? piece->shape[piece->ndim - 1] : 1;
+    return !gk_nest_is_lone(piece, row->tile_columns / row->threads) &&
+           (how->size < WORD || length <= SHARED_ROW);
+}
+
 /* Elements that are found one by one, which lie so near one another that 32 bits count what is
  * between. */
 static bool are_lone(const gk_nest *piece, const copying *how, gk_compact *compact) {
-    const gk_row *row = how->rows[GK_LAID_OUT];
     gk_nest counted;
-    return gk_nest_is_lone(piece, row->tile_columns / row->threads) &&
+    return !are_shared(piece, how) &&
            gk_nest_in_elements(piece, 1, (int64_t[]){how->size, how->size}, &counted) &&
            gk_nest_compact(&counted, compact);
 }

@@ -269,10 +269,19 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     return settle(plan, &tiles, &of, order);
 }
 
+/* Rows that are read one soon after another, so that what one leaves of a sector is there for the
+   next: all of an array that the cache holds; else so many of each segment as it holds of all, with
+   a sector for each element. */
+static size_t rows_soon_read(const gk_reduction *how, const gk_array *array) {
+    if (gk_bytes(array) <= GK_REDUCE_CACHED)
+        return how->length;
+    const size_t held = GK_REDUCE_CACHED / (how->outer * how->segments * how->inner * SECTOR);
+    return held < 1 ? 1 : held < how->segment ? held : how->segment;
+}
+
 bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_reduce_plan narrow = *plan;
-    const bool cached = gk_bytes(array) <= GK_REDUCE_CACHED;
-    tile of = {.kept = plan->how.inner, .reduced = cached ? plan->how.length : plan->how.segment};
+    tile of = {.kept = plan->how.inner, .reduced = rows_soon_read(&plan->how, array)};
     order_axes(array, reduced, false, of.order);
     measure(array, count_kept(array, reduced), &of);
     if (!are_counted(array) || of.used * LEAST_OF_KEPT < 1 ||

@@ -27,9 +27,13 @@ GK_PACKED_ROW(8, 8)
 GK_PACKED_ROW(16, 8)
 GK_PACKED_ROW(32, 16)
 
+// One run into another, 128 bits at a time.
 #define GK_RUN_VECTORS 2 // of a thread
-GK_ROW(copy_run, run, bits128, gk_copy_run, "one run into another, 128 bits at a time: begins sooner than a copy of the driver's", .takes = GK_TAKES_LAYOUT,
-       .tile_rows = 1, .tile_columns = GK_RUN_VECTORS * GK_COPY_THREADS, .threads = GK_COPY_THREADS, .alignment = 16, .follows = true)
+#define GK_RUN_ROW(variant, aligned, note)                                                         \
+    GK_ROW(copy_run, variant, bits128, gk_copy_##variant, note, .takes = GK_TAKES_LAYOUT, .tile_rows = 1, \
+           .tile_columns = GK_RUN_VECTORS * GK_COPY_THREADS, .threads = GK_COPY_THREADS, .alignment = aligned, .follows = true)
+GK_RUN_ROW(shifted_run, 1, "runs that begin anywhere: what is written is whole vectors, each of the two aligned ones that it was in")
+GK_RUN_ROW(run, 16, "both begin on a vector, which is read once: begins sooner than a copy of the driver's")
 
 #ifndef GK_ROWS_ONLY
 
@@ -183,10 +187,31 @@ GK_COPY_PACKED(8, uint8_t, uint2)
 GK_COPY_PACKED(16, uint16_t, uint2)
 GK_COPY_PACKED(32, uint32_t, uint4)
 
+enum { VECTOR = sizeof(uint4), APART = THREADS * VECTOR, BLOCK = GK_RUN_VECTORS * APART }; // of runs, in bytes
+
+// The bytes in front of the first whole vector and behind the last one, at which two can be read, are the first block's.
+extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_shifted_run(char *to, const char *from, size_t bytes) {
+    gk_follow();
+    const size_t head = -(uintptr_t)to % VECTOR, first = head + (size_t)blockIdx.x * BLOCK + threadIdx.x * VECTOR;
+    uint4 vector[GK_RUN_VECTORS];
+#pragma unroll
+    for (int j = 0; j < GK_RUN_VECTORS; j++)
+        if (size_t i = first + j * APART; i + 2 * VECTOR <= bytes)
+            vector[j] = load_between<uint4>(from + i);
+#pragma unroll
+    for (int j = 0; j < GK_RUN_VECTORS; j++)
+        if (size_t i = first + j * APART; i + 2 * VECTOR <= bytes)
+            __stcs((uint4 *)(to + i), vector[j]);
+    const size_t whole = bytes < head + 2 * VECTOR ? 0 : (bytes - head) / VECTOR - 1;
+    if (blockIdx.x == 0 && threadIdx.x + whole * VECTOR < bytes) {
+        const size_t at = threadIdx.x + (threadIdx.x < head ? 0 : whole * VECTOR);
+        to[at] = from[at];
+    }
+}
+
 // The vectors of a thread are a block's width apart.
 extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_run(char *to, const char *from, size_t bytes) {
     gk_follow();
-    enum { VECTOR = sizeof(uint4), APART = THREADS * VECTOR, BLOCK = GK_RUN_VECTORS * APART };
     const size_t first = (size_t)blockIdx.x * BLOCK + threadIdx.x * VECTOR;
     uint4 vector[GK_RUN_VECTORS];
 #pragma unroll

@@ -299,7 +299,7 @@ static int ends(const char *symbol, const char *with) {
 
 /* Contiguous copies are made also where other kernels do nothing, as the driver's own ones are. */
 static int has_copied(const launch *run) {
-    if (strcmp(run->symbol, "gk_copy_run") == 0)
+    if (strcmp(run->symbol, "gk_copy_run") == 0 || strcmp(run->symbol, "gk_copy_shifted_run") == 0)
         copy_run(run);
     else if (starts(run->symbol, "gk_copy_compact"))
         copy_compact(run);

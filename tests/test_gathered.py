@@ -166,6 +166,38 @@ def test_aligned_rows_in_groups_that_are_not(dtype):
 @pytest.mark.usefixtures("by_vectors")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8"])
 @pytest.mark.parametrize(
+    "shape", [(5, 7, 9, 64), (4, 6, 11, 1024), (3, 9, 30, 301), (9, 4, 3, 520), (2, 3, 50, 2049)]
+)
+def test_columns_of_matrices_in_groups(dtype, shape):
+    """Matrices that lie evenly in groups that lie evenly, with and without gaps between rows."""
+    outer, inner, rows, columns = shape
+    held = random((outer, inner + 3, rows, columns + 3), DTYPES[dtype], 7)
+    there = gk.to_device(held)
+    cuts = (np.s_[:, 2:-1], np.s_[:, ::2], np.s_[:, 1:-2, :, :-3], np.s_[::2, :-3, :, 1:-2])
+    for op in ("sum", "max", "argmax"):
+        for part in cuts:
+            want = getattr(gk, op)(gk.to_device(np.ascontiguousarray(held[part])), 2)
+            same_bits(getattr(gk, op)(there[part], 2).to_host(), want.to_host(), f"{op} {part}")
+
+
+@pytest.mark.usefixtures("by_vectors")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "uint8"])
+@pytest.mark.parametrize(("rows", "columns"), [(8, 16), (8, 8), (12, 32), (30, 16), (5, 64)])
+def test_little_matrices_of_which_some_begin_between_vectors(dtype, rows, columns):
+    """Several a block, whose rows are whole vectors, but whose places are not."""
+    for gap in (1, 3, 4, 8):
+        held = random((rows, 304, columns + gap), DTYPES[dtype], gap)
+        for begin in (0, 1):
+            part = held[:, :, begin : begin + columns].transpose(1, 0, 2)
+            there = gk.to_device(held)[:, :, begin : begin + columns].transpose(1, 0, 2)
+            for op in ("sum", "max", "argmax"):
+                want = getattr(gk, op)(gk.to_device(np.ascontiguousarray(part)), 1)
+                same_bits(getattr(gk, op)(there, 1).to_host(), want.to_host(), f"{op} {gap}")
+
+
+@pytest.mark.usefixtures("by_vectors")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8"])
+@pytest.mark.parametrize(
     ("matrices", "rows", "runs", "run"),
     [(1, 75, 3, 411), (1, 700, 5, 64), (1, 90, 2, 3), (2, 140, 9, 803)],
 )

@@ -191,18 +191,30 @@ def test_a_failure_writes_nothing_and_leaves_nothing():
 )
 def test_runs_that_vectors_copy(length, begin):
     """Of one block and of more, what is behind the last vector, and what does not lie on one."""
+    copy_bytes(length, begin, 32)
+
+
+@pytest.mark.parametrize("length", [(1 << 16) + 1, (1 << 16) + 30, 99_999])
+@pytest.mark.parametrize("begin", range(17))
+def test_runs_that_begin_anywhere(length, begin):
+    """Every place within a vector of where it is read, and of where it is written."""
+    for to in range(32, 49):
+        copy_bytes(length, begin, to)
+
+
+def copy_bytes(length, begin, to):
+    """From one place to another one, with a look at what lies around it."""
     a = random(begin + length, DTYPES["uint8"], length)
-    there, held = gk.to_device(a)[begin:], gk.to_device(np.zeros(32 + length + 32, np.uint8))
-    held[32 : 32 + length] = there
+    there, held = gk.to_device(a)[begin:], gk.to_device(np.zeros(to + length + 32, np.uint8))
+    held[to : to + length] = there
     got = held.to_host()
-    oracle.assert_same(got[32 : 32 + length], a[begin:], "copied")
-    assert not got[:32].any() and not got[32 + length :].any(), "written around it"
+    oracle.assert_same(got[to : to + length], a[begin:], "copied")
+    assert not got[:to].any() and not got[to + length :].any(), "written around it"
     oracle.assert_same(there.copy().to_host(), a[begin:], "a copy")
 
 
 def test_who_copies_runs():
-    """Vectors; of what is no whole ones elements where it is little, and else the driver."""
-    driver = "vectorized"  # the default's name stays: no kernel has taken its place
+    """Vectors; of what is no whole ones elements where it is little."""
     for length, key, variant in (
         (16, np.s_[:], "run"),
         (15, np.s_[:], "strided"),
@@ -210,7 +222,7 @@ def test_who_copies_runs():
         (1 << 19, np.s_[:], "run"),
         ((1 << 19) + 16, np.s_[16:], "run"),
         ((1 << 16) + 1, np.s_[1:], "strided"),
-        ((1 << 16) + 2, np.s_[1:], driver),
+        ((1 << 16) + 2, np.s_[1:], "shifted_run"),
         (56 << 20, np.s_[:], "run"),
         ((56 << 20) + 1, np.s_[:], "run"),
     ):

@@ -100,7 +100,7 @@ static void cut(gk_reduction *how, size_t wanted, size_t least, size_t multiple)
     how->segment = gk_divided(gk_divided(how->length, wanted), multiple) * multiple;
     if (how->segment < least)
         how->segment = least;
-    how->segments = gk_divided(how->length, how->segment);
+    how->segments = (uint32_t)gk_divided(how->length, how->segment);
 }
 
 /* Whether, of not many blocks, so few are there when all others are through that they alone do not

@@ -156,10 +156,10 @@ static bool lay_out(gk_reduce_plan *plan, const gk_array *array, int kept, const
     *layout = (gk_axes){0};
     if (!gk_append_axes(&lies, 0, outer, layout))
         return false;
-    how->outer_axes = (uint8_t)layout->ndim;
+    how->outer_axes = layout->ndim & 15U;
     if (!gk_append_axes(&lies, outer, kept, layout))
         return false;
-    how->kept_axes = (uint8_t)layout->ndim;
+    how->kept_axes = layout->ndim & 15U;
     return gk_append_axes(&lies, kept, lies.ndim, layout) && layout->ndim > how->kept_axes;
 }
 
@@ -194,7 +194,7 @@ static void split_runs(gk_reduce_plan *plan, gk_dtype dtype) {
         return;
     how->outer = how->outer * how->inner / run;
     how->inner = run;
-    how->outer_axes = (uint8_t)last;
+    how->outer_axes = last & 15U;
     how->tiles |= GK_REDUCE_STRAIGHT;
 }
 
@@ -324,10 +324,10 @@ static bool lay_out_rows(gk_reduce_plan *plan, const gk_array *array, uint64_t r
     plan->layout = (gk_axes){0};
     if (!gk_append_axes(&lies, 0, kept, &plan->layout))
         return false;
-    how->kept_axes = (uint8_t)plan->layout.ndim;
+    how->kept_axes = plan->layout.ndim & 15U;
     if (!gk_append_axes(&lies, kept, split, &plan->layout))
         return false;
-    how->outer_axes = (uint8_t)plan->layout.ndim;
+    how->outer_axes = plan->layout.ndim & 15U;
     const size_t behind = product(array, of->order, split, array->ndim);
     const size_t width = gk_vector_width(array->dtype);
     const size_t least = width > 2 ? GK_REDUCE_TILE_EACH : LEAST_BEHIND_WIDE;

@@ -79,10 +79,10 @@ void gk_plan_of_run(gk_reduction *how, gk_dtype dtype) {
     how->reach = (int64_t)how->outer * how->over;
 }
 
-/* Rows of a group, and bytes from one of them and from one group to the next; a single group, where
-   they all lie evenly. */
+/* Rows of a bundle, and bytes from one of them and from one bundle to the next; a single bundle,
+   where they all lie evenly. */
 typedef struct pitch {
-    size_t group;
+    size_t bundle;
     int64_t near, far;
 } pitch;
 
@@ -99,13 +99,13 @@ static bool pitch_along(const gk_array *array, uint64_t axes, pitch *made) {
             if (++levels > 2 || array->strides[i] < 0)
                 return false;
             *(levels == 1 ? &made->near : &made->far) = array->strides[i];
-            made->group = levels == 1 ? 0 : count;
+            made->bundle = levels == 1 ? 0 : count;
         }
         beyond = array->strides[i] * array->shape[i];
         count *= (size_t)array->shape[i];
     }
-    made->group = levels < 2 ? count : made->group;
-    return levels < 2 || count <= UINT32_MAX; /* of which kernels count the groups */
+    made->bundle = levels < 2 ? count : made->bundle;
+    return levels < 2 || count <= UINT32_MAX; /* of which kernels count the bundles */
 }
 
 bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
@@ -122,25 +122,25 @@ bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         return false;
     const uintptr_t bits = (uintptr_t)array->data | (uintptr_t)rows.near | (uintptr_t)rows.far;
     const bool whole = (bits | (uintptr_t)apart) % (uintptr_t)size == 0;
-    const bool matrices = rows.group == outer && (how->narrow ? apart == row : apart >= row);
+    const bool matrices = how->narrow ? apart == row : apart >= row;
     const bool runs = columns ? matrices && are_matrices(plan, run, array->dtype) : apart == size;
     plan->pitched = whole && runs;
-    if (plan->pitched && columns) {
+    if (!plan->pitched)
+        return false;
+    if (columns) {
         how->outer = outer;
         how->inner = run;
     }
-    if (plan->pitched) {
-        const size_t group = rows.group, groups = group > 0 ? how->outer / group : 0;
-        how->reach = (int64_t)(groups - 1) * rows.far + (int64_t)(group - 1) * rows.near +
-                     (int64_t)(how->length - 1) * apart + row;
-        how->over = rows.near;
-        how->apart = apart;
-        if (groups > 1) {
-            how->inner = group;
-            how->apart = rows.far;
-        }
+    const size_t bundles = rows.bundle > 0 ? how->outer / rows.bundle : 0;
+    how->reach = (int64_t)(bundles - 1) * rows.far + (int64_t)(rows.bundle - 1) * rows.near +
+                 (int64_t)(how->length - 1) * apart + row;
+    how->over = rows.near;
+    how->apart = apart;
+    if (bundles > 1) {
+        how->bundle = (uint32_t)rows.bundle;
+        how->beyond = rows.far;
     }
-    return plan->pitched;
+    return true;
 }
 
 /* Kept axes up to the last that is reduced, or, where `packed`, all of them; reduced ones, and the
@@ -373,7 +373,7 @@ static bool are_better_alone(const gk_reduce_plan *plan, const gk_array *array, 
     const uintptr_t row = how->inner * size;
     uintptr_t bits = (uintptr_t)array->data | row;
     if (plan->pitched)
-        bits |= (uintptr_t)how->apart | (uintptr_t)how->over;
+        bits |= (uintptr_t)how->apart | (uintptr_t)how->over | (uintptr_t)how->beyond;
     if (size == 1 || !is_run)
         return true;
     if (size == 2 && results > MANY_RESULTS)
@@ -416,8 +416,6 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
                    bool index) {
     gk_reduce_plan alone = *plan;
     const bool tiny = are_tiny_rows(plan, array->dtype);
-    if (tiny)
-        alone.how.inner = 1; /* they may have been in groups */
     if (!(plan->short_columns || tiny) || alone.how.outer * alone.how.inner > INT32_MAX)
         return false;
     alone.walk = GK_WALK_LITTLE;

@@ -37,7 +37,7 @@ struct gk_columns {
 template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const gk_reduction &how) {
     gk_columns at;
     const unsigned wide = how.lanes * WIDTH, width = __popc(wide - 1), side = __popc(how.lanes - 1); // powers of two
-    const uint32_t segments = (uint32_t)how.segments, across = (uint32_t)((how.inner + wide - 1) >> width); // no more than blocks
+    const uint32_t segments = how.segments, across = (uint32_t)((how.inner + wide - 1) >> width); // no more than blocks
     const unsigned thread = threadIdx.x & ((1u << how.group) - 1), stacked = GK_REDUCE_COLUMN_THREADS >> how.group;
     // A division takes longer than to see that there is nothing to divide.
     const uint32_t block = segments > 1 ? blockIdx.x / segments : blockIdx.x, over = across > 1 ? block / across : block;
@@ -233,9 +233,12 @@ template <class Op, int COLUMNS, bool WHOLE, class A> __device__ static inline v
     }
     gk_end_columns(op, how, at, row, down);
 }
+// Rows begin at multiples of what all of these are multiples of.
+template <class A> __device__ static inline uintptr_t gk_row_bits(const gk_reduction &how, const A &a) {
+    return (uintptr_t)a.first | (uintptr_t)how.apart | (uintptr_t)how.over | (uintptr_t)how.beyond;
+}
 template <class Op, int FEW, class A> __device__ static inline void gk_reduce_few_columns(const gk_reduction &how, const A &a) {
-    const uintptr_t places = (uintptr_t)a.first | (uintptr_t)how.apart | (uintptr_t)how.over;
-    const bool on_vectors = places % (how.inner * sizeof(typename Op::Element)) == 0;
+    const bool on_vectors = gk_row_bits(how, a) % (how.inner * sizeof(typename Op::Element)) == 0;
     if (on_vectors && how.inner == FEW)
         gk_reduce_part_of_vector<Op, FEW, true>(how, a);
     else if (on_vectors && how.inner == 2)
@@ -248,8 +251,8 @@ template <class Op, int FEW, class A> __device__ static inline void gk_reduce_fe
 // of which the many states of a thread would be spilled.
 template <class A> constexpr bool gk_goes_by_pieces = A::IS_RUN && sizeof(typename A::Element) > 1;
 template <class A> constexpr bool gk_always_goes_by_pieces = A::IS_RUN && sizeof(typename A::Element) >= 4;
-template <class A> __device__ static inline bool gk_are_pieces(const gk_reduction &how, const A &top) {
-    return gk_always_goes_by_pieces<A> || ((uintptr_t)top.first | (uintptr_t)how.apart | how.inner * sizeof(typename A::Element)) % 4 == 0;
+template <class A> __device__ static inline bool gk_are_pieces(const gk_reduction &how, uintptr_t bits) {
+    return gk_always_goes_by_pieces<A> || (bits | how.inner * sizeof(typename A::Element)) % 4 == 0;
 }
 
 // A thread's rows from number `row` on that lie between vectors; `reaches`: as far as the end both of these may be read,
@@ -280,9 +283,14 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     A top = a.matrix(how, at.outer < how.outer ? at.outer : 0);
     const size_t row = begin + at.y;
     const unsigned count = at.rows_before(row, end);
-    const bool aligned = top.is_aligned() && how.apart % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0;
+    bool aligned = false;
+    uintptr_t bits = 0;
+    if constexpr (A::IS_RUN) { // all matrices of a block in one way: its threads meet to join what they have
+        bits = 1u << how.group < GK_REDUCE_COLUMN_THREADS ? gk_row_bits(how, a) : (uintptr_t)top.first | (uintptr_t)how.apart;
+        aligned = bits % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0;
+    }
     if constexpr (gk_goes_by_pieces<A>)
-        if (!aligned && gk_are_pieces(how, top)) {
+        if (!aligned && gk_are_pieces<A>(how, bits)) {
             at.take_pieces<WIDTH>(how);
             if (at.column < how.inner)
                 gk_take_down_pieces<typename Op::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, down);

@@ -57,13 +57,13 @@ template <typename T> struct gk_run {
     __device__ gk_run operator+(size_t i) const { return {first + i, end}; }
     __device__ gk_run operator-(size_t i) const { return {first - i, end}; }
     __device__ gk_run moved(int64_t bytes) const { return {(const T *)((const char *)first + bytes), end}; }
-    __device__ gk_run row(const gk_reduction &how, size_t i) const {
-        if (how.inner == 1)
-            return matrix(how, i);
-        const uint32_t group = (uint32_t)i / (uint32_t)how.inner;
-        return moved(group * how.apart + (int64_t)((uint32_t)i - group * (uint32_t)how.inner) * how.over);
+    __device__ gk_run row(const gk_reduction &how, size_t i) const { return matrix(how, i); }
+    __device__ gk_run matrix(const gk_reduction &how, size_t i) const {
+        if (how.bundle == 0)
+            return moved((int64_t)i * how.over);
+        const uint32_t bundle = (uint32_t)i / how.bundle;
+        return moved(bundle * how.beyond + (int64_t)((uint32_t)i - bundle * how.bundle) * how.over);
     }
-    __device__ gk_run matrix(const gk_reduction &how, size_t i) const { return moved((int64_t)i * how.over); }
     __device__ gk_run column(const gk_reduction &, size_t i) const { return *this + i; }
     __device__ gk_run below(const gk_reduction &how, size_t rows) const { return moved((int64_t)rows * how.apart); }
     __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }

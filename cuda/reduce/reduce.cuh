@@ -186,7 +186,7 @@ template <class Op> __device__ static inline void gk_end_row(const Op &op, const
         if (threadIdx.x == 0 && whole && how.segments == 1)
             gk_store(op, how, row, state);
         else if (threadIdx.x == 0)
-            partials[how.first / how.segment + segment] = state;
+            partials[how.begun + segment] = state;
         if (!whole || how.segments == 1 || !gk_is_last(how.arrivals + row, how.segments))
             return;
         state = op.start();
@@ -202,12 +202,11 @@ template <class Op> __device__ static inline void gk_end_row(const Op &op, const
 template <class Op, class A>
 __device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a, const A &b) {
     Op op = {how.order};
-    const uint32_t segments = (uint32_t)how.segments; // no more than blocks
-    size_t row = blockIdx.x / segments, segment = blockIdx.x % segments;
+    size_t row = blockIdx.x / how.segments, segment = blockIdx.x % how.segments;
     typename Op::State state = op.start();
     if (how.stage != GK_REDUCE_FINISH) {
         size_t begin = segment * how.segment, left = how.length - begin;
-        gk_take_run<GK_REDUCE_THREADS>(op, state, a.row(how, row) + begin, b.row(how, row) + begin, left < how.segment ? left : how.segment, how.first + begin);
+        gk_take_run<GK_REDUCE_THREADS>(op, state, a.row(how, row) + begin, b.row(how, row) + begin, left < how.segment ? left : how.segment, how.begun * how.segment + begin);
     }
     gk_end_row(op, how, row, segment, state);
 }
@@ -310,7 +309,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
         row[r] = a.row(how, number < how.outer ? number : how.outer - 1);
         state[r] = op.start();
     }
-    const int64_t steps = how.over | (how.inner > 1 ? how.apart : 0);
+    const int64_t steps = how.over | how.beyond;
     const bool aligned = a.is_aligned() && steps % GK_REDUCE_VECTOR_BYTES == 0 && how.length % WIDTH == 0;
     bool alone = false;
     if constexpr (gk_goes_aligned<Op, A>) {

@@ -90,8 +90,8 @@ typedef enum gk_reduce_tiles {
 typedef struct gk_reduction {
     size_t outer, length, inner;
     size_t segment;   /* elements of the reduced axis */
-    size_t segments;  /* 1: no partial results */
-    size_t first;     /* where on the reduced axis this launch starts: a multiple of `segment` */
+    uint32_t segments; /* no more than blocks; 1: no partial results */
+    uint32_t begun;    /* segments that launches before this one have of the same rows */
     uint32_t lanes;   /* short rows and little arrays: threads a result; columns: vectors side by
                          side in a block, of narrow ones those of some rows */
     uint8_t group;    /* columns: log2 of the threads that work on one of `outer`, a block or part of one; of
@@ -99,19 +99,20 @@ typedef struct gk_reduction {
     uint8_t stored;   /* gk_dtype of the result */
     uint8_t last;     /* gk_reduce_last */
     uint8_t stage;    /* gk_reduce_stage */
-    uint8_t order;    /* of the values of an extreme: gk_reduce_order */
+    uint8_t order : 2;    /* of the values of an extreme: gk_reduce_order */
     bool short_rows : 1;  /* of a gathered array: `lanes` threads a row */
     bool broken : 1;      /* of such, if it is no matter of any order: see gk_broken */
     bool lone_rows : 1;   /* of short rows: a warp has one, and not several */
     bool narrow : 1;      /* columns: see gk_narrow */
     uint8_t branches; /* columns: log2 of the partial results that one block joins at a time */
     uint8_t tiles;    /* gk_reduce_tiles, of a gathered array that is taken by these; else 0 */
-    uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns; of rows, those up to the nearest
+    uint8_t outer_axes : 4, kept_axes : 4; /* of their layout: of matrices, and with those of columns; of rows, those up to the nearest
                                       one that is reduced, and those that are kept */
+    uint32_t bundle;  /* of `outer`: so many lie `over` apart, then the next so many; 0: all do */
     int64_t reach;    /* bytes from the first element to the end of the farthest */
     int64_t over;     /* from one of `outer` to the next; not of a gathered array */
-    int64_t apart;    /* from one reduced element to the next, where all lie so; else 0. Of rows in
-                         groups of `inner`, from one group to the next */
+    int64_t beyond;   /* from the first of a bundle to the first of the next; 0: there is none */
+    int64_t apart;    /* from one reduced element to the next, where all lie so; else 0 */
     double divisor, reciprocal; /* of a mean, and of that */
     void *partials;
     unsigned *arrivals; /* a counter for each result, or gk_reduce_joints for each block of columns: 0

@@ -89,6 +89,20 @@ def test_which_copies_go_by_boxes():
         assert ran(lambda: gk.transpose(there, axes))[1] == variants, shape  # noqa: B023
 
 
+def test_which_small_elements_go_by_boxes():
+    """Where few of a sector are read at a time, and the others late."""
+    for dtype, shape, axes, variants in (
+        ("uint8", (120_001, 4, 3), (2, 1, 0), ["boxed"]),  # every twelfth
+        ("uint8", (9001, 19, 3, 15), (3, 1, 0, 2), ["boxed"]),  # three
+        ("uint8", (30_001, 19, 15), (1, 0, 2), ["strided"]),  # fifteen
+        ("float16", (120_001, 5), (1, 0), ["boxed"]),  # every fifth
+        ("float16", (120_001, 3), (1, 0), ["packed"]),  # every third
+        ("float16", (301, 3, 1201), (0, 2, 1), ["packed"]),  # the others come soon
+    ):
+        there = gk.empty(shape, dtype)
+        assert ran(lambda: gk.transpose(there, axes))[1] == variants, shape  # noqa: B023
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
 def test_nothing_around_the_result_is_written(dtype):
     long = LEAST // (60 * DTYPES[dtype].itemsize) + 2

@@ -155,6 +155,22 @@ def test_rows_in_groups(dtype, length):
 
 
 @pytest.mark.usefixtures("by_vectors")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize(
+    ("runs", "run"), [(2, 50_001), (3, 4 * 2048), (7, 4 * 2048 + 1), (40, 9_001), (3, 99_999)]
+)
+def test_a_row_of_long_runs(dtype, runs, run):
+    """Which end anywhere within a vector of the row, the last one at the array's own end too."""
+    run = run if DTYPES[dtype].itemsize < 8 else run // 2
+    held = random((runs, run + 3), DTYPES[dtype], run)
+    there = gk.to_device(held)
+    for part in (np.s_[:, :-3], np.s_[:, 3:], np.s_[:, 1:-1], np.s_[::2, 2:], np.s_[::-1, :-1]):
+        for op in ("sum", "mean"):
+            want = getattr(gk, op)(gk.to_device(np.ascontiguousarray(held[part])))
+            same_bits(getattr(gk, op)(there[part]).to_host(), want.to_host(), f"{op} {part}")
+
+
+@pytest.mark.usefixtures("by_vectors")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8"])
 def test_aligned_rows_in_groups_that_are_not(dtype):
     held = random((300, 16, 97), DTYPES[dtype], 5)

@@ -169,6 +169,23 @@ def test_arrays_of_many_axes(shape, dtype):
     oracle.assert_same(out.to_host(), b.copy(), f"written into {into.strides}")
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("shortest", [2, 8, 9])
+def test_many_elements_of_many_axes(shortest, dtype):
+    """One axis more than a thread finds an element along: by several launches, or in another way."""
+    held = random((13, shortest, 11, 9, 17, 19), DTYPES[dtype], 4)
+    row = random((9, 1, 19, 1, 13, 1), DTYPES[dtype], 5)
+    a, there = held.transpose(3, 4, 5, 1, 0, 2), gk.to_device(held).transpose(3, 4, 5, 1, 0, 2)
+    out = gk.to_device(np.zeros((*a.shape[:-1], 12), DTYPES[dtype]))
+    with np.errstate(over="ignore"):
+        want = a + row
+    oracle.assert_same(gk.add(there, gk.to_device(row)).to_host(), want, "a row")
+    gk.add(there, row.flat[0], out=out[..., :-1])
+    assert not out.to_host()[..., -1].any()
+    with np.errstate(over="ignore"):
+        oracle.assert_same(out.to_host()[..., :-1], a + row.flat[0], "a number, into a view")
+
+
 def lying(name, shape, dtype, seed):
     """An operand of three axes, as an array on the device or a number, and the same in NumPy."""
     kind, (deep, rows, length) = DTYPES[dtype], shape

@@ -7,11 +7,12 @@ enum {
     FROM,
     SHARED = 16, /* the same, that are nearer than half a sector: it is there when it is needed */
     SECTOR = 32, /* bytes that memory moves at a time */
-    WORD = 4,    /* bytes of elements: smaller ones are as soon moved otherwise */
-    LATE = 8192, /* elements, after which no cache of a multiprocessor has it */
-    MANY_BLOCKS = 1024, /* enough for a device that has to be filled evenly */
-    PACKED = 4096,      /* bytes that the host copies at full speed, wherever the next ones are */
-    MOST_BOXES = 64,    /* of a block, for which a thread finds its elements once */
+    WORD = 4,    /* bytes of elements: smaller ones are as soon moved otherwise, */
+    LITTLE_SOON = SECTOR / 4, /* bytes of a sector, if there are so many at a time */
+    LATE = 8192,              /* elements, after which no cache of a multiprocessor has it */
+    MANY_BLOCKS = 1024,       /* enough for a device that has to be filled evenly */
+    PACKED = 4096,   /* bytes that the host copies at full speed, wherever the next ones are */
+    MOST_BOXES = 64, /* of a block, for which a thread finds its elements once */
 };
 
 /* A stride of 0 repeats an element: such axes are the farthest. */
@@ -62,9 +63,27 @@ static bool are_counted(const gk_nest *nest, int64_t size) {
     return true;
 }
 
-/* Whether a sector has something that is read so late that it is fetched again. */
-static bool is_fetched_again(const gk_nest *nest, bool many) {
-    return gk_until_next(nest) >= GK_SOON || (many && until_nearer(nest, SECTOR, LATE) > 0);
+/* How much of a sector is read while the first cache has it, in bytes. */
+static int64_t bytes_soon(const gk_nest *nest, int64_t size) {
+    int64_t bytes = size, count = 1;
+    for (int i = nest->ndim - 1; i >= 0 && count < GK_SOON; i--) {
+        const uint64_t stride = distance(nest->stride[FROM][i]);
+        const int64_t most = stride < SECTOR ? SECTOR / (int64_t)stride : 1;
+        bytes *= nest->shape[i] < most ? nest->shape[i] : most;
+        count *= nest->shape[i];
+    }
+    return bytes;
+}
+
+/* Whether a sector has something that is read so late that it is fetched again: of elements below
+   words so much that they would not be moved as soon by themselves. */
+static bool is_fetched_again(const gk_nest *nest, int64_t size, size_t least) {
+    const bool late = until_nearer(nest, SECTOR, LATE) > 0;
+    if (gk_until_next(nest) >= GK_SOON)
+        return true;
+    if (size < WORD)
+        return late && bytes_soon(nest, size) < LITTLE_SOON;
+    return late && gk_nest_count(nest) >= 2 * (least / (size_t)size);
 }
 
 bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
@@ -72,8 +91,7 @@ bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
     size_t count = gk_nest_count(nest);
     if (last < 1 || count < least / (size_t)size || !are_counted(nest, size))
         return false;
-    return distance(nest->stride[TO][last]) <= GK_NEAR &&
-           is_fetched_again(nest, size >= WORD && count >= 2 * (least / (size_t)size));
+    return distance(nest->stride[TO][last]) <= GK_NEAR && is_fetched_again(nest, size, least);
 }
 
 /* Sides such that the box has `run` elements, or all there are, along what is near in an array. */

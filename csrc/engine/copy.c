@@ -29,16 +29,6 @@ enum {
     LEAST_MATRIX = 8192, /* bytes: of less a block has little */
 };
 
-/* The last of one axis and the rest of the nest, which is a nest for each of its indices. */
-static void take_axis_out(gk_nest *nest, int axis) {
-    nest->ndim--;
-    for (int i = axis; i < nest->ndim; i++) {
-        nest->shape[i] = nest->shape[i + 1];
-        for (int k = 0; k < nest->arrays; k++)
-            nest->stride[k][i] = nest->stride[k][i + 1];
-    }
-}
-
 /* Matrices that are copied alike, and how: what the row's kernel takes beside the layout of the
    stack. */
 typedef struct stacking {
@@ -58,8 +48,8 @@ static gk_status launch_stack(gk_call *call, const gk_nest *stack, const gk_layo
 
 /* The matrix of the last axis and this one, for each index of the others. */
 static gk_status copy_stack(gk_call *call, gk_nest *nest, int axis, stacking *matrix) {
-    take_axis_out(nest, nest->ndim - 1);
-    take_axis_out(nest, axis);
+    gk_nest_take_out(nest, nest->ndim - 1);
+    gk_nest_take_out(nest, axis);
     return gk_nest_run(call, nest, launch_stack, matrix);
 }
 
@@ -223,7 +213,7 @@ static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, con
     stacking matrix = {.row = row, .how = &how, .blocks = how.tiles.in_matrix.value};
     for (int i = nest->ndim - 1; i >= 0; i--)
         if (has_axis(&of->rows, i) || has_axis(&of->columns, i))
-            take_axis_out(nest, i);
+            gk_nest_take_out(nest, i);
     return status == GK_OK ? gk_nest_run(call, nest, launch_stack, &matrix) : status;
 }
 

@@ -130,6 +130,15 @@ size_t gk_unit_blocks(const gk_units *units, int a_block) {
     return (parts + (size_t)a_block - 1) / (size_t)a_block;
 }
 
+void gk_nest_take_out(gk_nest *nest, int axis) {
+    nest->ndim--;
+    for (int i = axis; i < nest->ndim; i++) {
+        nest->shape[i] = nest->shape[i + 1];
+        for (int k = 0; k < nest->arrays; k++)
+            nest->stride[k][i] = nest->stride[k][i + 1];
+    }
+}
+
 /* elements one by one -------------------------------------------------------------------------- */
 
 /* Whether threads that share rows would have less than half of what they can take. */

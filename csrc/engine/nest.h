@@ -28,6 +28,9 @@ uintptr_t gk_nest_bits(const gk_nest *nest);
 
 size_t gk_nest_count(const gk_nest *nest);
 
+/* Leave out an axis: a nest for each index along it. */
+void gk_nest_take_out(gk_nest *nest, int axis);
+
 /* Hand the nest to a kernel: whole if it has no more axes and elements than a gk_layout takes, else
    piece by piece. */
 typedef gk_status (*gk_nest_launch)(gk_call *call, const gk_nest *piece, const gk_layout *layout,

@@ -20,6 +20,7 @@ enum {
     LEAST_VECTORS = 8, /* in a row that ends in less than one */
     SINGLE_WORDS = 10 << 20, /* bytes of an operand, up to which single elements are better, */
     SINGLE_HALVES = 4 << 20, /* of two bytes each up to here, than vectors put together */
+    MOST_PARTS = 8,          /* launches in place of a kernel for more axes */
     TURNED = 1 << 20,  /* elements of an operand that is worth a copy in the order of the result, */
     WIDEST_TURNED = 4, /* of so many bytes at most, */
     FAR = 256,         /* if there are so many others between neighbours, */
@@ -243,6 +244,27 @@ static gk_status launch_lone(gk_call *call, const work *ready, const gk_nest *pi
     return gk_launch_compact(call, *ran, &compact, most);
 }
 
+/* The same of many elements of one axis more than such a kernel takes: a launch for each index
+   along the shortest that is not the last one, if they are few. */
+static gk_status launch_parts(gk_call *call, const work *ready, const gk_nest *piece, int64_t each,
+                              const gk_row **ran) {
+    gk_status status = GK_OK;
+    int axis = 0;
+    *ran = NULL;
+    for (int i = 1; i < piece->ndim - 1; i++)
+        axis = piece->shape[i] < piece->shape[axis] ? i : axis;
+    if (piece->shape[axis] > MOST_PARTS || gk_nest_count(piece) <= MANY)
+        return GK_OK;
+    for (int64_t i = 0; i < piece->shape[axis] && status == GK_OK && (i == 0 || *ran); i++) {
+        gk_nest part = *piece;
+        for (int k = 0; k < piece->arrays; k++)
+            part.data[k] += part.data[k] == 0 ? 0 : (uintptr_t)(i * piece->stride[k][axis]);
+        gk_nest_take_out(&part, axis);
+        status = launch_lone(call, ready, &part, each, ran);
+    }
+    return status;
+}
+
 static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                               void *context) {
     strided_launch *launch = context;
@@ -251,7 +273,9 @@ static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layo
     int vector = row->alignment / (int)gk_dtype_size(row->dtype); /* 1: elements one by one */
     int each = vector > 1 ? vector : row->tile_columns / row->threads;
     const gk_row *ran;
-    gk_status status = launch_lone(call, launch->ready, piece, vector > 1 ? 0 : each, &ran);
+    const bool is_one_too_many = piece->ndim == GK_COMPACT_AXES(piece->arrays) + 1;
+    gk_status status = (is_one_too_many ? launch_parts : launch_lone)(call, launch->ready, piece,
+                                                                      vector > 1 ? 0 : each, &ran);
     if (status != GK_OK || ran)
         return status;
     gk_units units = gk_nest_units(piece, layout, each, vector == 1);

@@ -208,9 +208,9 @@ static gk_status reduction_chunk(void *context, gk_stream stream, const gk_array
     gk_call chunk = gk_call_part(whole->call, stream);
     (void)result;
     chunk.phases = NULL;
-    how.begun = (uint32_t)(first / how.segment);
+    how.first = first;
     how.length = gk_count(&operands[0]);
-    how.segments = (uint32_t)gk_divided(how.length, how.segment);
+    how.segments = gk_divided(how.length, how.segment);
     how.stage = GK_REDUCE_PARTIAL;
     gk_status status = gk_reducing_launch(whole, &chunk, &how, how.segments, operands);
     gk_call_end(&chunk);

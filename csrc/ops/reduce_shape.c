@@ -65,11 +65,11 @@ enum {
 };
 
 /* The least power of two that is not less, but no more than `most`. */
-static uint32_t lanes_for(size_t vectors, uint32_t most) {
+static uint16_t lanes_for(size_t vectors, uint32_t most) {
     uint32_t lanes = 1;
     while (lanes < vectors && lanes < most)
         lanes *= 2;
-    return lanes;
+    return (uint16_t)lanes;
 }
 
 /* Outer x length x inner; false: kept axes lie between reduced ones, and count as outer. */
@@ -100,7 +100,7 @@ static void cut(gk_reduction *how, size_t wanted, size_t least, size_t multiple)
     how->segment = gk_divided(gk_divided(how->length, wanted), multiple) * multiple;
     if (how->segment < least)
         how->segment = least;
-    how->segments = (uint32_t)gk_divided(how->length, how->segment);
+    how->segments = gk_divided(how->length, how->segment);
 }
 
 /* Whether, of not many blocks, so few are there when all others are through that they alone do not
@@ -139,7 +139,7 @@ static void plan_rows(gk_reduction *how, gk_dtype dtype) {
 /* Vectors side by side in a block of columns. A warp's, so that it reads long runs of each row;
    more where columns are so short that a thread loads a whole one at once; fewer where a small
    array would leave the device idle. */
-static uint32_t column_lanes(const gk_reduction *how, size_t vectors, size_t bytes) {
+static uint16_t column_lanes(const gk_reduction *how, size_t vectors, size_t bytes) {
     const uint32_t threads = GK_REDUCE_COLUMN_THREADS;
     uint32_t lanes = WARP;
     while (lanes < threads && threads / lanes / 2 * GK_REDUCE_COLUMN_LOADS >= how->length &&
@@ -337,7 +337,7 @@ static bool are_full(const gk_reduction *how, gk_dtype dtype, bool heavy) {
 
 /* Lanes that have several vectors of a row each, so that there is less to join and few of them are
    idle; but enough of them for the whole device. */
-static uint32_t short_lanes(size_t vectors, size_t rows, bool full) {
+static uint16_t short_lanes(size_t vectors, size_t rows, bool full) {
     size_t each = vectors <= 6 ? 2 : vectors <= 24 ? 4 : 8;
     if (full)
         each = vectors == LEAST_LANES ? 1 : 2;
@@ -398,7 +398,7 @@ static bool are_narrow(const gk_reduce_plan *plan, const gk_array *array, uint64
 
 /* Threads that have several loads of a matrix each, so that there is less to join; but enough of
    them for the whole device, and no more than a block's. */
-static uint32_t narrow_lanes(const gk_reduction *how, gk_dtype dtype) {
+static uint16_t narrow_lanes(const gk_reduction *how, gk_dtype dtype) {
     const size_t width = gk_vector_width(dtype), vectors = narrow_vectors(how, width);
     const size_t all = how->length * how->inner / width;
     const bool stacks = GK_REDUCE_STACKS_NARROW(gk_dtype_size(dtype));
@@ -407,7 +407,7 @@ static uint32_t narrow_lanes(const gk_reduction *how, gk_dtype dtype) {
            (all > NARROW_EACH * lanes || how->outer * lanes < NARROW_TURNS * NARROW_THREADS))
         lanes *= 2;
     const bool few = lanes <= GK_REDUCE_COLUMN_THREADS / 2;
-    return (uint32_t)(few ? lanes : GK_REDUCE_COLUMN_THREADS / vectors * vectors);
+    return (uint16_t)(few ? lanes : GK_REDUCE_COLUMN_THREADS / vectors * vectors);
 }
 
 static void plan_narrow(gk_reduction *how, gk_dtype dtype) {

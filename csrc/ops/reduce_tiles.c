@@ -156,10 +156,10 @@ static bool lay_out(gk_reduce_plan *plan, const gk_array *array, int kept, const
     *layout = (gk_axes){0};
     if (!gk_append_axes(&lies, 0, outer, layout))
         return false;
-    how->outer_axes = layout->ndim & 15U;
+    how->outer_axes = (uint8_t)layout->ndim;
     if (!gk_append_axes(&lies, outer, kept, layout))
         return false;
-    how->kept_axes = layout->ndim & 15U;
+    how->kept_axes = (uint8_t)layout->ndim;
     return gk_append_axes(&lies, kept, lies.ndim, layout) && layout->ndim > how->kept_axes;
 }
 
@@ -194,7 +194,7 @@ static void split_runs(gk_reduce_plan *plan, gk_dtype dtype) {
         return;
     how->outer = how->outer * how->inner / run;
     how->inner = run;
-    how->outer_axes = last & 15U;
+    how->outer_axes = (uint8_t)last;
     how->tiles |= GK_REDUCE_STRAIGHT;
 }
 
@@ -257,8 +257,9 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     if (are_found(plan, array, reduced))
         return false;
     const size_t width = gk_vector_width(array->dtype);
-    const tile of = choose(array, reduced, plan->how.lanes * width, plan->how.inner,
-                           GK_REDUCE_COLUMN_THREADS / plan->how.lanes * GK_REDUCE_COLUMN_LOADS);
+    const tile of =
+        choose(array, reduced, plan->how.lanes * width, plan->how.inner,
+               (size_t)GK_REDUCE_COLUMN_THREADS / plan->how.lanes * GK_REDUCE_COLUMN_LOADS);
     if (of.used * (is_soon_read(array, reduced, of.nearest) ? LEAST_OF_KEPT : LEAST_OF_REDUCED) <
             1 ||
         !describe(&tiles, array, reduced, &of))
@@ -324,10 +325,10 @@ static bool lay_out_rows(gk_reduce_plan *plan, const gk_array *array, uint64_t r
     plan->layout = (gk_axes){0};
     if (!gk_append_axes(&lies, 0, kept, &plan->layout))
         return false;
-    how->kept_axes = plan->layout.ndim & 15U;
+    how->kept_axes = (uint8_t)plan->layout.ndim;
     if (!gk_append_axes(&lies, kept, split, &plan->layout))
         return false;
-    how->outer_axes = plan->layout.ndim & 15U;
+    how->outer_axes = (uint8_t)plan->layout.ndim;
     const size_t behind = product(array, of->order, split, array->ndim);
     const size_t width = gk_vector_width(array->dtype);
     const size_t least = width > 2 ? GK_REDUCE_TILE_EACH : LEAST_BEHIND_WIDE;

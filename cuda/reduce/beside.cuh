@@ -16,7 +16,7 @@ struct gk_beside {
         made.log = __popc((int)made.lanes - 1);
         made.side = GK_REDUCE_THREADS >> made.log;
         made.warps = how.short_rows ? 1 : GK_REDUCE_THREADS / GK_WARP;
-        const uint32_t segments = how.segments, whole = blockIdx.x / made.warps, band = whole / segments;
+        const uint32_t segments = (uint32_t)how.segments, whole = blockIdx.x / made.warps, band = whole / segments;
         made.warp = blockIdx.x - whole * made.warps;
         made.segment = whole - band * segments;
         made.first = band * made.side * ROWS;
@@ -72,7 +72,7 @@ template <class Op> __device__ static inline void gk_end_beside(const Op &op, co
     enum { WARPS = GK_REDUCE_THREADS / GK_WARP };
     __shared__ State of_warp[WARPS][WARPS];
     const unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
-    const unsigned busy = how.segments < GK_REDUCE_THREADS ? (how.segments - 1) / GK_WARP + 1 : (unsigned)WARPS; // others have nothing to join
+    const unsigned busy = how.segments < GK_REDUCE_THREADS ? ((unsigned)how.segments - 1) / GK_WARP + 1 : (unsigned)WARPS; // others have nothing to join
 #pragma unroll 1
     for (unsigned row = warp; row < by.rows; row += WARPS) {
 #pragma unroll 1

@@ -37,7 +37,7 @@ struct gk_columns {
 template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const gk_reduction &how) {
     gk_columns at;
     const unsigned wide = how.lanes * WIDTH, width = __popc(wide - 1), side = __popc(how.lanes - 1); // powers of two
-    const uint32_t segments = how.segments, across = (uint32_t)((how.inner + wide - 1) >> width); // no more than blocks
+    const uint32_t segments = (uint32_t)how.segments, across = (uint32_t)((how.inner + wide - 1) >> width); // no more than blocks
     const unsigned thread = threadIdx.x & ((1u << how.group) - 1), stacked = GK_REDUCE_COLUMN_THREADS >> how.group;
     // A division takes longer than to see that there is nothing to divide.
     const uint32_t block = segments > 1 ? blockIdx.x / segments : blockIdx.x, over = across > 1 ? block / across : block;

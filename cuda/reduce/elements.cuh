@@ -59,7 +59,7 @@ template <typename T> struct gk_run {
     __device__ gk_run moved(int64_t bytes) const { return {(const T *)((const char *)first + bytes), end}; }
     __device__ gk_run row(const gk_reduction &how, size_t i) const { return matrix(how, i); }
     __device__ gk_run matrix(const gk_reduction &how, size_t i) const {
-        if (how.bundle == 0)
+        if (how.bundle < 2)
             return moved((int64_t)i * how.over);
         const uint32_t bundle = (uint32_t)i / how.bundle;
         return moved(bundle * how.beyond + (int64_t)((uint32_t)i - bundle * how.bundle) * how.over);
@@ -197,6 +197,15 @@ template <typename T> struct gk_gathered {
     }
     __device__ static constexpr bool is_aligned() { return false; } // nor worth a way of its own
     __device__ static constexpr bool reaches(size_t) { return true; } // each load looks
+    // Whether its lines are runs of so many elements, or more.
+    __device__ bool has_runs(uint32_t least) const { return stride == sizeof(T) && length >= least; }
+    // The run that it begins in, and how many elements of that are `left`.
+    __device__ gk_run<T> run(uint32_t &left) const {
+        uint32_t along;
+        const T *const first = (const T *)(base + find(at, along));
+        left = length - along;
+        return {first, (const T *)reach};
+    }
     // The same, of all of them: to find one is work. Where each is of a single line, one index is enough for
     // it, and where its elements lie side by side it is in one piece.
     template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted, int = COUNT) {

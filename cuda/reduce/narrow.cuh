@@ -15,7 +15,7 @@ struct gk_narrow {
     __device__ unsigned slots() const { return columns * height; }
 };
 template <int WIDTH> __device__ static inline gk_narrow gk_find_narrow(const gk_reduction &how) {
-    const uint32_t segments = how.segments; // one, where matrices are stacked
+    const uint32_t segments = (uint32_t)how.segments; // one, where matrices are stacked
     gk_narrow at;
     at.outer = (size_t)(blockIdx.x / segments) * how.group;
     at.segment = blockIdx.x % segments;

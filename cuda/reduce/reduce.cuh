@@ -50,6 +50,12 @@ __device__ static inline gk_vector<typename A::Element> gk_load_padded(const Op 
     return loaded[0];
 }
 
+// Sums of real numbers, which are taken in their order, in no wider states than is usual for them: others are taken in
+// another order, or seldom, and are no worse for a copy that is made first.
+template <class Op> constexpr bool gk_keeps_order = false;
+template <typename T, typename A> constexpr bool gk_keeps_order<gk_plain_sum<T, A>> = sizeof(A) <= 4;
+template <typename T, typename A> constexpr bool gk_keeps_order<gk_compensated_sum<T, A>> = sizeof(A) == sizeof(T) && !__is_same(T, int64_t) && !__is_same(T, uint64_t);
+
 // Whether aligned vectors may be taken in place of those that begin where a run does.
 template <class Op, class A> constexpr bool gk_goes_aligned = Op::ANY_ORDER && Op::OPERANDS == 1 && A::IS_RUN;
 
@@ -140,6 +146,25 @@ __device__ static inline void gk_take_aligned(const Op &op, typename Op::State &
         gk_take_part(op, state, (vectors + i).aligned(), 0, (unsigned)(end - i), index + i);
 }
 
+// A thread's part of elements that lie in long runs: of each run its whole vectors, with one look at where that lies,
+// and the vector that goes on in the next one by itself. It takes what it takes of a single run, in the same order.
+template <int THREADS, class Op, typename T>
+__device__ static inline void gk_take_runs(const Op &op, typename Op::State &state, const gk_gathered<T> &a, size_t n, size_t index) {
+    enum { WIDTH = gk_vector<T>::WIDTH, STEP = THREADS * WIDTH };
+#pragma unroll 1
+    for (size_t i = threadIdx.x % THREADS * WIDTH; i < n;) {
+        uint32_t left;
+        const gk_run<T> run = (a + i).run(left), all = run - i;
+        const size_t end = n - i < left ? n : i + left;
+        i = gk_take_whole<GK_BETWEEN, THREADS>(op, state, all, all, i, run.reaches(left) ? end : end > 2 * WIDTH ? end - 2 * WIDTH : 0, index);
+        if (i < end) {
+            const gk_vector<T> x = gk_load_padded(op, a + i, n - i < WIDTH ? n - i : WIDTH);
+            gk_take_vector(op, state, x, x, index + i);
+            i += STEP;
+        }
+    }
+}
+
 // A thread's part of a run of n elements, the first of which has the number `index`: one of every THREADS vectors,
 // a block's or a warp's. What follows the last of those that may be read as a whole is loaded with care.
 template <int THREADS, class Op, class A>
@@ -149,6 +174,11 @@ __device__ static inline void gk_take_run(const Op &op, typename Op::State &stat
         gk_take_aligned<THREADS>(op, state, a, n, index);
         return;
     }
+    if constexpr (gk_keeps_order<Op> && __is_same(A, gk_gathered<typename Op::Element>))
+        if (a.has_runs(GK_REDUCE_RUN_VECTORS * STEP)) {
+            gk_take_runs<THREADS>(op, state, a, n, index);
+            return;
+        }
     size_t i = threadIdx.x % THREADS * WIDTH, sure = a.reaches(n) && b.reaches(n) ? n : n > 2 * WIDTH ? n - 2 * WIDTH : 0;
     i = a.is_aligned() && b.is_aligned() ? gk_take_whole<GK_ALIGNED, THREADS>(op, state, a, b, i, n, index) : gk_take_whole<A::RAGGED, THREADS>(op, state, a, b, i, sure, index);
 #pragma unroll 1
@@ -176,6 +206,8 @@ __device__ static inline void gk_join_partials(const Op &op, typename Op::State 
     }
 }
 
+__device__ static inline size_t gk_first(const gk_reduction &how) { return how.stage == GK_REDUCE_PARTIAL ? how.first : 0; }
+
 // What a block has of a segment of a row becomes a result, with what the others have, if it is the last of them.
 template <class Op> __device__ static inline void gk_end_row(const Op &op, const gk_reduction &how, size_t row, size_t segment, typename Op::State &state) {
     typedef typename Op::State State;
@@ -186,7 +218,7 @@ template <class Op> __device__ static inline void gk_end_row(const Op &op, const
         if (threadIdx.x == 0 && whole && how.segments == 1)
             gk_store(op, how, row, state);
         else if (threadIdx.x == 0)
-            partials[how.begun + segment] = state;
+            partials[gk_first(how) / how.segment + segment] = state;
         if (!whole || how.segments == 1 || !gk_is_last(how.arrivals + row, how.segments))
             return;
         state = op.start();
@@ -202,11 +234,12 @@ template <class Op> __device__ static inline void gk_end_row(const Op &op, const
 template <class Op, class A>
 __device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a, const A &b) {
     Op op = {how.order};
-    size_t row = blockIdx.x / how.segments, segment = blockIdx.x % how.segments;
+    const uint32_t segments = (uint32_t)how.segments;
+    size_t row = blockIdx.x / segments, segment = blockIdx.x % segments;
     typename Op::State state = op.start();
     if (how.stage != GK_REDUCE_FINISH) {
         size_t begin = segment * how.segment, left = how.length - begin;
-        gk_take_run<GK_REDUCE_THREADS>(op, state, a.row(how, row) + begin, b.row(how, row) + begin, left < how.segment ? left : how.segment, how.begun * how.segment + begin);
+        gk_take_run<GK_REDUCE_THREADS>(op, state, a.row(how, row) + begin, b.row(how, row) + begin, left < how.segment ? left : how.segment, gk_first(how) + begin);
     }
     gk_end_row(op, how, row, segment, state);
 }
@@ -357,12 +390,6 @@ template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(c
 #include "reduce/along.cuh"
 #include "reduce/beside.cuh"
 
-// Sums of real numbers, which are taken in their order, in no wider states than is usual for them: others are taken in
-// another order, or seldom, and are no worse for a copy that is made first.
-template <class Op> constexpr bool gk_keeps_order = false;
-template <typename T, typename A> constexpr bool gk_keeps_order<gk_plain_sum<T, A>> = sizeof(A) <= 4;
-template <typename T, typename A> constexpr bool gk_keeps_order<gk_compensated_sum<T, A>> = sizeof(A) == sizeof(T) && !__is_same(T, int64_t) && !__is_same(T, uint64_t);
-
 // Rows, long or short, of elements that lie anywhere: as a layout says, one after another, or by tiles.
 template <class Op, class A> __device__ static inline void gk_reduce_found(const gk_reduction &how, const A &a) {
     if (how.short_rows && how.lone_rows)
@@ -372,7 +399,8 @@ template <class Op, class A> __device__ static inline void gk_reduce_found(const
     else
         gk_reduce_rows<Op>(how, a, a);
 }
-template <class Op> __device__ static inline void gk_reduce_gathered(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+// Said to be inlined, or the compiler may leave a call here, for which the parameters are copied to memory.
+template <class Op> __device__ static __forceinline__ void gk_reduce_gathered(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
     const gk_gathered<typename Op::Element> gathered = gk_gather(how, layout, a);
     if constexpr (gk_keeps_order<Op>) {
         if (how.tiles & GK_REDUCE_BESIDE)

@@ -37,6 +37,7 @@ enum {
     GK_REDUCE_CHUNK_GAPS = 64,      /* and vectors that are left out between */
     GK_REDUCE_CHUNK_ROWS = 1028, GK_REDUCE_CHUNK_COLUMNS = 2048,
     GK_REDUCE_GATHERED_BYTES = (GK_REDUCE_CHUNK_VECTORS + GK_REDUCE_CHUNK_GAPS) * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_CHUNK_ROWS + GK_REDUCE_CHUNK_COLUMNS),
+    GK_REDUCE_RUN_VECTORS = 4,    /* of a thread, in each of the runs that a row is, for it to look where these lie */
     GK_REDUCE_OWN_VECTORS = 16,   /* of a ragged row, from which on it is read by aligned ones alone */
     GK_REDUCE_BRANCH_BYTES = 64,  /* of those of columns, of a thread at a time */
     GK_REDUCE_PARTIAL_LOADS = 8,  /* of a thread at a time, of partial results */
@@ -90,28 +91,31 @@ typedef enum gk_reduce_tiles {
 typedef struct gk_reduction {
     size_t outer, length, inner;
     size_t segment;   /* elements of the reduced axis */
-    uint32_t segments; /* no more than blocks; 1: no partial results */
-    uint32_t begun;    /* segments that launches before this one have of the same rows */
-    uint32_t lanes;   /* short rows and little arrays: threads a result; columns: vectors side by
-                         side in a block, of narrow ones those of some rows */
+    size_t segments;  /* no more than blocks; 1: no partial results */
     uint8_t group;    /* columns: log2 of the threads that work on one of `outer`, a block or part of one; of
                          narrow ones how many of these a block has */
     uint8_t stored;   /* gk_dtype of the result */
     uint8_t last;     /* gk_reduce_last */
     uint8_t stage;    /* gk_reduce_stage */
-    uint8_t order : 2;    /* of the values of an extreme: gk_reduce_order */
+    uint8_t order;    /* of the values of an extreme: gk_reduce_order */
     bool short_rows : 1;  /* of a gathered array: `lanes` threads a row */
     bool broken : 1;      /* of such, if it is no matter of any order: see gk_broken */
     bool lone_rows : 1;   /* of short rows: a warp has one, and not several */
     bool narrow : 1;      /* columns: see gk_narrow */
     uint8_t branches; /* columns: log2 of the partial results that one block joins at a time */
     uint8_t tiles;    /* gk_reduce_tiles, of a gathered array that is taken by these; else 0 */
-    uint8_t outer_axes : 4, kept_axes : 4; /* of their layout: of matrices, and with those of columns; of rows, those up to the nearest
+    uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns; of rows, those up to the nearest
                                       one that is reduced, and those that are kept */
-    uint32_t bundle;  /* of `outer`: so many lie `over` apart, then the next so many; 0: all do */
+    uint16_t lanes;   /* short rows and little arrays: threads a result; columns: vectors side by
+                         side in a block, of narrow ones those of some rows */
+    uint32_t bundle;  /* of `outer`: so many lie `over` apart, then the next so many; below 2: all do */
     int64_t reach;    /* bytes from the first element to the end of the farthest */
     int64_t over;     /* from one of `outer` to the next; not of a gathered array */
-    int64_t beyond;   /* from the first of a bundle to the first of the next; 0: there is none */
+    union {
+        int64_t beyond; /* from the first of a bundle to the first of the next; 0: there is none */
+        size_t first;   /* of a launch that has a part of one row: where on the reduced axis it starts,
+                           a multiple of `segment` */
+    };
     int64_t apart;    /* from one reduced element to the next, where all lie so; else 0 */
     double divisor, reciprocal; /* of a mean, and of that */
     void *partials;

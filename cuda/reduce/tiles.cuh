@@ -230,7 +230,7 @@ template <class Op> __device__ static inline void gk_reduce_rows_by_tiles(const 
     tile_of_row &tile = *(tile_of_row *)memory;
     Op op = {how.order};
     typename Op::State state = op.start();
-    const uint32_t segments = how.segments, row = blockIdx.x / segments, segment = blockIdx.x - row * segments;
+    const uint32_t segments = (uint32_t)how.segments, row = blockIdx.x / segments, segment = blockIdx.x - row * segments;
     const uint32_t behind = gk_count_along(layout, how.outer_axes, layout.ndim);
     const size_t begin = segment * how.segment, end = how.length - begin < how.segment ? how.length : begin + how.segment;
     // A vector is left out behind each row of an even number of them, or the elements of a column would be in few banks.

@@ -167,7 +167,7 @@ static void leave_partials(const launch *run, const gk_reduction *how, const flo
     for (size_t i = 0; i < how->segments; i++) {
         size_t first = i * how->segment, left = how->length - first;
         double total = sum_of(a + first, left < how->segment ? left : how->segment, 1);
-        size_t place = how->begun + i;
+        size_t place = how->first / how->segment + i;
         writes(run, (pointer)how->partials + place * GK_REDUCE_PARTIAL_BYTES, &total, sizeof total);
     }
 }
@@ -253,7 +253,7 @@ static void of_reduction(const launch *run) {
         (void)reads(run, address_in(run, 2), 1);
     }
     if (how->stage == GK_REDUCE_PARTIAL)
-        mark(run, (pointer)how->partials + how->begun * (size_t)GK_REDUCE_PARTIAL_BYTES);
+        mark(run, (pointer)how->partials + how->first / how->segment * GK_REDUCE_PARTIAL_BYTES);
     else
         mark(run, (pointer)how->result);
 }

@@ -457,7 +457,8 @@ result cuMemcpy2DAsync_v2(const rows *copy, handle named) {
         fake_pend(when, to, fake_touch(on, when, from, copy->width, READS, "a copy out"),
                   copy->width, WRITES);
     }
-    if (!fake_is_pinned(copy->to_host, copy->height * copy->to_pitch - copy->to_pitch + copy->width))
+    if (!fake_is_pinned(copy->to_host,
+                        copy->height * copy->to_pitch - copy->to_pitch + copy->width))
         fake_host_waits(&on->clock);
     fake_unlock();
     return OK;

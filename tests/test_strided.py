@@ -169,10 +169,10 @@ def test_arrays_of_many_axes(shape, dtype):
     oracle.assert_same(out.to_host(), b.copy(), f"written into {into.strides}")
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
-@pytest.mark.parametrize("shortest", [2, 8, 9])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("shortest", [2, 9])
 def test_many_elements_of_many_axes(shortest, dtype):
-    """One axis more than a thread finds an element along: by several launches, or in another way."""
+    """One axis more than a thread finds elements along: by several launches, or otherwise."""
     held = random((13, shortest, 11, 9, 17, 19), DTYPES[dtype], 4)
     row = random((9, 1, 19, 1, 13, 1), DTYPES[dtype], 5)
     a, there = held.transpose(3, 4, 5, 1, 0, 2), gk.to_device(held).transpose(3, 4, 5, 1, 0, 2)

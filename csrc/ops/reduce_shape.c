@@ -18,6 +18,7 @@ enum {
     BUSY_LANES = 1 << 18,   /* all that a device has to be busy with */
     SHORT_COLUMN = 64,      /* rows: a thread goes down a column, and nothing has to be joined; */
     MANY_COLUMNS = 1 << 15, /* of columns whose rows are scattered, of so many */
+    SCATTERED_RUN = 16,     /* bytes of such a row, or more, half of a sector */
     LITTLE = 1 << 20,       /* elements that instructions cost more than the memory does */
     LITTLE_WIDE_ROWS = 1 << 17, /* the same, of rows that are vectors of two elements */
     LITTLE_LENGTH = 8192,   /* of them for a result: as many as one block is soon through with */
@@ -291,7 +292,7 @@ static bool are_scattered(const gk_reduction *how, gk_dtype dtype) {
     if (how->outer * how->length * how->inner > INT32_MAX)
         return false;
     if (how->length <= SHORT_COLUMN)
-        return (run >= NEAR || (how->inner > 1 && how->length <= FEW_ROWS)) &&
+        return (run >= SCATTERED_RUN || (how->inner > 1 && how->length <= FEW_ROWS)) &&
                how->outer * how->inner >= MANY_COLUMNS;
     return run >= LINE && how->length * how->inner >= GK_REDUCE_FEW_ELEMENTS;
 }

@@ -45,6 +45,8 @@ ELEMENTWISE |= {op: 2 for op in COMPARISONS if not op.startswith("greater")}
 ELEMENTWISE |= {"scale_add": 3, "clip": 1, "negative": 1, "abs": 1, "sqrt": 1, "exp": 1}
 # Over all elements or some axes, into another shape; dot takes two vectors.
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "norm", "argmax", "argmin")
+# One of each way of going over elements: the others differ from these in what they make of them.
+WAYS_TO_REDUCE = ("sum", "prod", "min", "argmax")
 
 
 def on_gpu() -> bool:

@@ -808,8 +808,13 @@ SCATTERED = (
 )
 
 
-@pytest.mark.parametrize(("shape", "axis"), SCATTERED)
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "uint8"])
+@pytest.mark.parametrize(
+    ("shape", "axis", "dtype"),
+    [
+        *((*case, dtype) for case in SCATTERED for dtype in ("float16", "float32", "int32")),
+        *((*case, dtype) for case in SCATTERED[:3] for dtype in ("float64", "uint8")),
+    ],
+)
 def test_columns_whose_rows_are_scattered(shape, axis, dtype):
     """The same however they lie, on the device and where they come from the host in pieces."""
     a = random(shape, DTYPES[dtype], 7)

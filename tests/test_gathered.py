@@ -156,18 +156,15 @@ def test_rows_in_groups(dtype, length):
 
 @pytest.mark.usefixtures("by_vectors")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
-@pytest.mark.parametrize(
-    ("runs", "run"), [(2, 50_001), (3, 4 * 2048), (7, 4 * 2048 + 1), (40, 9_001), (3, 99_999)]
-)
-def test_a_row_of_long_runs(dtype, runs, run):
+@pytest.mark.parametrize(("runs", "run"), [(2, 4097), (3, 4096)])
+def test_rows_of_long_runs(dtype, runs, run):
     """Which end anywhere within a vector of the row, the last one at the array's own end too."""
-    run = run if DTYPES[dtype].itemsize < 8 else run // 2
-    held = random((runs, run + 3), DTYPES[dtype], run)
+    run = run * 4 // DTYPES[dtype].itemsize + run % 2  # as long as it has to be for a look each
+    held = random((66, runs, run + 3), DTYPES[dtype], run)  # fewer results would be copied
     there = gk.to_device(held)
-    for part in (np.s_[:, :-3], np.s_[:, 3:], np.s_[:, 1:-1], np.s_[::2, 2:], np.s_[::-1, :-1]):
-        for op in ("sum", "mean"):
-            want = getattr(gk, op)(gk.to_device(np.ascontiguousarray(held[part])))
-            same_bits(getattr(gk, op)(there[part]).to_host(), want.to_host(), f"{op} {part}")
+    for part in (np.s_[:, :, 3:], np.s_[:, :, 1:-1], np.s_[:, ::-1, :-3]):
+        want = gk.sum(gk.to_device(np.ascontiguousarray(held[part])), (1, 2))
+        same_bits(gk.sum(there[part], (1, 2)).to_host(), want.to_host(), f"{part}")
 
 
 @pytest.mark.usefixtures("by_vectors")

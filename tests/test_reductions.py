@@ -192,11 +192,18 @@ MATRICES = (
     ("float16", (801, 173, 25)),
     ("int16", (5_003, 180, 4)),
 )
+# So many columns that a block has all rows of some, and some for which each would have too many.
+SHARED_OUT = (
+    ("float32", (1, 601, 2_003)),
+    ("float32", (1, 1_800, 1_203)),
+    ("float64", (3, 301, 1_101)),
+    ("uint8", (2, 1_500, 1_701)),
+)
 
 
-@pytest.mark.parametrize(("dtype", "shape"), MATRICES)
+@pytest.mark.parametrize(("dtype", "shape"), (*MATRICES, *SHARED_OUT))
 @pytest.mark.parametrize("op", ["sum", "max", "argmin"])
-def test_many_matrices_of_few_columns(op, dtype, shape):
+def test_columns_of_matrices(op, dtype, shape):
     """The same where they lie apart, and where so do their rows."""
     a = random(shape, DTYPES[dtype], 5)
     got = getattr(gk, op)(gk.to_device(a), 1).to_host()

@@ -10,7 +10,11 @@ enum {
     ENOUGH_BLOCKS = 512,    /* of columns */
     SMALL = 4 << 20,        /* bytes in which blocks of columns are made narrow to be many */
     FEW_TILES = 4,          /* of a column: joining segments takes longer than one after another */
-    LEAST_LANES = 8,        /* of such a block: 128 bytes of a row */
+    LEAST_LANES = 8,        /* of such a block: 128 bytes of a row, */
+    LEAST_WHOLE_LANES = 4,  /* or half of that, where so it has all rows: */
+    WHOLE_BLOCKS = 200,     /* of columns that are in the cache so many are enough, */
+    FEW_WHOLE_BLOCKS = 40,  /* and so many better than segments, */
+    WHOLE_ROWS = 48,        /* of no more rows of a thread */
     TINY_ROW = 32,          /* vectors: a block would be idle */
     SHORT_ROW = 1600,       /* vectors: a warp does it where there are more rows than PLACES; */
     SHORT_HEAVY_ROW = 1024, /* heavy, which has less to join in the blocks of longer ones */
@@ -25,11 +29,13 @@ enum {
     LITTLE_VIEW = 4096,     /* the same, of a view that has a single result */
     LITTLE_COLUMN = 1024,   /* the same, of neighbouring results */
     LITTLE_ROW = 512,       /* the same, where vectors hold more of them */
-    LITTLE_HEAVY = 6 << 20, /* elements, where what is done with each of them is much */
-    LITTLE_RESULTS = 16384,
-    LONG_COLUMN = 128, /* of such */
-    EACH = 8,          /* elements for a lane, */
-    EACH_OF_MANY = 16, /* of more than GK_REDUCE_FOUND, */
+    LITTLE_HEAVY = 6 << 20, /* elements that lie anywhere, where what is done with each is much, */
+    LITTLE_HEAVY_COLUMNS = 2 << 20, /* or, of runs, in columns of few, */
+    LITTLE_HEAVY_RUNS = 5 << 18,    /* or more, */
+    LITTLE_RESULTS = 16384,         /* and in so many columns */
+    LONG_COLUMN = 128,              /* of such */
+    EACH = 8,                       /* elements for a lane, */
+    EACH_OF_MANY = 16,              /* of more than GK_REDUCE_FOUND, */
     EACH_OF_MOST = 64, /* and of the most that are little: neighbours are read as well */
     MANY = 4 << 20,
     PART = 2,              /* times less columns than a vector has: of these by vectors, too */
@@ -39,7 +45,8 @@ enum {
     FEW_ROWS = 8,          /* columns of so few are as good where rows are shorter */
     SHORT_LINE = 8,        /* elements */
     FEW_FIRST = 16,        /* times less, to which a launch before the others leaves too much */
-    HEAVY_COLUMN = 2048,   /* rows of columns of large states, which threads find one by one */
+    HEAVY_COLUMN = 2048,   /* rows of columns of large states, which threads find one by one, */
+    FEW_HEAVY_ROWS = 256,  /* and of more than those that are little otherwise */
     HEAVY_LENGTH = 1024,   /* the same, of little matrices that are stacked, */
     HEAVY_OUTER = 4096,    /* of which there are many */
     HEAVY_ROWS = 16,       /* rows of a thread of such, at least */
@@ -186,15 +193,42 @@ static void plan_segments(gk_reduction *how, gk_dtype dtype, size_t bytes) {
     cut(how, wanted > fewest ? wanted : fewest, JOINED_ROWS * tall, GK_REDUCE_COLUMN_LOADS * tall);
 }
 
-static void plan_columns(gk_reduction *how, gk_dtype dtype) {
+/* Blocks so narrow that there are enough of them with all rows each, so that nothing is joined
+   through memory. False: each would have too many rows. */
+static bool plan_whole(gk_reduction *how, gk_dtype dtype, size_t bytes) {
+    how->lanes = lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), WARP);
+    while (how->lanes > LEAST_WHOLE_LANES && gk_column_groups(how, dtype) < WHOLE_BLOCKS)
+        how->lanes /= 2;
+    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
+    if (bytes >= NO_CACHE || how->length > WHOLE_ROWS * tall ||
+        gk_column_groups(how, dtype) < FEW_WHOLE_BLOCKS)
+        return false;
+    cut(how, 1, tall, tall);
+    return true;
+}
+
+static void plan_columns(gk_reduction *how, gk_dtype dtype, bool found) {
     const size_t bytes = how->outer * how->length * how->inner * gk_dtype_size(dtype);
     how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
+    if (!found && plan_whole(how, dtype, bytes))
+        return;
     how->lanes = column_lanes(how, gk_divided(how->inner, gk_vector_width(dtype)), bytes);
     const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes, tile = tall * GK_REDUCE_COLUMN_LOADS;
     if (are_whole(how, gk_column_groups(how, dtype), tile))
         cut(how, least_segments(how), tile, tile);
     else
         plan_segments(how, dtype, bytes);
+}
+
+/* Whether columns that may be joined in any order are no runs: the kernel that finds each element
+   is better with fewer, wider blocks. The order of those that keep one may not come of where they
+   lie. */
+static bool are_columns_found(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
+                              gk_joining joining) {
+    gk_reduce_plan columns = *plan;
+    columns.walk = GK_WALK_COLUMNS;
+    plan_columns(&columns.how, array->dtype, false);
+    return joining.any_order && !gk_plan_pitched(&columns, array, reduced);
 }
 
 /* Matrices so little that a block would be idle. */
@@ -244,11 +278,29 @@ static bool has_short_lines(const gk_array *array, uint64_t reduced) {
     return false;
 }
 
+/* Elements of columns that are sooner taken one by one. */
+static size_t most_in_columns(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
+                              gk_joining joining) {
+    const gk_reduction *how = &plan->how;
+    const bool few = joining.heavy && how->outer * how->inner <= LITTLE_RESULTS;
+    const size_t otherwise = how->length <= LITTLE_COLUMN ? LITTLE : GK_REDUCE_FOUND;
+    if (!few || how->length < LONG_COLUMN)
+        return otherwise;
+    if (how->inner * gk_dtype_size(array->dtype) <= NEAR)
+        return LITTLE_HEAVY;
+    if (how->length > HEAVY_COLUMN)
+        return otherwise;
+    if (are_columns_found(plan, array, reduced, joining))
+        return LITTLE_HEAVY;
+    if (how->length <= FEW_HEAVY_ROWS)
+        return LITTLE_HEAVY_COLUMNS;
+    return how->length <= LITTLE_COLUMN ? LITTLE_HEAVY_RUNS : LITTLE;
+}
+
 /* Whether all is sooner done an element at a time, with as many threads as that takes, than by
    vectors, of which there are too few, and whose states have to be joined. */
 static bool is_little(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
-                      bool heavy) {
-    const gk_dtype dtype = array->dtype;
+                      gk_joining joining) {
     const gk_reduction *how = &plan->how;
     const size_t results = how->outer * how->inner, count = results * how->length;
     if (count == 0 || how->length > LITTLE_LENGTH)
@@ -259,11 +311,8 @@ static bool is_little(const gk_reduce_plan *plan, const gk_array *array, uint64_
         return count <= (has_short_lines(array, reduced) ? MANY : GK_REDUCE_FOUND);
     if (how->inner == 1)
         return how->length <= LITTLE_ROW &&
-               count <= (gk_vector_width(dtype) > 2 ? LITTLE : LITTLE_WIDE_ROWS);
-    if (heavy && results <= LITTLE_RESULTS && how->length >= LONG_COLUMN &&
-        (how->length <= HEAVY_COLUMN || how->inner * gk_dtype_size(dtype) <= NEAR))
-        return count <= LITTLE_HEAVY;
-    return count <= (how->length <= LITTLE_COLUMN ? LITTLE : GK_REDUCE_FOUND);
+               count <= (gk_vector_width(array->dtype) > 2 ? LITTLE : LITTLE_WIDE_ROWS);
+    return count <= most_in_columns(plan, array, reduced, joining);
 }
 
 /* Of a single result where any order does, and the elements are no run, it may come of where they
@@ -454,7 +503,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     } else if (narrow) {
         plan_narrow(how, array->dtype);
     } else {
-        plan_columns(how, array->dtype);
+        plan_columns(how, array->dtype, are_columns_found(plan, array, reduced, joining));
     }
 }
 
@@ -484,8 +533,8 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
     gk_reduce_plan plan = {0};
     plan.packed = !merge_axes(array, reduced, &plan.how);
     const bool may = operands == 1 && gk_bytes(array) < vectors;
-    if (may && (is_little(&plan, array, reduced, joining.heavy) ||
-                is_little_view(&plan.how, array, joining))) {
+    if (may &&
+        (is_little(&plan, array, reduced, joining) || is_little_view(&plan.how, array, joining))) {
         plan_little(&plan);
     } else {
         plan.scattered = plan.packed && operands == 1 && are_scattered(&plan.how, array->dtype);

@@ -78,12 +78,12 @@ static int64_t bytes_soon(const gk_nest *nest, int64_t size) {
 /* Whether a sector has something that is read so late that it is fetched again: of elements below
    words so much that they would not be moved as soon by themselves. */
 static bool is_fetched_again(const gk_nest *nest, int64_t size, size_t least) {
-    const bool late = until_nearer(nest, SECTOR, LATE) > 0;
     if (gk_until_next(nest) >= GK_SOON)
         return true;
-    if (size < WORD)
-        return late && bytes_soon(nest, size) < LITTLE_SOON;
-    return late && gk_nest_count(nest) >= 2 * (least / (size_t)size);
+    if (until_nearer(nest, SECTOR, LATE) == 0)
+        return false;
+    return size < WORD ? bytes_soon(nest, size) < LITTLE_SOON
+                       : gk_nest_count(nest) >= 2 * (least / (size_t)size);
 }
 
 bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {

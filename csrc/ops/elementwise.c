@@ -221,8 +221,8 @@ static int64_t lone_width(const gk_nest *nest, int64_t size, int64_t each) {
 
 /* Vectors or elements one by one, unless a variant was asked for; `ran` tells the row then, else it
    is NULL. */
-static gk_status launch_lone(gk_call *call, const work *ready, const gk_nest *piece, int64_t each,
-                             const gk_row **ran) {
+static gk_status launch_found(gk_call *call, const work *ready, const gk_nest *piece, int64_t each,
+                              const gk_row **ran) {
     gk_compact compact;
     gk_nest counted;
     int64_t size = (int64_t)gk_dtype_size(ready->dtype), width = lone_width(piece, size, each);
@@ -260,9 +260,15 @@ static gk_status launch_parts(gk_call *call, const work *ready, const gk_nest *p
         for (int k = 0; k < piece->arrays; k++)
             part.data[k] += part.data[k] == 0 ? 0 : (uintptr_t)(i * piece->stride[k][axis]);
         gk_nest_take_out(&part, axis);
-        status = launch_lone(call, ready, &part, each, ran);
+        status = launch_found(call, ready, &part, each, ran);
     }
     return status;
+}
+
+static gk_status launch_lone(gk_call *call, const work *ready, const gk_nest *piece, int64_t each,
+                             const gk_row **ran) {
+    const bool is_one_too_many = piece->ndim == GK_COMPACT_AXES(piece->arrays) + 1;
+    return (is_one_too_many ? launch_parts : launch_found)(call, ready, piece, each, ran);
 }
 
 static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layout *layout,
@@ -273,9 +279,7 @@ static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layo
     int vector = row->alignment / (int)gk_dtype_size(row->dtype); /* 1: elements one by one */
     int each = vector > 1 ? vector : row->tile_columns / row->threads;
     const gk_row *ran;
-    const bool is_one_too_many = piece->ndim == GK_COMPACT_AXES(piece->arrays) + 1;
-    gk_status status = (is_one_too_many ? launch_parts : launch_lone)(call, launch->ready, piece,
-                                                                      vector > 1 ? 0 : each, &ran);
+    gk_status status = launch_lone(call, launch->ready, piece, vector > 1 ? 0 : each, &ran);
     if (status != GK_OK || ran)
         return status;
     gk_units units = gk_nest_units(piece, layout, each, vector == 1);

@@ -321,6 +321,11 @@ template <typename T> struct gk_broken {
     }
 };
 
+// Of the next n elements as many, from the first one on, as begin vectors that are GK_BETWEEN.
+template <class A> __device__ static inline size_t gk_between_of(const A &next, size_t n) {
+    return next.reaches(n) ? n : n > 2 * A::WIDTH ? n - 2 * A::WIDTH : 0;
+}
+
 template <typename T> __device__ static inline gk_run<T> gk_run_of(const gk_reduction &how, const T *a) {
     return {a, (const T *)((const char *)a + how.reach)};
 }

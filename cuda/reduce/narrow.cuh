@@ -93,7 +93,7 @@ template <bool STACKED, class Op, class A> __device__ static inline void gk_redu
     for (int e = 0; e < WIDTH; e++)
         state[e] = gk_way<Op>::start();
     if (my.is_there) {
-        const size_t sure = run.reaches(n) ? n : n > 2 * WIDTH ? n - 2 * WIDTH : 0;
+        const size_t sure = gk_between_of(run, n);
         unsigned number = run.is_aligned() ? gk_take_whole_slots<GK_ALIGNED>(op, run, first, n, step, state) : gk_take_whole_slots<GK_BETWEEN>(op, run, first, sure, step, state);
 #pragma unroll 1
         for (size_t i = first + number * step; i < n; i += step, number++) {

@@ -156,7 +156,7 @@ __device__ static inline void gk_take_runs(const Op &op, typename Op::State &sta
         uint32_t left;
         const gk_run<T> run = (a + i).run(left), all = run - i;
         const size_t end = n - i < left ? n : i + left;
-        i = gk_take_whole<GK_BETWEEN, THREADS>(op, state, all, all, i, run.reaches(left) ? end : end > 2 * WIDTH ? end - 2 * WIDTH : 0, index);
+        i = gk_take_whole<GK_BETWEEN, THREADS>(op, state, all, all, i, i + gk_between_of(run, end - i), index);
         if (i < end) {
             const gk_vector<T> x = gk_load_padded(op, a + i, n - i < WIDTH ? n - i : WIDTH);
             gk_take_vector(op, state, x, x, index + i);
@@ -179,7 +179,8 @@ __device__ static inline void gk_take_run(const Op &op, typename Op::State &stat
             gk_take_runs<THREADS>(op, state, a, n, index);
             return;
         }
-    size_t i = threadIdx.x % THREADS * WIDTH, sure = a.reaches(n) && b.reaches(n) ? n : n > 2 * WIDTH ? n - 2 * WIDTH : 0;
+    const size_t of_a = gk_between_of(a, n), of_b = gk_between_of(b, n), sure = of_a < of_b ? of_a : of_b;
+    size_t i = threadIdx.x % THREADS * WIDTH;
     i = a.is_aligned() && b.is_aligned() ? gk_take_whole<GK_ALIGNED, THREADS>(op, state, a, b, i, n, index) : gk_take_whole<A::RAGGED, THREADS>(op, state, a, b, i, sure, index);
 #pragma unroll 1
     for (; i < n; i += STEP) {
@@ -356,8 +357,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
     if (aligned) {
         gk_take_short<GK_ALIGNED>(op, how, state, row, lane * WIDTH, how.length);
     } else if (!alone) {
-        size_t sure = row[ROWS - 1].reaches(how.length) ? how.length : how.length > 2 * WIDTH ? how.length - 2 * WIDTH : 0;
-        size_t i = gk_take_short<GK_BETWEEN>(op, how, state, row, lane * WIDTH, sure);
+        size_t i = gk_take_short<GK_BETWEEN>(op, how, state, row, lane * WIDTH, gk_between_of(row[ROWS - 1], how.length));
         gk_take_short<GK_ANYWHERE>(op, how, state, row, i, how.length);
     }
     gk_held mine = gk_join_rows(op, state, lane, how.lanes);

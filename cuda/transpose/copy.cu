@@ -121,24 +121,13 @@ struct gk_walker {
     }
 };
 
-// A vector that lies anywhere, out of the two aligned ones it lies in, of which the second may be behind it.
-template <typename VECTOR> __device__ static inline VECTOR load_between(const char *at) {
-    enum { WORDS = sizeof(VECTOR) / sizeof(uint32_t) };
-    const unsigned shift = (uintptr_t)at % sizeof(VECTOR);
-    const VECTOR *low = (const VECTOR *)(at - shift), both[2] = {low[0], low[1]};
-    uint32_t word[2 * WORDS], result[WORDS];
-    memcpy(word, both, sizeof word);
-#pragma unroll
-    for (int step = WORDS / 2; step > 0; step /= 2)
-#pragma unroll
-        for (int w = 0; w + step < 2 * WORDS; w++)
-            word[w] = shift & (step * sizeof(uint32_t)) ? word[w + step] : word[w];
-#pragma unroll
-    for (int w = 0; w < WORDS; w++)
-        result[w] = __funnelshift_r(word[w], word[w + 1], shift % sizeof(uint32_t) * 8);
-    VECTOR vector;
-    memcpy(&vector, result, sizeof vector);
-    return vector;
+// 8 bytes that lie anywhere, out of the two aligned ones they lie in, of which the second may be behind them.
+__device__ static inline uint2 load_between(const char *at) {
+    const unsigned shift = (uintptr_t)at % sizeof(uint2), bits = shift % sizeof(uint32_t) * 8;
+    const uint2 *low = (const uint2 *)(at - shift), lower = low[0], upper = low[1];
+    const bool second = shift >= sizeof(uint32_t); // word
+    const uint32_t word[3] = {second ? lower.y : lower.x, second ? upper.x : lower.y, second ? upper.y : upper.x};
+    return {__funnelshift_r(word[0], word[1], bits), __funnelshift_r(word[1], word[2], bits)};
 }
 
 template <typename T, typename VECTOR> __device__ static inline void copy_packed(char *to, const char *from, const gk_course &course) {
@@ -153,7 +142,7 @@ template <typename T, typename VECTOR> __device__ static inline void copy_packed
     if constexpr (sizeof(T) < sizeof(uint32_t)) {
         const uint32_t length = course.axis[0].length.value;
         if (course.axis[0].stride == sizeof(T) && length >= LONG / sizeof(T) && length - at.index[0] >= 2 * EACH) {
-            *(VECTOR *)target = load_between<VECTOR>(from + at.offset);
+            *(VECTOR *)target = load_between(from + at.offset);
             return;
         }
     }
@@ -193,15 +182,15 @@ enum { VECTOR = sizeof(uint4), APART = THREADS * VECTOR, BLOCK = GK_RUN_VECTORS 
 extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_shifted_run(char *to, const char *from, size_t bytes) {
     gk_follow();
     const size_t head = -(uintptr_t)to % VECTOR, first = head + (size_t)blockIdx.x * BLOCK + threadIdx.x * VECTOR;
-    uint4 vector[GK_RUN_VECTORS];
+    gk_vector<uint8_t> vector[GK_RUN_VECTORS];
 #pragma unroll
     for (int j = 0; j < GK_RUN_VECTORS; j++)
         if (size_t i = first + j * APART; i + 2 * VECTOR <= bytes)
-            vector[j] = load_between<uint4>(from + i);
+            vector[j] = gk_load_between((const uint8_t *)from + i);
 #pragma unroll
     for (int j = 0; j < GK_RUN_VECTORS; j++)
         if (size_t i = first + j * APART; i + 2 * VECTOR <= bytes)
-            __stcs((uint4 *)(to + i), vector[j]);
+            gk_put(to + i, vector[j]);
     const size_t whole = bytes < head + 2 * VECTOR ? 0 : (bytes - head) / VECTOR - 1;
     if (blockIdx.x == 0 && threadIdx.x + whole * VECTOR < bytes) {
         const size_t at = threadIdx.x + (threadIdx.x < head ? 0 : whole * VECTOR);

@@ -217,7 +217,7 @@ BLOCKS = {
 
 
 def segment(count: int, itemsize: int) -> int:
-    """How many elements a block adds up where the last one finishes (csrc/ops/reduce_shape.c)."""
+    """How many elements a block adds up where the last one finishes (csrc/ops/reduce_plan.c)."""
     if count <= 16384:
         return 16384
     vectors, longest = 256 * 16 // itemsize, 2**20 // itemsize

@@ -431,7 +431,7 @@ def test_the_first_nan():
 
 
 # Outer, length and inner: what is taken element by element where any order does, and what is not,
-# in the kinds that the plan tells apart (csrc/ops/reduce_shape.c).
+# in the kinds that the plan tells apart (csrc/ops/reduce_plan.c).
 ANY_ORDER = [
     (1, 256, 2001),
     (1, 2048, 257),

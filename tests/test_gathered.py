@@ -167,6 +167,19 @@ def test_rows_of_long_runs(dtype, runs, run):
         same_bits(gk.sum(there[part], (1, 2)).to_host(), want.to_host(), f"{part}")
 
 
+@pytest.mark.parametrize("op", WAYS_TO_REDUCE)
+@pytest.mark.parametrize(("rows", "length"), [(1, 5_001), (1, 40_003), (3, 17_000)])
+def test_long_rows_of_elements_that_lie_evenly_apart(op, rows, length):
+    """Columns of a table, say, which end at its end; forwards, backwards, and one below another."""
+    for dtype, step in zip(ALTERNATELY, (3, 5, 17, -1, -3, -4, 65), strict=True):
+        name = "float64" if op in ("mean", "norm") and dtype in ("int32", "uint8") else dtype
+        held = random((rows, length, abs(step)), DTYPES[name], 3).reshape(rows, -1)
+        part = np.s_[:, abs(step) - 1 :: abs(step)] if step > 0 else np.s_[:, ::step]
+        there, packed = gk.to_device(held)[part], gk.to_device(np.ascontiguousarray(held[part]))
+        got, want = (getattr(gk, op)(x, 1).to_host() for x in (there, packed))
+        same_bits(got, want, f"{op} {name} {step}")
+
+
 @pytest.mark.usefixtures("by_vectors")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8"])
 def test_aligned_rows_in_groups_that_are_not(dtype):

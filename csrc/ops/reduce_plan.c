@@ -11,7 +11,8 @@ enum {
     TINY_ROW = 32,          /* vectors: a block would be idle */
     SHORT_ROW = 1600,       /* vectors: a warp does it where there are more rows than PLACES; */
     SHORT_HEAVY_ROW = 1024, /* heavy, which has less to join in the blocks of longer ones */
-    BUSY_ROWS = 1 << 13,    /* for a device to be busy with several a warp */
+    BUSY_ROWS = 1 << 13,    /* for a device to be busy with several a warp, */
+    LONE_RAGGED_ROW = 128,  /* vectors: one a warp is as good where they are ragged */
     BUSY_LANES = 1 << 18,   /* all that a device has to be busy with */
     MANY_COLUMNS = 1 << 15, /* of columns whose rows are scattered, of so many */
     SCATTERED_RUN = 16,     /* bytes of such a row, or more, half of a sector */
@@ -22,21 +23,21 @@ enum {
     LITTLE_COLUMN = 1024,   /* the same, of neighbouring results */
     LITTLE_ROW = 512,       /* the same, where vectors hold more of them */
     LITTLE_HEAVY = 6 << 20, /* elements that lie anywhere, where what is done with each is much, */
-    LITTLE_HEAVY_COLUMNS = 2 << 20, /* or, of runs, in columns of few, */
-    LITTLE_HEAVY_RUNS = 5 << 18,    /* or more, */
+    LITTLE_HEAVY_COLUMNS = 2 << 20, /* or, in columns of few that are runs, */
     LITTLE_RESULTS = 16384,         /* and in so many columns */
     LONG_COLUMN = 128,              /* of such */
     EACH = 8,                       /* elements for a lane, */
     EACH_OF_MANY = 16,              /* of more than GK_REDUCE_FOUND, */
     EACH_OF_MOST = 64, /* and of the most that are little: neighbours are read as well */
     MANY = 4 << 20,
+    LONG_AND_MANY = 3 << 28,   /* rows times elements: of 512 rows 1.5 million */
     NEAR = 32,                 /* bytes of a row that is in one sector, */
     LINE = 128,                /* or in one line of the cache; */
     FEW_ROWS = 8,              /* columns of so few are as good where rows are shorter */
     SHORT_LINE = 8,            /* elements */
     FEW_FIRST = 16,            /* times less, to which a launch before the others leaves too much */
-    HEAVY_COLUMN = 2048,       /* rows of columns of large states, which threads find one by one, */
-    FEW_HEAVY_ROWS = 256,      /* and of more than those that are little otherwise */
+    HEAVY_COLUMN = 2048,       /* rows of columns of large states, which threads find one by one: */
+    FEW_HEAVY_ROWS = 256,      /* few */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
     FEW_TURNS = 4,             /* of all places: in more it is no matter who is the last */
     LEFT_OVER = 4,             /* times less blocks than places have the memory's rate no more */
@@ -125,11 +126,10 @@ static size_t most_in_columns(const gk_reduce_plan *plan, const gk_array *array,
         return LITTLE_HEAVY;
     if (how->length > HEAVY_COLUMN)
         return otherwise;
-    if (gk_are_columns_found(plan, array, reduced, joining))
-        return LITTLE_HEAVY;
-    if (how->length <= FEW_HEAVY_ROWS)
+    const bool runs = !gk_are_columns_found(plan, array, reduced, joining);
+    if (runs && how->length <= FEW_HEAVY_ROWS)
         return LITTLE_HEAVY_COLUMNS;
-    return how->length <= LITTLE_COLUMN ? LITTLE_HEAVY_RUNS : LITTLE;
+    return runs && joining.ranked ? LITTLE : LITTLE_HEAVY;
 }
 
 /* Whether all is sooner done an element at a time, with as many threads as that takes, than by
@@ -157,13 +157,24 @@ static bool is_little_view(const gk_reduction *how, const gk_array *array, gk_jo
            how->length <= LITTLE_VIEW && !gk_is_contiguous(array);
 }
 
-/* Lanes that load all of their elements at once, where a block has so many. */
-static void plan_little(gk_reduce_plan *plan) {
-    gk_reduction *how = &plan->how;
+/* So many that a lane loads all of its elements at once, where a block has so many lanes. Of many
+   elements no fewer than leave a block several columns side by side: of one or two it reads little
+   of each sector. */
+static size_t elements_of_lane(const gk_reduce_plan *plan, gk_joining joining) {
+    const gk_reduction *how = &plan->how;
     const size_t results = how->outer * how->inner, count = results * how->length;
-    size_t each = count <= GK_REDUCE_FOUND ? EACH : count <= MANY ? EACH_OF_MANY : EACH_OF_MOST;
     if (results == 1)
-        each = GK_REDUCE_LOADS;
+        return GK_REDUCE_LOADS;
+    if (count <= GK_REDUCE_FOUND)
+        return EACH;
+    const bool columns = !plan->packed && how->inner > 1 && joining.any_order;
+    const bool long_ones = columns && count > LITTLE && how->length * count > LONG_AND_MANY;
+    return count > MANY || long_ones ? EACH_OF_MOST : EACH_OF_MANY;
+}
+
+static void plan_little(gk_reduce_plan *plan, gk_joining joining) {
+    gk_reduction *how = &plan->how;
+    const size_t each = elements_of_lane(plan, joining);
     plan->walk = GK_WALK_LITTLE;
     plan->packed = true;
     how->lanes = gk_lanes_for(gk_divided(how->length, each), GK_REDUCE_THREADS);
@@ -231,6 +242,16 @@ static uint16_t short_lanes(size_t vectors, size_t rows, bool full) {
     return gk_lanes_for(vectors, lanes > busy ? lanes : busy);
 }
 
+/* Whether a warp takes a row at a time, not several side by side: what is longer, or comes in few
+   rows, or ragged ones that the cache holds, whose vectors are two loads each. */
+static bool are_lone(const gk_reduction *how, gk_dtype dtype) {
+    const size_t width = gk_vector_width(dtype), vectors = gk_divided(how->length, width);
+    const size_t bytes = how->outer * how->length * gk_dtype_size(dtype);
+    const bool ragged = how->length % width != 0 && bytes < GK_REDUCE_NO_CACHE;
+    const size_t least = ragged ? LONE_RAGGED_ROW : GK_REDUCE_LONE_ROW;
+    return vectors > TINY_ROW && (vectors >= least || how->outer < BUSY_ROWS);
+}
+
 static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                      gk_joining joining) {
     const bool heavy = joining.heavy;
@@ -248,8 +269,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     if (plan->walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
         plan->walk = GK_WALK_SHORT;
         how->lanes = short_lanes(vectors, how->outer, are_full(how, array->dtype, heavy));
-        how->lone_rows = how->lanes == GK_REDUCE_WARP && vectors > TINY_ROW &&
-                         (vectors >= GK_REDUCE_LONE_ROW || how->outer < BUSY_ROWS);
+        how->lone_rows = how->lanes == GK_REDUCE_WARP && are_lone(how, array->dtype);
     } else if (plan->walk == GK_WALK_ROWS) {
         plan_rows(how, array->dtype);
     } else {
@@ -264,7 +284,7 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
     const bool may = operands == 1 && gk_bytes(array) < vectors;
     if (may &&
         (is_little(&plan, array, reduced, joining) || is_little_view(&plan.how, array, joining))) {
-        plan_little(&plan);
+        plan_little(&plan, joining);
     } else {
         plan.scattered = plan.packed && operands == 1 && are_scattered(&plan.how, array->dtype);
         plan.packed = plan.packed && !plan.scattered;

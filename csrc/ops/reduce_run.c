@@ -117,7 +117,9 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     if (!whole->plan.gathered && !whole->plan.pitched)
         gk_plan_of_run(&copy, operands[0].dtype);
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
-    const size_t shared = how->tiles & GK_REDUCE_TILED ? whole->row->shared_bytes : 0;
+    const size_t shared = how->tiles & GK_REDUCE_TILED  ? whole->row->shared_bytes
+                          : how->tiles & GK_REDUCE_LINE ? GK_REDUCE_LINE_BYTES
+                                                        : 0;
     return gk_call_launch_sharing(call, whole->row, blocks, shared, reads, arguments);
 }
 
@@ -292,6 +294,7 @@ static gk_joining joining_of(const gk_reduction_operation *kind, const gk_array 
     gk_joining made = {.any_order = is_exact(kind, a, axes, result)};
     made.heavy = made.any_order && (kind->result == GK_OF_INDEX || kind->result == GK_OF_OPERAND ||
                                     gk_dtype_size(a->dtype) == 1);
+    made.ranked = kind->result == GK_OF_INDEX && gk_dtype_size(a->dtype) == 2;
     return made;
 }
 

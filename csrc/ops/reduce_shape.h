@@ -42,9 +42,10 @@ static inline size_t gk_vector_width(gk_dtype dtype) {
     return GK_REDUCE_VECTOR_BYTES / gk_dtype_size(dtype);
 }
 
-/* How elements are joined: their order changes nothing; and to join costs much beside them. */
+/* How elements are joined: their order changes nothing; to join costs much beside them; and what is
+   joined are words of a rank and a row's number, of which columns have many a load. */
 typedef struct gk_joining {
-    bool any_order, heavy;
+    bool any_order, heavy, ranked;
 } gk_joining;
 
 /* Of several operands the elements are taken together, and all of them make one result. Arrays of

@@ -327,6 +327,14 @@ static bool are_lone(const gk_reduction *how, size_t width) {
     return how->lone_rows && (how->length >= GK_REDUCE_LONE_ROW * width || how->outer < FEW_LONE);
 }
 
+/* Whether each of long rows is a line of elements that lie evenly apart: no run, and not every
+   second element, which comes in vectors. */
+static bool are_lines(const gk_reduce_plan *plan, const gk_axes *layout, int64_t apart,
+                      int64_t size) {
+    return plan->walk == GK_WALK_ROWS && apart != NO_STRIDE && apart != 0 && apart != size &&
+           apart != 2 * size && are_in_order(layout);
+}
+
 /* A large one, in the order of a run. */
 static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_array lies = gk_as_taken(array, reduced, plan->packed);
@@ -337,7 +345,9 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
         return false;
     if (layout->ndim == 0)
         layout->axis[layout->ndim++].length = gk_divisor_of(1);
-    if (gk_bytes(array) > GK_REDUCE_SCATTERED && !are_worth_a_load(array, layout))
+    const int64_t apart = stride_along(array, reduced, 0);
+    const bool lines = are_lines(plan, layout, apart, (int64_t)size);
+    if (gk_bytes(array) > GK_REDUCE_SCATTERED && !lines && !are_worth_a_load(array, layout))
         return false;
     const int last = layout->ndim - 1;
     const size_t width = gk_vector_width(array->dtype), line = layout->axis[last].length.value;
@@ -345,7 +355,7 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
     plan->how.lone_rows = are_lone(&plan->how, width);
     plan->how.broken = plan->walk != GK_WALK_COLUMNS && line >= width && line % width != 0 &&
                        line < SHORT_LINE * width;
-    const int64_t apart = stride_along(array, reduced, 0);
+    plan->how.tiles = lines ? GK_REDUCE_LINE : 0;
     plan->how.apart = apart == NO_STRIDE ? 0 : apart;
     plan->how.broken = plan->how.broken && plan->how.apart == 0;
     if (plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&

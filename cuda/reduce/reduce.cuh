@@ -27,6 +27,7 @@
 #ifndef GK_ROWS_ONLY
 
 #include "reduce/elements.cuh"
+#include "reduce/line.cuh"
 #include "reduce/little.cuh"
 #include "reduce/operations.cuh"
 
@@ -402,6 +403,10 @@ template <class Op, class A> __device__ static inline void gk_reduce_found(const
 // Said to be inlined, or the compiler may leave a call here, for which the parameters are copied to memory.
 template <class Op> __device__ static __forceinline__ void gk_reduce_gathered(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
     const gk_gathered<typename Op::Element> gathered = gk_gather(how, layout, a);
+    if (how.tiles & GK_REDUCE_LINE) {
+        const gk_line<typename Op::Element> line = {&gathered, NULL, 0};
+        return gk_reduce_rows<Op>(how, line, line);
+    }
     if constexpr (gk_keeps_order<Op>) {
         if (how.tiles & GK_REDUCE_BESIDE)
             return gk_reduce_rows_beside<Op>(how, layout, a);

@@ -61,15 +61,20 @@ static size_t least_segments(const gk_reduction *how) {
     return least > 0 ? least : 1;
 }
 
+/* Blocks so narrow that there are enough of them, but of no fewer lanes than `least`. */
+static void narrow_blocks(gk_reduction *how, gk_dtype dtype, uint32_t least, size_t enough) {
+    how->lanes = gk_lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), GK_REDUCE_WARP);
+    while (how->lanes > least && gk_column_groups(how, dtype) < enough)
+        how->lanes /= 2;
+}
+
 /* Few segments: blocks are narrow, down to a line of the cache of each row, or two where these come
    from memory, and a thread has many rows, so that there is less to join, and less of it through
    memory; but of a column or a few, which are taken element by element, as many as there are
    places. */
 static void plan_segments(gk_reduction *how, gk_dtype dtype, size_t bytes) {
     const uint32_t least = bytes < LARGE ? GK_REDUCE_LEAST_LANES : 2 * GK_REDUCE_LEAST_LANES;
-    how->lanes = gk_lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), GK_REDUCE_WARP);
-    while (how->lanes > least && gk_column_groups(how, dtype) < JOINED_BLOCKS)
-        how->lanes /= 2;
+    narrow_blocks(how, dtype, least, JOINED_BLOCKS);
     const size_t groups = gk_column_groups(how, dtype),
                  tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
     const size_t blocks = how->inner <= GK_REDUCE_FEW ? COLUMN_PLACES
@@ -84,9 +89,7 @@ static void plan_segments(gk_reduction *how, gk_dtype dtype, size_t bytes) {
 /* Blocks so narrow that there are enough of them with all rows each, so that nothing is joined
    through memory. False: each would have too many rows. */
 static bool plan_whole(gk_reduction *how, gk_dtype dtype, size_t bytes) {
-    how->lanes = gk_lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), GK_REDUCE_WARP);
-    while (how->lanes > LEAST_WHOLE_LANES && gk_column_groups(how, dtype) < WHOLE_BLOCKS)
-        how->lanes /= 2;
+    narrow_blocks(how, dtype, LEAST_WHOLE_LANES, WHOLE_BLOCKS);
     const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
     if (bytes >= GK_REDUCE_NO_CACHE || how->length > WHOLE_ROWS * tall ||
         gk_column_groups(how, dtype) < FEW_WHOLE_BLOCKS)
@@ -111,9 +114,11 @@ static void plan_wide(gk_reduction *how, gk_dtype dtype, bool found) {
 bool gk_are_columns_found(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                           gk_joining joining) {
     gk_reduce_plan columns = *plan;
+    if (!joining.any_order)
+        return false;
     columns.walk = GK_WALK_COLUMNS;
     plan_wide(&columns.how, array->dtype, false);
-    return joining.any_order && !gk_plan_pitched(&columns, array, reduced);
+    return !gk_plan_pitched(&columns, array, reduced);
 }
 
 /* Matrices so little that a block would be idle. */

@@ -22,8 +22,8 @@ enum {
     LITTLE_VIEW = 4096,     /* the same, of a view that has a single result */
     LITTLE_COLUMN = 1024,   /* the same, of neighbouring results */
     LITTLE_ROW = 512,       /* the same, where vectors hold more of them */
-    LITTLE_HEAVY = 6 << 20, /* elements that lie anywhere, where what is done with each is much, */
-    LITTLE_HEAVY_COLUMNS = 2 << 20, /* or, in columns of few that are runs, */
+    LITTLE_HEAVY = 6 << 20, /* elements, where what is done with each of them is much, */
+    LITTLE_HEAVY_COLUMNS = 2 << 20, /* or, in columns of few rows that are runs, */
     LITTLE_RESULTS = 16384,         /* and in so many columns */
     LONG_COLUMN = 128,              /* of such */
     EACH = 8,                       /* elements for a lane, */
@@ -222,13 +222,18 @@ static void plan_short_columns(gk_reduce_plan *plan, gk_dtype dtype) {
     gk_cut(how, 1, how->length, 1);
 }
 
+/* Whether all rows are in the cache when they are read again. */
+static bool are_cached(const gk_reduction *how, gk_dtype dtype) {
+    return how->outer * how->length * gk_dtype_size(dtype) < GK_REDUCE_NO_CACHE;
+}
+
 /* Whether rows are a power of two of vectors and of memory, not of the cache: it gives 128 bytes of
    each and more at a time sooner. What is heavy is better joined as little as may be. */
 static bool are_full(const gk_reduction *how, gk_dtype dtype, bool heavy) {
     const size_t vectors = how->length / gk_vector_width(dtype);
     return !heavy && how->length % gk_vector_width(dtype) == 0 &&
            vectors >= GK_REDUCE_LEAST_LANES && (vectors & (vectors - 1)) == 0 &&
-           how->outer * how->length * gk_dtype_size(dtype) >= GK_REDUCE_NO_CACHE;
+           !are_cached(how, dtype);
 }
 
 /* Lanes that have several vectors of a row each, so that there is less to join and few of them are
@@ -246,8 +251,7 @@ static uint16_t short_lanes(size_t vectors, size_t rows, bool full) {
    rows, or ragged ones that the cache holds, whose vectors are two loads each. */
 static bool are_lone(const gk_reduction *how, gk_dtype dtype) {
     const size_t width = gk_vector_width(dtype), vectors = gk_divided(how->length, width);
-    const size_t bytes = how->outer * how->length * gk_dtype_size(dtype);
-    const bool ragged = how->length % width != 0 && bytes < GK_REDUCE_NO_CACHE;
+    const bool ragged = how->length % width != 0 && are_cached(how, dtype);
     const size_t least = ragged ? LONE_RAGGED_ROW : GK_REDUCE_LONE_ROW;
     return vectors > TINY_ROW && (vectors >= least || how->outer < BUSY_ROWS);
 }

@@ -353,11 +353,10 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
     const size_t width = gk_vector_width(array->dtype), line = layout->axis[last].length.value;
     plan->how.short_rows = plan->walk == GK_WALK_SHORT;
     plan->how.lone_rows = are_lone(&plan->how, width);
-    plan->how.broken = plan->walk != GK_WALK_COLUMNS && line >= width && line % width != 0 &&
-                       line < SHORT_LINE * width;
     plan->how.tiles = lines ? GK_REDUCE_LINE : 0;
     plan->how.apart = apart == NO_STRIDE ? 0 : apart;
-    plan->how.broken = plan->how.broken && plan->how.apart == 0;
+    plan->how.broken = plan->how.apart == 0 && plan->walk != GK_WALK_COLUMNS && line >= width &&
+                       line % width != 0 && line < SHORT_LINE * width;
     if (plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&
         plan->how.outer * plan->how.segments < FEW_BLOCKS &&
         plan->how.outer * plan->how.length > FEW_FOUND)

@@ -37,7 +37,7 @@ enum {
     GK_REDUCE_CHUNK_GAPS = 64,      /* and vectors that are left out between */
     GK_REDUCE_CHUNK_ROWS = 1028, GK_REDUCE_CHUNK_COLUMNS = 2048,
     GK_REDUCE_GATHERED_BYTES = (GK_REDUCE_CHUNK_VECTORS + GK_REDUCE_CHUNK_GAPS) * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_CHUNK_ROWS + GK_REDUCE_CHUNK_COLUMNS),
-    GK_REDUCE_LINE_BYTES = GK_REDUCE_THREADS * GK_REDUCE_VECTOR_BYTES, /* shared memory of a block of such */
+    GK_REDUCE_LINE_BYTES = GK_REDUCE_THREADS * GK_REDUCE_VECTOR_BYTES, /* shared memory of a block of rows that are lines */
     GK_REDUCE_RUN_VECTORS = 4,    /* of a thread, in each of the runs that a row is, for it to look where these lie */
     GK_REDUCE_OWN_VECTORS = 16,   /* of a ragged row, from which on it is read by aligned ones alone */
     GK_REDUCE_BRANCH_BYTES = 64,  /* of those of columns, of a thread at a time */

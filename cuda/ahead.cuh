@@ -19,9 +19,12 @@ __device__ static inline void gk_copy_4(unsigned to, const void *from, unsigned 
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-// An element of 4 or 8 bytes.
+// An element of 4 or 8 bytes, or a vector of 16.
 template <int BYTES> constexpr bool gk_copies_ahead = BYTES == 4 || BYTES == 8;
 template <int BYTES> __device__ static inline void gk_copy_element(void *to, const void *from) {
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+    else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "n"(BYTES) : "memory");
 }
 

@@ -1,4 +1,5 @@
-"""Copies between arrays whose axes lie in two orders, by boxes that have runs on both sides."""
+"""Copies between arrays whose axes lie in two orders, by boxes that have runs on both sides; of
+long runs see test_worded.py."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def test_any_order_of_axes(dtype, shape, axes):
     for case, view in VIEWS.items():
         got = gk.transpose(view(there), axes).to_host()
         oracle.assert_same(got, np.ascontiguousarray(view(a).transpose(axes)), case)
-    assert ran(lambda: gk.transpose(there, axes))[1] == ["boxed"]
+    assert ran(lambda: gk.transpose(there, axes))[1] in (["boxed"], ["worded"])
 
 
 @pytest.mark.parametrize("shape", [(260_003, 3, 11), (450_003, 4, 5)])
@@ -74,9 +75,9 @@ def test_which_copies_go_by_boxes():
     """Where what shares a sector is far apart in the result; matrices have tiles that they fill."""
     _core.limit("tiled_copy", 1 << 18)
     for shape, axes, variants in (
-        ((90_001, 5), (1, 0), ["boxed"]),
-        ((90_001, 3), (1, 0), ["packed"]),  # five elements in a row share a sector
-        ((220_001, 3), (1, 0), ["boxed"]),  # of more than what caches keep
+        ((90_001, 5), (1, 0), ["worded"]),
+        ((43_001, 3), (1, 0), ["strided"]),  # five elements in a row share a sector
+        ((220_001, 3), (1, 0), ["worded"]),
         ((5, 90_001), (1, 0), ["packed"]),  # every sixth element does
         ((1000, 300, 1), (1, 0, 2), ["vectorized_wide"]),
         ((300, 32, 64), (0, 2, 1), ["vectorized_wide"]),
@@ -93,11 +94,10 @@ def test_which_small_elements_go_by_boxes():
     """Where few of a sector are read at a time, and the others late."""
     for dtype, shape, axes, variants in (
         ("uint8", (120_001, 4, 3), (2, 1, 0), ["boxed"]),  # every twelfth
-        ("uint8", (9001, 19, 3, 15), (3, 1, 0, 2), ["boxed"]),  # three
-        ("uint8", (30_001, 19, 15), (1, 0, 2), ["strided"]),  # fifteen
-        ("float16", (120_001, 5), (1, 0), ["boxed"]),  # every fifth
-        ("float16", (120_001, 3), (1, 0), ["packed"]),  # every third
-        ("float16", (301, 3, 1201), (0, 2, 1), ["packed"]),  # the others come soon
+        ("float16", (25, 457, 3, 4, 6), (4, 0, 2, 3, 1), ["boxed"]),
+        ("float16", (120_001, 5), (1, 0), ["worded"]),  # whose runs are long
+        ("float16", (43_001, 3), (1, 0), ["strided"]),  # every third
+        ("float16", (101, 3, 601), (0, 2, 1), ["packed"]),  # the others come soon
     ):
         there = gk.empty(shape, dtype)
         assert ran(lambda: gk.transpose(there, axes))[1] == variants, shape  # noqa: B023

@@ -46,6 +46,7 @@
     X(copy_run)                                                                                    \
     X(copy_packed)                                                                                 \
     X(copy_boxed)                                                                                  \
+    X(copy_worded)                                                                                 \
     X(copy_woven)
 
 /* Along rows, along short ones and down columns of an array that is one run in memory; along rows

@@ -7,9 +7,15 @@ enum {
     FROM,
     SHARED = 16, /* the same, that are nearer than half a sector: it is there when it is needed */
     SECTOR = 32, /* bytes that memory moves at a time */
-    WORD = 4,    /* bytes of elements: smaller ones are as soon moved otherwise, */
+    VECTOR = 16,
+    WORD = 4,                 /* bytes of elements: smaller ones are as soon moved otherwise, */
     LITTLE_SOON = SECTOR / 4, /* bytes of a sector, if there are so many at a time */
+    BANKS = 32,               /* of shared memory */
     LATE = 8192,              /* elements, after which no cache of a multiprocessor has it */
+    WIDEST = 8,               /* bytes of elements of boxes of runs, */
+    LONG_ENOUGH = 96,         /* of these runs, which are worth it, */
+    FEW_IN_A_BANK = 3,        /* words of a warp: with more that is what it waits for */
+    RUN_BLOCKS = 264,         /* of such boxes at a time, on a device of 132 multiprocessors */
     MANY_BLOCKS = 1024,       /* enough for a device that has to be filled evenly */
     PACKED = 4096,   /* bytes that the host copies at full speed, wherever the next ones are */
     MOST_BOXES = 64, /* of a block, for which a thread finds its elements once */
@@ -161,8 +167,22 @@ void gk_travelling_sides(const gk_nest *nest, int64_t size, int64_t most, int64_
     even_out(nest, side);
 }
 
+/* Boxes of such sides along all axes. */
+static gk_box_grid grid_of(const gk_nest *nest, const int64_t *side) {
+    gk_box_grid grid = {.ndim = nest->ndim, .count = 1};
+    for (int i = 0; i < nest->ndim; i++) {
+        const int64_t along = gk_parts_of(nest->shape[i], side[i]);
+        grid.axis[i].length = gk_divisor_of((uint32_t)along);
+        grid.count *= (uint32_t)along;
+        for (int k = 0; k < 2; k++) {
+            grid.axis[i].step[k] = side[i] * nest->stride[k][i];
+            grid.axis[i].last[k] = (nest->shape[i] - side[i]) * nest->stride[k][i];
+        }
+    }
+    return grid;
+}
+
 gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size) {
-    gk_boxes boxes = {.ndim = nest->ndim, .count = 1};
     int64_t side[GK_LAYOUT_DIMENSIONS], pitch[GK_LAYOUT_DIMENSIONS], elements = 1;
     int64_t most = GK_BOX_BYTES / size < GK_BOX_ELEMENTS ? GK_BOX_BYTES / size : GK_BOX_ELEMENTS;
     int order[2][GK_MAX_DIMENSIONS];
@@ -171,30 +191,215 @@ gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size) {
     choose_sides(nest, order, most, side);
     even_out(nest, side);
     for (int i = nest->ndim - 1; i >= 0; i--) {
-        int64_t along = gk_parts_of(nest->shape[i], side[i]);
-        boxes.axis[i].grid = gk_divisor_of((uint32_t)along);
-        boxes.axis[i].cut = nest->shape[i] % side[i] == 0 ? 0 : (uint32_t)1 << i;
-        boxes.count *= (uint32_t)along;
         pitch[i] = elements;
         elements *= side[i];
-        for (int k = 0; k < 2; k++)
-            boxes.axis[i].step[k] = side[i] * nest->stride[k][i];
     }
-    boxes.elements = (uint32_t)elements;
+    gk_boxes boxes = {.grid = grid_of(nest, side), .elements = (uint32_t)elements};
     for (int k = 0; k < 2; k++)
         for (int place = 0; place < nest->ndim; place++) {
             const int i = order[k][nest->ndim - 1 - place];
             boxes.part[k][place].side = gk_divisor_of((uint32_t)side[i]);
-            boxes.part[k][place].rest = (uint32_t)((nest->shape[i] - 1) % side[i] + 1);
-            boxes.part[k][place].cut = boxes.axis[i].cut;
             boxes.part[k][place].pitch = (uint32_t)pitch[i];
             boxes.part[k][place].stride = side[i] == 1 ? 0 : (int32_t)(nest->stride[k][i] / size);
         }
     return boxes;
 }
 
-size_t gk_boxes_blocks(const gk_boxes *boxes) {
-    size_t each = boxes->count / MANY_BLOCKS;
+/* boxes of runs -------------------------------------------------------------------------------- */
+
+/* The axes of a box that lie in an array as one run, the nearest first: how many, and its bytes. */
+typedef struct run {
+    int axes;
+    int64_t bytes, count; /* and how many a box has */
+} run;
+
+static run run_of(const gk_nest *nest, int array, const int *order, const int64_t *side,
+                  int64_t size) {
+    run of = {.bytes = size, .count = product(side, nest->ndim) * size};
+    for (; of.axes < nest->ndim; of.axes++) {
+        const int axis = order[nest->ndim - 1 - of.axes];
+        if (nest->stride[array][axis] != of.bytes)
+            break;
+        of.bytes *= side[axis];
+    }
+    of.count /= of.bytes;
+    return of;
+}
+
+typedef struct run_box {
+    int order[2][GK_MAX_DIMENSIONS];
+    int64_t side[GK_LAYOUT_DIMENSIONS], cell[GK_LAYOUT_DIMENSIONS]; /* bytes to the next element */
+    int64_t vectors, words; /* that a run may take where it is read, and written */
+    int in_a_bank;          /* words that a warp reads at a time, at most */
+    run run[2];
+} run_box;
+
+static bool is_in_row(const run_box *box, int ndim, int axis) {
+    for (int k = 0; k < box->run[FROM].axes; k++)
+        if (box->order[FROM][ndim - 1 - k] == axis)
+            return true;
+    return false;
+}
+
+/* Lay a box out: rows lie on vectors as they do in the array that is read, and the nearest ones so
+   many vectors farther apart than they have to. Returns the bytes that it takes. */
+static int64_t lay_out(const gk_nest *nest, int64_t size, int64_t farther, run_box *box) {
+    const int last = nest->ndim - 1;
+    int64_t taken = size;
+    for (int k = 0; k < box->run[FROM].axes; k++) {
+        const int axis = box->order[FROM][last - k];
+        box->cell[axis] = taken;
+        taken *= box->side[axis];
+    }
+    taken = box->vectors * VECTOR;
+    for (int k = 0; k < nest->ndim; k++) {
+        const int axis = box->order[TO][last - k];
+        if (is_in_row(box, nest->ndim, axis) || box->side[axis] == 1)
+            continue;
+        box->cell[axis] = taken + ((nest->stride[FROM][axis] - taken) & (VECTOR - 1));
+        box->cell[axis] += farther * VECTOR;
+        farther = 0;
+        taken += (box->side[axis] - 1) * box->cell[axis];
+    }
+    return taken + VECTOR;
+}
+
+/* Where an element is, of those of the box in the order of the array that is written. */
+static int64_t place_of(const gk_nest *nest, const run_box *box, int64_t number) {
+    int64_t place = 0;
+    for (int k = nest->ndim - 1; k >= 0; k--) {
+        const int axis = box->order[TO][k];
+        place += number % box->side[axis] * box->cell[axis];
+        number /= box->side[axis];
+    }
+    return place;
+}
+
+/* How many words of the first elements that a warp reads at a time are in one bank, at most. */
+static int words_in_a_bank(const gk_nest *nest, int64_t size, const run_box *box) {
+    int64_t word[BANKS][BANKS];
+    int count[BANKS] = {0}, most = 0;
+    for (int lane = 0; lane < BANKS; lane++) {
+        const int64_t its = place_of(nest, box, size < WORD ? lane * (WORD / size) : lane) / WORD;
+        const int bank = (int)(its % BANKS);
+        int i = 0;
+        while (i < count[bank] && word[bank][i] != its)
+            i++;
+        word[bank][i] = its;
+        count[bank] += i == count[bank];
+        most = count[bank] > most ? count[bank] : most;
+    }
+    return most;
+}
+
+/* The fewest that there can be: what is next to one another in the result lies in other banks, if
+   there is room for it. */
+static void spread(const gk_nest *nest, int64_t size, run_box *box) {
+    int64_t best = 0;
+    box->in_a_bank = BANKS + 1;
+    for (int64_t farther = 0; farther < BANKS * WORD / VECTOR; farther++) {
+        if (lay_out(nest, size, farther, box) > GK_RUN_BOX_BYTES)
+            break;
+        const int most = words_in_a_bank(nest, size, box);
+        best = most < box->in_a_bank ? farther : best;
+        box->in_a_bank = most < box->in_a_bank ? most : box->in_a_bank;
+    }
+    lay_out(nest, size, best, box);
+}
+
+/* Whether a block has room for it, and each thread for its parts. */
+static bool has_room(const gk_nest *nest, int64_t size, run_box *box) {
+    const uintptr_t bits = gk_nest_bits(nest);
+    for (int k = 0; k < 2; k++)
+        box->run[k] = run_of(nest, k, box->order[k], box->side, size);
+    const int64_t word = size < WORD ? WORD : size;
+    box->words = gk_parts_of(box->run[TO].bytes, word) + (bits % (uintptr_t)word == 0 ? 0 : 1);
+    box->vectors =
+        gk_parts_of(box->run[FROM].bytes + (bits % VECTOR == 0 ? 0 : VECTOR - size), VECTOR);
+    return box->words * box->run[TO].count <= GK_RUN_BOX_WORDS &&
+           box->vectors * box->run[FROM].count <= GK_RUN_BOX_VECTORS &&
+           lay_out(nest, size, 0, box) <= GK_RUN_BOX_BYTES;
+}
+
+/* The longest runs in both arrays that have room, those that are written up to twice as long. */
+static run_box choose_run_box(const gk_nest *nest, int64_t size) {
+    run_box box = {.vectors = 0};
+    sort_axes(nest, TO, box.order[TO]);
+    sort_axes(nest, FROM, box.order[FROM]);
+    for (int64_t run = GK_RUN_BOX_BYTES / size;; run -= gk_parts_of(run, 24))
+        for (int twice = 1; twice >= 0; twice--) {
+            for (int i = 0; i < nest->ndim; i++)
+                box.side[i] = 1;
+            widen(nest, box.order[TO], run << twice, box.side);
+            widen(nest, box.order[FROM], run, box.side);
+            even_out(nest, box.side);
+            if (has_room(nest, size, &box) || run == 1) {
+                spread(nest, size, &box);
+                return box;
+            }
+        }
+}
+
+static void describe_axes(const gk_nest *nest, const run_box *box, gk_run_boxes *boxes) {
+    for (int k = nest->ndim - 1; k >= 0; k--) {
+        const int axis = box->order[TO][k];
+        const gk_divisor side = gk_divisor_of((uint32_t)box->side[axis]);
+        if (side.value == 1)
+            continue;
+        boxes->written[boxes->axes].side = side;
+        boxes->written[boxes->axes].stride = (int32_t)nest->stride[TO][axis];
+        boxes->written[boxes->axes++].cell = (uint32_t)box->cell[axis];
+        if (is_in_row(box, nest->ndim, axis))
+            continue;
+        boxes->read[boxes->across].side = side;
+        boxes->read[boxes->across].stride = (int32_t)nest->stride[FROM][axis];
+        boxes->read[boxes->across++].cell = (uint32_t)box->cell[axis];
+    }
+}
+
+/* Offsets in a box are of 32 bits. */
+static bool is_near(const gk_nest *nest, const run_box *box) {
+    for (int k = 0; k < 2; k++) {
+        int64_t span = 0;
+        for (int i = 0; i < nest->ndim; i++)
+            span += (box->side[i] - 1) * llabs(nest->stride[k][i]);
+        if (span > INT32_MAX - GK_RUN_BOX_BYTES)
+            return false;
+    }
+    return true;
+}
+
+bool gk_run_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
+    if (nest->ndim < 2 || nest->ndim > GK_LAYOUT_DIMENSIONS || size > WIDEST ||
+        gk_nest_count(nest) * (size_t)size < least)
+        return false;
+    const run_box box = choose_run_box(nest, size);
+    return box.run[TO].bytes >= LONG_ENOUGH && box.run[FROM].bytes >= LONG_ENOUGH &&
+           box.in_a_bank <= FEW_IN_A_BANK && is_near(nest, &box);
+}
+
+gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size) {
+    const run_box box = choose_run_box(nest, size);
+    gk_run_boxes boxes = {.grid = grid_of(nest, box.side),
+                          .row_vectors = (uint32_t)(box.vectors * box.run[FROM].count),
+                          .vectors = gk_divisor_of((uint32_t)box.vectors),
+                          .runs = (uint32_t)box.run[TO].count,
+                          .run_elements = (uint32_t)(box.run[TO].bytes / size),
+                          .run_words = (uint32_t)(box.words * box.run[TO].count),
+                          .words = gk_divisor_of((uint32_t)box.words),
+                          .reach = {0, size}};
+    for (int i = 0; i < nest->ndim; i++)
+        boxes.reach[nest->stride[FROM][i] > 0] += (box.side[i] - 1) * nest->stride[FROM][i];
+    describe_axes(nest, &box, &boxes);
+    return boxes;
+}
+
+size_t gk_boxes_blocks(const gk_box_grid *grid) {
+    size_t each = grid->count / MANY_BLOCKS;
     each = each < 1 ? 1 : each > MOST_BOXES ? MOST_BOXES : each;
-    return (boxes->count + each - 1) / each;
+    return (grid->count + each - 1) / each;
+}
+
+size_t gk_run_boxes_blocks(const gk_run_boxes *boxes) {
+    return boxes->grid.count < RUN_BLOCKS ? boxes->grid.count : RUN_BLOCKS;
 }

@@ -28,7 +28,17 @@ void gk_travelling_sides(const gk_nest *nest, int64_t size, int64_t most, int64_
 /* Of a nest that has as many axes as a layout takes, and elements as 31 bits count. */
 gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size);
 
+/* Whether boxes of runs are worth it, too, of elements of up to 8 bytes: they have long runs on
+   both sides, and a warp that writes them finds what it needs in different banks. Arrays below
+   `least` bytes are sooner through by other ways, since what a thread does in a box takes time to
+   find out. */
+bool gk_run_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least);
+
+/* Of a nest for which they are. */
+gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size);
+
 /* Blocks to launch: each goes through some of the boxes. */
-size_t gk_boxes_blocks(const gk_boxes *boxes);
+size_t gk_boxes_blocks(const gk_box_grid *grid);
+size_t gk_run_boxes_blocks(const gk_run_boxes *boxes);
 
 #endif

@@ -27,6 +27,7 @@ enum {
     WIDEST_WOVEN = 4,        /* bytes of an element: wider ones are as fast by themselves */
     LEAST_COLUMNS = 128,
     LEAST_MATRIX = 8192, /* bytes: of less a block has little */
+    LONG_ROW = 64,       /* elements, which are as soon moved along both sides */
 };
 
 /* Matrices that are copied alike, and how: what the row's kernel takes beside the layout of the
@@ -394,15 +395,29 @@ static gk_status launch_boxes(gk_call *call, const gk_nest *piece, const gk_layo
     gk_boxes boxes = gk_boxes_of(piece, (int64_t)row->alignment);
     void *arguments[] = {&to, &from, &boxes};
     (void)layout;
-    return gk_call_launch(call, row, gk_boxes_blocks(&boxes), arguments);
+    return gk_call_launch(call, row, gk_boxes_blocks(&boxes.grid), arguments);
 }
 
-static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, const gk_row **ran) {
+static gk_status launch_run_boxes(gk_call *call, const gk_nest *piece, const gk_layout *layout,
+                                  void *context) {
+    const gk_row *row = context;
+    uintptr_t to = piece->data[TO], from = piece->data[FROM], first, end;
+    gk_run_boxes boxes = gk_run_boxes_of(piece, (int64_t)row->alignment);
+    gk_nest_extent(piece, FROM, (int64_t)row->alignment, &first, &end);
+    void *arguments[] = {&to, &from, &first, &end, &boxes};
+    (void)layout;
+    return gk_call_launch(call, row, gk_run_boxes_blocks(&boxes), arguments);
+}
+
+/* By boxes of elements, or of runs, which have operations of their own. */
+static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, gk_op op,
+                            const gk_row **ran) {
     const gk_row *row;
-    gk_status status = choose_copy(call, GK_OP_copy_boxed, size, &row);
+    gk_status status = choose_copy(call, op, size, &row);
     if (status == GK_OK && ran)
         *ran = row;
-    return status == GK_OK ? gk_nest_run(call, nest, launch_boxes, (void *)(uintptr_t)row) : status;
+    gk_nest_launch launch = op == GK_OP_copy_boxed ? launch_boxes : launch_run_boxes;
+    return status == GK_OK ? gk_nest_run(call, nest, launch, (void *)(uintptr_t)row) : status;
 }
 
 /* few lines ------------------------------------------------------------------------------------ */
@@ -520,9 +535,20 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
     return GK_OK;
 }
 
+/* Whether boxes of runs are better than what would move elements by themselves, or small ones by
+   words. Of long rows that are the same on both sides there is nothing to change places. */
+static bool are_runs_better(gk_call *call, const gk_nest *nest, int64_t size) {
+    const size_t most = atomic_load(&call->engine->boxed_limit);
+    const int last = nest->ndim - 1;
+    if (last < 1 || (nest->stride[FROM][last] == size && nest->shape[last] >= LONG_ROW))
+        return false;
+    return (size < WORD || gk_boxes_are_worth(nest, size, 0)) &&
+           gk_run_boxes_are_worth(nest, size, size == 1 ? most : most / 2);
+}
+
 /* Where rows of the source do not run along the last axis but along this one: as matrices, if that
-   is better than by boxes or elements; then it is `done`. */
-static gk_status copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size,
+   is better than by boxes or elements; then it is `done`. `by_runs`: so are boxes of runs. */
+static gk_status copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size, bool by_runs,
                                const gk_row **ran, bool *done) {
     const gk_row *wanted = ran ? call->wanted : NULL, *woven = NULL, *row = NULL;
     const chains of = chains_along(nest, axis);
@@ -533,7 +559,9 @@ static gk_status copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t s
                               are_side_by_side(nest, axis, size), wanted, &row);
     else
         status = choose_lines(call, nest, axis, size, &lines, &woven);
-    if (status == GK_OK && !wanted && !woven)
+    if (woven && woven->alignment < VECTOR && by_runs)
+        woven = NULL;
+    else if (status == GK_OK && !wanted && !woven)
         status = choose_matrices(call, nest, axis, size, &of, &row);
     *done = status == GK_OK && (row || woven);
     if (!*done)
@@ -559,15 +587,18 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
         return copy_elements(call, &nest, split_into_bytes(&nest, size), ran);
     if (!asked_for) /* the variant that was asked for is for elements of this size */
         size = join_elements(&nest, size);
+    const bool by_runs = !asked_for && are_runs_better(call, &nest, size);
     int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1;
     if (axis != nest.ndim - 1) {
         bool done;
-        gk_status status = copy_matrices(call, &nest, axis, size, ran, &done);
+        gk_status status = copy_matrices(call, &nest, axis, size, by_runs, ran, &done);
         if (status != GK_OK || done)
             return status;
     }
+    if (by_runs)
+        return copy_boxes(call, &nest, size, GK_OP_copy_worded, ran);
     if (gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit)))
-        return copy_boxes(call, &nest, size, ran);
+        return copy_boxes(call, &nest, size, GK_OP_copy_boxed, ran);
     return copy_elements(call, &nest, size, ran);
 }
 

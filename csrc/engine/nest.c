@@ -87,6 +87,16 @@ size_t gk_nest_count(const gk_nest *nest) {
     return count;
 }
 
+void gk_nest_extent(const gk_nest *nest, int array, int64_t size, uintptr_t *first,
+                    uintptr_t *end) {
+    *first = nest->data[array];
+    *end = nest->data[array] + (uintptr_t)size;
+    for (int i = 0; i < nest->ndim; i++) {
+        const int64_t along = (nest->shape[i] - 1) * nest->stride[array][i];
+        *(along < 0 ? first : end) += (uintptr_t)along;
+    }
+}
+
 gk_divisor gk_divisor_of(uint32_t value) {
     uint32_t shift = 0;
     while (shift < 31 && ((uint32_t)1 << shift) < value)

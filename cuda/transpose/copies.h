@@ -9,6 +9,9 @@ enum {
     GK_CHAIN_AXES = 3,
     GK_BOX_BYTES = 32768, /* of a box, at most, and */
     GK_BOX_ELEMENTS = 4096,
+    GK_RUN_BOX_BYTES = 22528,  /* of one whose runs are moved, with what is left free in it, */
+    GK_RUN_BOX_VECTORS = 1536, /* that are read of it, */
+    GK_RUN_BOX_WORDS = 3968,   /* and that are written */
     GK_WOVEN_BYTES = 8192, /* of what a block weaves */
     GK_WOVEN_SPREAD = 5,   /* log2 of the words of it after which one may be left free, or */
     GK_WOVEN_DENSE = 31,   /* none is */
@@ -59,24 +62,51 @@ typedef struct gk_weaving {
     int64_t pitch;
 } gk_weaving;
 
-/* How two arrays of one shape, whose axes lie in another order each, are cut into boxes: of some
-   elements along what is near in the one, and of some along what is near in the other. Array 0 is
-   the one that is written. The last box along an axis may have less of it than the others. */
-typedef struct gk_boxes {
+/* Where boxes begin in two arrays of one shape, of which array 0 is the one that is written. The last
+   one along an axis begins early enough to be whole. */
+typedef struct gk_box_grid {
     int32_t ndim;
-    uint32_t count, elements; /* boxes, and what a whole one has */
+    uint32_t count; /* of boxes */
     struct {
-        gk_divisor grid; /* boxes along the axis */
-        uint32_t cut;    /* a bit of its own where the last one has less, else 0 */
-        int64_t step[2]; /* bytes from a box to the next */
+        gk_divisor length; /* boxes along the axis */
+        int64_t step[2];   /* bytes from a box to the next */
+        int64_t last[2];   /* from the first to the last one */
     } axis[GK_LAYOUT_DIMENSIONS];
+} gk_box_grid;
+
+/* How two arrays whose axes lie in another order each are cut into boxes: of some elements along
+   what is near in the one, and of some along what is near in the other. */
+typedef struct gk_boxes {
+    gk_box_grid grid;
+    uint32_t elements; /* of a box */
     struct {
         gk_divisor side; /* elements of a box along the axis */
-        uint32_t rest;   /* what the last one has */
-        uint32_t cut;
-        uint32_t pitch;              /* between elements of a box, in the order of array 0 */
-        int32_t stride;              /* elements */
+        uint32_t pitch;  /* between elements of a box, in the order of array 0 */
+        int32_t stride;  /* elements */
     } part[2][GK_LAYOUT_DIMENSIONS]; /* the axes by array, the nearest elements' first */
 } gk_boxes;
+
+/* The same of elements of up to 8 bytes, where a box has runs in both arrays. They are read by
+   vectors that lie as they do in memory, each run a row of the box, and written by words. */
+typedef struct gk_run_boxes {
+    gk_box_grid grid;
+    uint32_t row_vectors;        /* that are read of a box */
+    gk_divisor vectors;          /* of a row, which may begin anywhere */
+    uint32_t runs, run_elements; /* that are written, and what one has */
+    uint32_t run_words;          /* that are written of a box */
+    gk_divisor words;            /* of a run, the same */
+    int64_t reach[2];     /* of a box in the array that is read, from where it begins, in bytes */
+    int32_t across, axes; /* of rows, and of the box, along which it has more than one element */
+    struct {
+        gk_divisor side; /* elements of a box along the axis */
+        int32_t stride;  /* bytes, in the array that is read */
+        uint32_t cell;   /* bytes, in the box */
+    } read[GK_LAYOUT_DIMENSIONS]; /* the axes of rows */
+    struct {
+        gk_divisor side;
+        int32_t stride; /* bytes, in the array that is written */
+        uint32_t cell;
+    } written[GK_LAYOUT_DIMENSIONS]; /* all axes, the nearest there first */
+} gk_run_boxes;
 
 #endif

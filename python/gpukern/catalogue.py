@@ -21,6 +21,7 @@ _INTERNAL = (
     "_compact",
     "_packed",
     "_boxed",
+    "_worded",
     "_woven",
     "_gathered",
     "_little",

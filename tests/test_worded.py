@@ -1,0 +1,121 @@
+"""Copies by boxes that have long runs on both sides, read by vectors and written by words."""
+
+from __future__ import annotations
+
+import random as chance
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+import oracle
+from arrays import DTYPES, on_device, places, random
+from gpukern import _core
+
+LEAST = 1 << 15  # bytes; of words and wider elements boxes have half of them
+
+# Shapes and orders of so many: runs that begin anywhere in a word, rows that lie on vectors and
+# rows that do not, two axes and more, and lengths that are no multiple of a box's.
+MOVES = (
+    ("uint8", (7, 9001), (1, 0)),
+    ("uint8", (9001, 7), (1, 0)),
+    ("uint8", (15, 4096), (1, 0)),
+    ("uint8", (2, 61, 149, 3), (2, 0, 3, 1)),
+    ("float16", (13, 3001), (1, 0)),
+    ("float16", (3002, 11), (1, 0)),
+    ("float16", (3, 53, 10, 31), (3, 1, 0, 2)),
+    ("float32", (2003, 5), (1, 0)),
+    ("float32", (4, 41, 3, 151), (3, 2, 1, 0)),
+    ("float64", (1201, 5), (1, 0)),
+    ("float64", (5, 301, 7, 3), (2, 0, 3, 1)),
+)
+
+
+@pytest.fixture(autouse=True)
+def of_less_bytes():
+    """Boxes for arrays that take no minutes on the simulator, also where tiles are as good."""
+    before = _core.limit("boxed_copy", LEAST), _core.limit("tiled_copy", 1 << 12)
+    yield
+    _core.limit("boxed_copy", before[0])
+    _core.limit("tiled_copy", before[1])
+
+
+def variants_of(there: Any, axes: tuple[int, ...]) -> list[str]:
+    _core.profile_start()
+    gk.transpose(there, axes)
+    return [record["variant"] for record in _core.profile_stop()]
+
+
+def assert_moved(there: Any, a: Any, axes: tuple[int, ...], what: str) -> None:
+    got = gk.transpose(there, axes).to_host()
+    oracle.assert_same(got, np.ascontiguousarray(a.transpose(axes)), what)
+
+
+@pytest.mark.parametrize(("dtype", "shape", "axes"), MOVES)
+def test_wherever_runs_begin(dtype, shape, axes):
+    """The array begins at any element of a vector, and ends where its memory does."""
+    count, each = int(np.prod(shape)), DTYPES[dtype].itemsize
+    for first in range(0, 16 // each, 1 if each > 1 else 3):
+        held = random(count + first, DTYPES[dtype], first)
+        there = gk.to_device(held)[first:].reshape(shape)
+        assert_moved(there, held[first:].reshape(shape), axes, f"from {first} on")
+    assert "worded" in variants_of(gk.empty(shape, dtype), axes)
+
+
+@pytest.mark.parametrize(("dtype", "shape", "axes"), MOVES)
+def test_views(dtype, shape, axes):
+    views = {
+        "rows with a gap": lambda a: a[..., : shape[-1] - 3] if shape[-1] > 9 else a[3:],
+        "the first axis backwards": lambda a: a[::-1],
+        "every second of the first axis": lambda a: a[::2],
+        "from 1 on": lambda a: a[1:],
+    }
+    a = random(shape, DTYPES[dtype], 1)
+    for case, view in views.items():
+        assert_moved(view(gk.to_device(a)), view(a), axes, case)
+
+
+@pytest.mark.parametrize(("dtype", "shape", "axes"), MOVES)
+def test_nothing_around_the_result_is_written(dtype, shape, axes):
+    a = random(shape, DTYPES[dtype], 2)
+    there = gk.to_device(a)
+    for case, place in places(tuple(shape[axis] for axis in axes), a.dtype):
+        out = on_device(place)
+        gk.transpose(there, axes, out=out.view)
+        assert out.holds(a.transpose(axes)), case
+
+
+@pytest.mark.parametrize(("dtype", "shape"), [("uint8", (450_003, 11)), ("float16", (7, 390_001))])
+def test_several_boxes_of_a_block(dtype, shape):
+    a = np.resize(random(1 << 16, DTYPES[dtype], 8), shape)
+    there = gk.to_device(a)
+    assert_moved(there, a, (1, 0), "moved")
+    assert variants_of(there, (1, 0)) == ["worded"]
+
+
+def test_which_copies_go_by_boxes_of_runs():
+    for dtype, shape, axes, variants in (
+        ("uint8", (9001, 7), (1, 0), ["worded"]),
+        ("uint8", (3, 20_000), (1, 0), ["woven_vectors"]),  # whose lines are vectors
+        ("uint8", (64, 4096), (1, 0), ["vectorized"]),
+        ("float16", (3001, 64), (1, 0), ["tiled_deep"]),  # columns are in few banks
+        ("float16", (91, 65, 129), (1, 0, 2), ["packed"]),  # rows are the same on both sides
+        ("float32", (2003, 5), (1, 0), ["worded"]),
+        ("uint8", (2003, 5), (1, 0), ["strided"]),  # less than it takes
+    ):
+        assert variants_of(gk.empty(shape, dtype), axes) == variants, (dtype, shape)
+
+
+def test_chance_draws():
+    draws = chance.Random(11)
+    for _ in range(60):
+        ndim = draws.randint(2, 6)
+        dtype = draws.choice(["uint8", "float16", "float32", "float64"])
+        shape = [draws.randint(1, 9) for _ in range(ndim)]
+        longest = draws.randrange(ndim)
+        elements = 2 * LEAST // DTYPES[dtype].itemsize
+        shape[longest] = elements * shape[longest] // int(np.prod(shape)) + draws.randint(1, 5)
+        axes = tuple(draws.sample(range(ndim), ndim))
+        a = random(tuple(shape), DTYPES[dtype], 3)
+        assert_moved(gk.to_device(a), a, axes, f"{shape} {axes} {dtype}")

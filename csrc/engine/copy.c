@@ -30,6 +30,9 @@ enum {
     LONG_ROW = 64,       /* elements, which are as soon moved along both sides */
 };
 
+/* The share of tiles. */
+static const double WELL_FILLED = 0.8;
+
 /* Matrices that are copied alike, and how: what the row's kernel takes beside the layout of the
    stack. */
 typedef struct stacking {
@@ -511,9 +514,16 @@ static double rate_without_tiles(gk_call *call, const gk_nest *nest, int64_t siz
                : gk_rate_of_elements(size, gk_until_next(nest) >= GK_SOON);
 }
 
-/* The tiles that are better than boxes and single elements; NULL: there are none. */
+/* Whether so many lines fill little of the only tile that they have. */
+static bool are_little_of_a_tile(int64_t rows, int64_t columns, const gk_row *tiles) {
+    return (rows < tiles->tile_rows || columns < tiles->tile_columns) &&
+           gk_filled(rows, columns, tiles) < WELL_FILLED;
+}
+
+/* The tiles that are better than boxes and single elements; NULL: there are none. `by_runs`: boxes
+   of runs are better than tiles that are not filled well. */
 static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, int64_t size,
-                                 const chains *of, const gk_row **row) {
+                                 bool by_runs, const chains *of, const gk_row **row) {
     const gk_row *tiles = NULL, *ragged = NULL;
     *row = NULL;
     if (!are_enough_for_tiles(call, nest, size) || !are_near(nest, axis))
@@ -529,9 +539,14 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
     if (ragged && are_enough(nest, of, ragged))
         of_ragged = gk_rate_of_ragged(size, gk_filled(of->rows.length, of->columns.length, ragged));
     if (of_tiles >= rate && of_tiles >= of_ragged)
-        *row = tiles;
+        *row =
+            by_runs && are_little_of_a_tile(nest->shape[nest->ndim - 1], nest->shape[axis], tiles)
+                ? NULL
+                : tiles;
     else if (of_ragged >= rate)
-        *row = ragged;
+        *row = by_runs && gk_filled(of->rows.length, of->columns.length, ragged) < WELL_FILLED
+                   ? NULL
+                   : ragged;
     return GK_OK;
 }
 
@@ -562,7 +577,7 @@ static gk_status copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t s
     if (woven && woven->alignment < VECTOR && by_runs)
         woven = NULL;
     else if (status == GK_OK && !wanted && !woven)
-        status = choose_matrices(call, nest, axis, size, &of, &row);
+        status = choose_matrices(call, nest, axis, size, by_runs, &of, &row);
     *done = status == GK_OK && (row || woven);
     if (!*done)
         return status;

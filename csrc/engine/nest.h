@@ -29,8 +29,7 @@ uintptr_t gk_nest_bits(const gk_nest *nest);
 size_t gk_nest_count(const gk_nest *nest);
 
 /* From which byte to which one an array's elements lie, each of so many. */
-void gk_nest_extent(const gk_nest *nest, int array, int64_t size, uintptr_t *first,
-                    uintptr_t *end);
+void gk_nest_extent(const gk_nest *nest, int array, int64_t size, uintptr_t *first, uintptr_t *end);
 
 /* Leave out an axis: a nest for each index along it. */
 void gk_nest_take_out(gk_nest *nest, int axis);

@@ -58,7 +58,7 @@ template <typename T> struct gk_read_part {
             uint32_t i = gk_divide(number, boxes.vectors), vector = number - i * boxes.vectors.value;
             from[j] = (int32_t)(vector * VECTOR);
             cell[j] = vector * VECTOR;
-gk_each_axis(boxes.across, [&](int axis) {
+            gk_each_axis(boxes.across, [&](int axis) {
                 const auto &of = boxes.read[axis];
                 const uint32_t index = gk_take_index(i, of.side);
                 from[j] += (int32_t)index * of.stride;
@@ -70,7 +70,7 @@ gk_each_axis(boxes.across, [&](int axis) {
         gk_forget(from);
         gk_forget(cell);
     }
-    // The array begins at `first`. WHOLE: all vectors are in it.
+    // The whole array begins at `first`. WHOLE: all vectors are in it.
     template <bool WHOLE>
     __device__ inline void fetch(char *cells, const char *from_box, uint32_t count, const char *first, const char *end) const {
         const uint32_t behind = (uint32_t)(uintptr_t)from_box % VECTOR;
@@ -251,16 +251,16 @@ __device__ static inline void copy_worded(char *to, const char *from, const char
     }
 }
 
-#define GK_COPY_WORDED(bits, T, blocks)                                                            \
-    extern "C" __global__ void __launch_bounds__(THREADS, blocks)                                  \
+#define GK_COPY_WORDED(bits, T)                                                                    \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2)                                       \
         gk_copy_worded_##bits(char *to, const char *from, const char *first, const char *end, gk_run_boxes boxes) { \
         gk_follow();                                                                               \
         copy_worded<T>(to, from, first, end, boxes);                                               \
     }
 
-GK_COPY_WORDED(8, uint8_t, 2)
-GK_COPY_WORDED(16, uint16_t, 2)
-GK_COPY_WORDED(32, uint32_t, 2)
-GK_COPY_WORDED(64, uint64_t, 2)
+GK_COPY_WORDED(8, uint8_t)
+GK_COPY_WORDED(16, uint16_t)
+GK_COPY_WORDED(32, uint32_t)
+GK_COPY_WORDED(64, uint64_t)
 
 #endif

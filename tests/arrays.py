@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import itertools
@@ -52,6 +53,24 @@ WAYS_TO_REDUCE = ("sum", "prod", "min", "argmax")
 def on_gpu() -> bool:
     """Whether the suite runs on a real device, where larger sizes cost nothing."""
     return _core.backend() == "cuda"
+
+
+def ran(call: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """The result of a call and the variants that it took."""
+    _core.profile_start()
+    got = call()
+    return got, [record["variant"] for record in _core.profile_stop()]
+
+
+@contextlib.contextmanager
+def limited(**limits: int) -> Iterator[None]:
+    """With these limits, in bytes, by name; those that there were come back."""
+    before = {name: _core.limit(name, least) for name, least in limits.items()}
+    try:
+        yield
+    finally:
+        for name, least in before.items():
+            _core.limit(name, least)
 
 
 def settled() -> int:

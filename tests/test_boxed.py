@@ -4,14 +4,13 @@ long runs see test_worded.py."""
 from __future__ import annotations
 
 import random as chance
-from typing import Any
 
 import numpy as np
 import pytest
 
 import gpukern as gk
 import oracle
-from arrays import DTYPES, on_device, places, random
+from arrays import DTYPES, limited, on_device, places, ran, random
 from gpukern import _core
 
 LEAST = 1 << 20  # bytes
@@ -42,17 +41,8 @@ VIEWS = {
 @pytest.fixture(autouse=True)
 def of_less_bytes():
     """Boxes for arrays that take no minutes on the simulator, also where tiles are as good."""
-    before = _core.limit("boxed_copy", LEAST), _core.limit("tiled_copy", 1 << 30)
-    yield
-    _core.limit("boxed_copy", before[0])
-    _core.limit("tiled_copy", before[1])
-
-
-def ran(call: Any) -> tuple[Any, list[str]]:
-    """The result and the variants that it took."""
-    _core.profile_start()
-    got = call()
-    return got, [record["variant"] for record in _core.profile_stop()]
+    with limited(boxed_copy=LEAST, tiled_copy=1 << 30):
+        yield
 
 
 @pytest.mark.parametrize(("dtype", "shape", "axes"), MOVES)

@@ -10,8 +10,7 @@ import pytest
 
 import gpukern as gk
 import oracle
-from arrays import DTYPES, on_device, places, random
-from gpukern import _core
+from arrays import DTYPES, limited, on_device, places, ran, random
 
 LEAST = 1 << 15  # bytes; of words and wider elements boxes have half of them
 
@@ -35,16 +34,12 @@ MOVES = (
 @pytest.fixture(autouse=True)
 def of_less_bytes():
     """Boxes for arrays that take no minutes on the simulator, also where tiles are as good."""
-    before = _core.limit("boxed_copy", LEAST), _core.limit("tiled_copy", 1 << 12)
-    yield
-    _core.limit("boxed_copy", before[0])
-    _core.limit("tiled_copy", before[1])
+    with limited(boxed_copy=LEAST, tiled_copy=1 << 12):
+        yield
 
 
 def variants_of(there: Any, axes: tuple[int, ...]) -> list[str]:
-    _core.profile_start()
-    gk.transpose(there, axes)
-    return [record["variant"] for record in _core.profile_stop()]
+    return ran(lambda: gk.transpose(there, axes))[1]
 
 
 def assert_moved(there: Any, a: Any, axes: tuple[int, ...], what: str) -> None:

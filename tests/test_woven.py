@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import gpukern as gk
 import oracle
-from arrays import DTYPES, on_device, places, random, sanitized
-from gpukern import _core
+from arrays import DTYPES, limited, on_device, places, ran, random, sanitized
 
 LEAST = 1 << 10  # bytes, of which eight times are woven
 
@@ -26,16 +25,8 @@ MANY_LINES = [(46, 3707), (64, 513), (63, 700)]  # of bytes alone
 @pytest.fixture(autouse=True)
 def of_less_bytes():
     """Lines of arrays that take no minutes on the simulator."""
-    before = _core.limit("tiled_copy", LEAST)
-    yield
-    _core.limit("tiled_copy", before)
-
-
-def ran(call: Any) -> tuple[Any, list[str]]:
-    """The result and the variants that it took."""
-    _core.profile_start()
-    got = call()
-    return got, [record["variant"] for record in _core.profile_stop()]
+    with limited(tiled_copy=LEAST):
+        yield
 
 
 WAYS = {("woven",), ("woven_vectors",)}

@@ -514,42 +514,6 @@ static double rate_without_tiles(gk_call *call, const gk_nest *nest, int64_t siz
                : gk_rate_of_elements(size, gk_until_next(nest) >= GK_SOON);
 }
 
-/* Whether so many lines fill little of the only tile that they have. */
-static bool are_little_of_a_tile(int64_t rows, int64_t columns, const gk_row *tiles) {
-    return (rows < tiles->tile_rows || columns < tiles->tile_columns) &&
-           gk_filled(rows, columns, tiles) < WELL_FILLED;
-}
-
-/* The tiles that are better than boxes and single elements; NULL: there are none. `by_runs`: boxes
-   of runs are better than tiles that are not filled well. */
-static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, int64_t size,
-                                 bool by_runs, const chains *of, const gk_row **row) {
-    const gk_row *tiles = NULL, *ragged = NULL;
-    *row = NULL;
-    if (!are_enough_for_tiles(call, nest, size) || !are_near(nest, axis))
-        return GK_OK;
-    double rate = rate_without_tiles(call, nest, size);
-    gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, &tiles);
-    if (status == GK_OK && size < WORD && are_side_by_side(nest, axis, size))
-        status = choose_tiles(call, size, (uintptr_t)size, true, NULL, &ragged);
-    if (status != GK_OK)
-        return status;
-    double filled = gk_filled(nest->shape[nest->ndim - 1], nest->shape[axis], tiles);
-    double of_tiles = gk_rate_of_tiles(tiles, size, filled), of_ragged = 0;
-    if (ragged && are_enough(nest, of, ragged))
-        of_ragged = gk_rate_of_ragged(size, gk_filled(of->rows.length, of->columns.length, ragged));
-    if (of_tiles >= rate && of_tiles >= of_ragged)
-        *row =
-            by_runs && are_little_of_a_tile(nest->shape[nest->ndim - 1], nest->shape[axis], tiles)
-                ? NULL
-                : tiles;
-    else if (of_ragged >= rate)
-        *row = by_runs && gk_filled(of->rows.length, of->columns.length, ragged) < WELL_FILLED
-                   ? NULL
-                   : ragged;
-    return GK_OK;
-}
-
 /* Whether boxes of runs are better than what would move elements by themselves, or small ones by
    words. Of long rows that are the same on both sides there is nothing to change places. */
 static bool are_runs_better(gk_call *call, const gk_nest *nest, int64_t size) {
@@ -561,9 +525,41 @@ static bool are_runs_better(gk_call *call, const gk_nest *nest, int64_t size) {
            gk_run_boxes_are_worth(nest, size, size == 1 ? most : most / 2);
 }
 
+/* The tiles that are better than boxes and single elements; NULL: there are none. */
+static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, int64_t size,
+                                 const chains *of, const gk_row **row) {
+    const gk_row *tiles = NULL, *ragged = NULL;
+    *row = NULL;
+    if (!are_enough_for_tiles(call, nest, size) || !are_near(nest, axis))
+        return GK_OK;
+    double rate = rate_without_tiles(call, nest, size);
+    gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, &tiles);
+    if (status == GK_OK && size < WORD && are_side_by_side(nest, axis, size))
+        status = choose_tiles(call, size, (uintptr_t)size, true, NULL, &ragged);
+    if (status != GK_OK)
+        return status;
+    const int64_t rows = nest->shape[nest->ndim - 1], columns = nest->shape[axis];
+    const double filled = gk_filled(rows, columns, tiles);
+    const double by_ragged = ragged ? gk_filled(of->rows.length, of->columns.length, ragged) : 0;
+    const double of_tiles = gk_rate_of_tiles(tiles, size, filled);
+    const double of_ragged =
+        ragged && are_enough(nest, of, ragged) ? gk_rate_of_ragged(size, by_ragged) : 0;
+    bool little = false; /* is filled, of the only tile that there is, or of ragged ones */
+    if (of_tiles >= rate && of_tiles >= of_ragged) {
+        *row = tiles;
+        little = (rows < tiles->tile_rows || columns < tiles->tile_columns) && filled < WELL_FILLED;
+    } else if (of_ragged >= rate) {
+        *row = ragged;
+        little = by_ragged < WELL_FILLED;
+    }
+    if (little && are_runs_better(call, nest, size))
+        *row = NULL;
+    return GK_OK;
+}
+
 /* Where rows of the source do not run along the last axis but along this one: as matrices, if that
-   is better than by boxes or elements; then it is `done`. `by_runs`: so are boxes of runs. */
-static gk_status copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size, bool by_runs,
+   is better than by boxes or elements; then it is `done`. */
+static gk_status copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size,
                                const gk_row **ran, bool *done) {
     const gk_row *wanted = ran ? call->wanted : NULL, *woven = NULL, *row = NULL;
     const chains of = chains_along(nest, axis);
@@ -574,10 +570,10 @@ static gk_status copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t s
                               are_side_by_side(nest, axis, size), wanted, &row);
     else
         status = choose_lines(call, nest, axis, size, &lines, &woven);
-    if (woven && woven->alignment < VECTOR && by_runs)
+    if (woven && woven->alignment < VECTOR && are_runs_better(call, nest, size))
         woven = NULL;
     else if (status == GK_OK && !wanted && !woven)
-        status = choose_matrices(call, nest, axis, size, by_runs, &of, &row);
+        status = choose_matrices(call, nest, axis, size, &of, &row);
     *done = status == GK_OK && (row || woven);
     if (!*done)
         return status;
@@ -602,15 +598,14 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
         return copy_elements(call, &nest, split_into_bytes(&nest, size), ran);
     if (!asked_for) /* the variant that was asked for is for elements of this size */
         size = join_elements(&nest, size);
-    const bool by_runs = !asked_for && are_runs_better(call, &nest, size);
     int axis = nest.ndim > 1 ? source_axis(&nest) : nest.ndim - 1;
     if (axis != nest.ndim - 1) {
         bool done;
-        gk_status status = copy_matrices(call, &nest, axis, size, by_runs, ran, &done);
+        gk_status status = copy_matrices(call, &nest, axis, size, ran, &done);
         if (status != GK_OK || done)
             return status;
     }
-    if (by_runs)
+    if (!asked_for && are_runs_better(call, &nest, size))
         return copy_boxes(call, &nest, size, GK_OP_copy_worded, ran);
     if (gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit)))
         return copy_boxes(call, &nest, size, GK_OP_copy_boxed, ran);

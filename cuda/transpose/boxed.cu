@@ -26,10 +26,9 @@ template <int EACH> struct gk_parts {
     template <typename PART> __device__ inline void step_out(const PART &along, uint32_t (&i)[EACH]) {
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            uint32_t rest = gk_divide(i[j], along.side), index = i[j] - rest * along.side.value;
+            const uint32_t index = gk_take_index(i[j], along.side);
             offset[j] += (int32_t)index * along.stride;
             number[j] += index * along.pitch;
-            i[j] = rest;
         }
     }
 
@@ -40,13 +39,7 @@ template <int EACH> struct gk_parts {
             i[j] = threadIdx.x + j * THREADS;
             offset[j] = number[j] = 0;
         }
-#pragma unroll
-        for (int k = 0; k < GK_USUAL_DIMENSIONS; k++)
-            if (k < boxes.grid.ndim)
-                step_out(boxes.part[array][k], i);
-#pragma unroll 1
-        for (int k = GK_USUAL_DIMENSIONS; k < boxes.grid.ndim; k++)
-            step_out(boxes.part[array][k], i);
+        gk_each_axis(boxes.grid.ndim, [&](int k) { step_out(boxes.part[array][k], i); });
     }
 };
 

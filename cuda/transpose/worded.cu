@@ -26,24 +26,6 @@ template <> struct gk_word_of<uint64_t> {
     typedef uint64_t type;
 };
 
-// Calls `step` for each axis of so many, most of which are in no loop: what belongs to them is part of instructions.
-template <typename STEP> __device__ static inline void gk_each_axis(int axes, const STEP &step) {
-#pragma unroll
-    for (int axis = 0; axis < GK_USUAL_DIMENSIONS; axis++)
-        if (axis < axes)
-            step(axis);
-#pragma unroll 1
-    for (int axis = GK_USUAL_DIMENSIONS; axis < axes; axis++)
-        step(axis);
-}
-
-// The index along an axis of so many elements; `i` counts those of all further ones from then on.
-__device__ static inline uint32_t gk_take_index(uint32_t &i, const gk_divisor &side) {
-    const uint32_t further = gk_divide(i, side), index = i - further * side.value;
-    i = further;
-    return index;
-}
-
 // The vectors that a thread reads of each box, which it finds once. A row lies on vectors in shared memory as it does
 // in the array: the box's first one as far behind one, and the others as many bytes on, but for multiples of 16.
 template <typename T> struct gk_read_part {
@@ -55,7 +37,7 @@ template <typename T> struct gk_read_part {
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
             const uint32_t number = threadIdx.x + j * THREADS;
-            uint32_t i = gk_divide(number, boxes.vectors), vector = number - i * boxes.vectors.value;
+            uint32_t i = number, vector = gk_take_index(i, boxes.vectors);
             from[j] = (int32_t)(vector * VECTOR);
             cell[j] = vector * VECTOR;
             gk_each_axis(boxes.across, [&](int axis) {

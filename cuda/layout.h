@@ -49,11 +49,30 @@ typedef struct gk_units {
     uint32_t count;                  /* of units in all rows */
     uint32_t length;                 /* of the last axis, in elements */
     uint32_t lanes;                  /* log2 of how many threads share a unit */
-    uint32_t vectors;                /* bit k: every whole unit of array k is an aligned vector */
     int64_t step[GK_LAYOUT_ARRAYS];  /* along the last axis, in bytes */
     int64_t apart[GK_LAYOUT_ARRAYS]; /* from one element of a thread to its next */
     gk_layout layout;
 } gk_units;
+
+/* How one array is walked by itself: its axes merged as far as it alone allows, the last one first.
+ */
+typedef struct gk_own_axes {
+    int32_t ndim;  /* 1 at least */
+    int32_t reach; /* elements from its address to behind the farthest */
+    struct {
+        gk_divisor length;
+        int32_t stride; /* elements; 0 repeats one */
+    } axis[GK_LAYOUT_DIMENSIONS];
+} gk_own_axes;
+
+/* How vectors along the rows of the result are walked, and elements behind the last vector of each
+   row, one a thread. Array 0 is the result; what the others' rows are does not matter. */
+typedef struct gk_row_vectors {
+    uint32_t count;    /* of vectors and single elements in all rows */
+    uint32_t length;   /* of a row, in elements */
+    gk_divisor in_row; /* vectors and single elements */
+    gk_own_axes array[GK_LAYOUT_ARRAYS];
+} gk_row_vectors;
 
 /* How several arrays are walked an element at a time, whole in 128 bytes: a launch with more
    parameters begins later, by 0.3 us of the 2 that a short kernel takes on an H200, with 480 by

@@ -70,6 +70,33 @@ __device__ static inline int64_t gk_offset_along(const gk_axes &axes, int first,
     return offset;
 }
 
+// The place of an element of an array, in elements from its address on; how many there are from it on to the end of
+// its last axis, and how many indices to the end of the axis before that.
+struct gk_own_place {
+    int32_t at;
+    uint32_t room, rows;
+};
+
+__device__ static inline uint32_t gk_step_out(const gk_own_axes &axes, int axis, uint32_t &i, int32_t &at) {
+    const uint32_t rest = axis + 1 < axes.ndim ? gk_divide(i, axes.axis[axis].length) : 0;
+    const uint32_t index = i - rest * axes.axis[axis].length.value;
+    at += (int32_t)index * axes.axis[axis].stride;
+    i = rest;
+    return axes.axis[axis].length.value - index;
+}
+
+// Of element i in C order.
+__device__ static inline gk_own_place gk_find_own(const gk_own_axes &axes, uint32_t i) {
+    gk_own_place place = {0, 1, 1};
+    place.room = gk_step_out(axes, 0, i, place.at);
+    if (axes.ndim > 1)
+        place.rows = gk_step_out(axes, 1, i, place.at);
+#pragma unroll 1
+    for (int axis = 2; axis < axes.ndim; axis++)
+        gk_step_out(axes, axis, i, place.at);
+    return place;
+}
+
 // The elements that a thread takes of a row: `count` of them, `units.apart` bytes from one to the next.
 template <int ARRAYS> struct gk_share {
     int64_t offset[ARRAYS];

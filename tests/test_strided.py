@@ -3,6 +3,8 @@ canaries round what is written."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from arrays import (
     generator,
     on_device,
     places,
+    ran,
     random,
     result_dtype,
     sanitized,
@@ -184,6 +187,55 @@ def test_many_elements_of_many_axes(shortest, dtype):
     assert not out.to_host()[..., -1].any()
     with np.errstate(over="ignore"):
         oracle.assert_same(out.to_host()[..., :-1], a + row.flat[0], "a number, into a view")
+
+
+def cut_out(shape, dtype, chance, seed, broadcast):
+    """An operand that is part of an array, a single element along some axes; the same in NumPy."""
+    cut = [chance.integers(0, 3, 2) for _ in shape]
+    held = [1 if broadcast and chance.random() < 0.4 else n for n in shape]
+    whole = random(tuple(n + int(c.sum()) for n, c in zip(held, cut, strict=True)), dtype, seed)
+    part = tuple(slice(c[0], c[0] + n) for n, c in zip(held, cut, strict=True))
+    return gk.to_device(whole)[part], whole[part]
+
+
+WIDE = [(op, *row) for op, *row in STRIDED if row[0] != "strided"]
+# Of axes that end several times in a vector, once, and seldom; the last two are no whole vectors.
+ENDING = (
+    (5, 3, 2, 3, 2, 3),
+    (41, 2, 9),
+    (7, 5, 15),
+    (3, 11, 17),
+    (4, 3, 31),
+    (3, 2, 67),
+    (2, 3, 301),
+)
+ENDING += ((67,), (3, 7, 29, 3))
+
+
+@pytest.mark.parametrize(("op", "variant", "dtype"), WIDE)
+def test_rows_that_end_within_vectors(op, variant, dtype):
+    """Vectors along a result that is one row, of operands whose own rows end anywhere."""
+    for seed, shape in enumerate(ENDING[::3] if sanitized() else ENDING * 2):
+        chance, kind = generator(seed), DTYPES[dtype]
+        made = [cut_out(shape, kind, chance, seed + k, k > 0) for k in range(ELEMENTWISE[op])]
+        values = [np.ascontiguousarray(np.broadcast_to(a, shape)) for _, a in made]
+        out = on_device(next(iter(places(shape, result_dtype(op, kind))))[1])
+        call = partial(getattr(gk, op), *(x for x, _ in made), out=out.view, variant=variant)
+        assert ran(call)[1] == [variant]
+        assert out.holds(np.asarray(getattr(gk, op)(*values))), f"{shape}, {seed}"
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
+@pytest.mark.parametrize(
+    "shape", [(23, 3, 7, 11, 233), (9973, 5, 3, 11), (130_003, 13), (2, 799_999)]
+)
+def test_many_elements_beside_rows_that_end_within_vectors(shape, dtype):
+    chance, kind = generator(len(shape)), DTYPES[dtype]
+    a = random(shape, kind, 1)
+    for seed in range(3):
+        x, b = cut_out(shape, kind, chance, seed, broadcast=True)
+        with np.errstate(over="ignore"):
+            oracle.assert_same(gk.add(gk.to_device(a), x).to_host(), a + b, f"{b.shape}")
 
 
 def lying(name, shape, dtype, seed):

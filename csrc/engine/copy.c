@@ -368,9 +368,9 @@ static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layou
         return launch_packed(call, piece, row);
     if (are_lone(piece, how, &compact))
         return gk_launch_compact(call, how->rows[GK_COMPACT], &compact, GK_LONE_ELEMENTS);
-    gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads, true);
+    gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads);
     void *arguments[] = {&to, &from, &units};
-    return gk_call_launch(call, row, gk_unit_blocks(&units, row->threads), arguments);
+    return gk_call_launch(call, row, gk_blocks(gk_unit_threads(&units), row->threads), arguments);
 }
 
 /* The kernel of an operation that moves elements of a size. */

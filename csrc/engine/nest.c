@@ -105,6 +105,48 @@ gk_divisor gk_divisor_of(uint32_t value) {
     return (gk_divisor){value, (uint32_t)((above << 32) / value + 1), shift};
 }
 
+void gk_nest_alone(const gk_nest *nest, int k, gk_nest *alone) {
+    *alone = (gk_nest){.ndim = nest->ndim, .arrays = 1};
+    alone->size[0] = nest->size[k];
+    alone->data[0] = nest->data[k];
+    for (int i = 0; i < nest->ndim; i++) {
+        alone->shape[i] = nest->shape[i];
+        alone->stride[0][i] = nest->stride[k][i];
+    }
+    merge_axes(alone);
+}
+
+/* False: 32 bits are too few for its offsets, or an axis. */
+static bool walk_alone(const gk_nest *nest, int k, gk_own_axes *axes) {
+    gk_nest alone, counted;
+    gk_nest_alone(nest, k, &alone);
+    if (!gk_nest_in_elements(&alone, 1, alone.size, &counted))
+        return false;
+    *axes = (gk_own_axes){.ndim = counted.ndim > 0 ? counted.ndim : 1};
+    axes->axis[0].length = gk_divisor_of(1);
+    int64_t reach = 1;
+    for (int i = 0; i < counted.ndim; i++) {
+        if (counted.stride[0][i] > 0)
+            reach += counted.stride[0][i] * (counted.shape[i] - 1);
+        axes->axis[counted.ndim - 1 - i].length = gk_divisor_of((uint32_t)counted.shape[i]);
+        axes->axis[counted.ndim - 1 - i].stride = (int32_t)counted.stride[0][i];
+    }
+    axes->reach = (int32_t)(reach < INT32_MAX ? reach : INT32_MAX);
+    return true;
+}
+
+bool gk_nest_row_vectors(const gk_nest *piece, int64_t width, gk_row_vectors *rows) {
+    const size_t count = gk_nest_count(piece);
+    for (int k = 0; k < piece->arrays; k++)
+        if (!walk_alone(piece, k, &rows->array[k]))
+            return false;
+    rows->length = rows->array[0].axis[0].length.value;
+    const uint32_t in_row = rows->length / (uint32_t)width + rows->length % (uint32_t)width;
+    rows->in_row = gk_divisor_of(in_row);
+    rows->count = (uint32_t)(count / rows->length * in_row);
+    return true;
+}
+
 /* As many neighbours as fill a sector or a row with one element each, so that none is without; more
    where rows are longer than what these take. */
 static uint32_t lanes_for(int64_t length, int64_t size, int64_t each) {
@@ -115,10 +157,10 @@ static uint32_t lanes_for(int64_t length, int64_t size, int64_t each) {
     return lanes;
 }
 
-gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t each, bool shared) {
+gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t each) {
     int last = piece->ndim - 1;
     int64_t length = last < 0 ? 1 : piece->shape[last];
-    uint32_t lanes = shared ? lanes_for(length, piece->size[0], each) : 0;
+    uint32_t lanes = lanes_for(length, piece->size[0], each);
     gk_units units = {.layout = *layout, .count = (uint32_t)gk_nest_count(piece)};
     units.lanes = lanes;
     int64_t unit = each << units.lanes, in_row = gk_parts_of(length, unit);
@@ -135,9 +177,8 @@ gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t ea
     return units;
 }
 
-size_t gk_unit_blocks(const gk_units *units, int a_block) {
-    size_t parts = (size_t)units->count << units->lanes;
-    return (parts + (size_t)a_block - 1) / (size_t)a_block;
+size_t gk_unit_threads(const gk_units *units) {
+    return (size_t)units->count << units->lanes;
 }
 
 void gk_nest_take_out(gk_nest *nest, int axis) {

@@ -52,12 +52,17 @@ static inline int64_t gk_parts_of(int64_t length, int64_t part) {
     return (length + part - 1) / part;
 }
 
-/* How threads that take `each` elements of a row, or fewer, go over a piece: by themselves, or,
-   `shared`, in turn with their neighbours, so that what they write at a time lies side by side. */
-gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t each, bool shared);
+/* Array k of a nest by itself, its axes merged as far as it alone allows. */
+void gk_nest_alone(const gk_nest *nest, int k, gk_nest *alone);
 
-/* Blocks for that, each of so many threads' parts of units. */
-size_t gk_unit_blocks(const gk_units *units, int a_block);
+/* How threads go over a piece by vectors of so many elements along the result's own rows. False
+   where an offset takes more than 32 bits. */
+bool gk_nest_row_vectors(const gk_nest *piece, int64_t width, gk_row_vectors *rows);
+
+/* How threads that take `each` elements of a row, or fewer, go over a piece, in turn with their
+   neighbours, so that what they write at a time lies side by side; and how many threads. */
+gk_units gk_nest_units(const gk_nest *piece, const gk_layout *layout, int64_t each);
+size_t gk_unit_threads(const gk_units *units);
 
 /* Whether a thread had better find each of its elements by itself: there are few elements, or
    threads that share rows and take `each` of one would have less than half of that. 0: they take

@@ -73,9 +73,9 @@ static gk_status launch_conversion(gk_call *call, const gk_nest *piece, const gk
             gk_compact_number(&compact, 1, how->number);
         return gk_launch_compact(call, how->lone, &compact, GK_LONE_ELEMENTS);
     }
-    gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads, true);
+    gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads);
     void *arguments[] = {&to, &from, &how->number, &units, &how->to, &how->from};
-    return gk_call_launch(call, row, gk_unit_blocks(&units, row->threads), arguments);
+    return gk_call_launch(call, row, gk_blocks(gk_unit_threads(&units), row->threads), arguments);
 }
 
 gk_status gk_assign_by_kernel(gk_call *call, const gk_array *to, const gk_array *from) {

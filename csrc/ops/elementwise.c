@@ -19,7 +19,8 @@ enum {
     SHORT_ROW = 140,   /* words in a row, of whose threads, if they shared it, too many were idle */
     LEAST_VECTORS = 8, /* in a row that ends in less than one */
     SINGLE_WORDS = 10 << 20, /* bytes of an operand, up to which single elements are better, */
-    SINGLE_HALVES = 4 << 20, /* of two bytes each up to here, than vectors put together */
+    SINGLE_HALVES = 4 << 20, /* of two bytes each up to here, */
+    SINGLE_BYTES = 1 << 20,  /* or of one in several rows, than vectors put together */
     MOST_PARTS = 8,          /* launches in place of a kernel for more axes */
     TURNED = 1 << 20,  /* elements of an operand that is worth a copy in the order of the result, */
     WIDEST_TURNED = 4, /* of so many bytes at most, */
@@ -148,46 +149,68 @@ static uintptr_t row_bits(const gk_nest *nest, int k) {
 /* Whether the rows of an operand lie between two vectors each, of which they would be put together:
    more instructions than single elements have, and as long as all is in the cache these count. */
 static bool are_better_single(const gk_nest *nest, int64_t size) {
-    const size_t most = size == 1 ? 0 : size < WORD ? SINGLE_HALVES : SINGLE_WORDS;
     const size_t count = gk_nest_count(nest);
     const int last = nest->ndim - 1;
+    const size_t bytes = last > 0 ? SINGLE_BYTES : 0;
+    const size_t most = size == 1 ? bytes : size < WORD ? SINGLE_HALVES : SINGLE_WORDS;
     bool between = false;
     for (int k = 1; k < nest->arrays && last >= 0; k++)
         between = between || (nest->stride[k][last] == size && row_bits(nest, k) % VECTOR != 0);
     return between && count > LONE && count * (size_t)size <= most;
 }
 
-/* What the result's rows are aligned to, in bytes of an operand: one element where they are short
-   and no whole vectors, since most of their last ones is nothing, or where single ones are better.
- */
-static uintptr_t strided_bits(const gk_nest *nest, int64_t size) {
-    int64_t length = nest->ndim > 0 ? nest->shape[nest->ndim - 1] : 1;
-    bool whole = length * size % VECTOR == 0 || length * size >= LEAST_VECTORS * VECTOR;
-    whole = whole && !are_better_single(nest, size);
-    return whole ? row_bits(nest, 0) * (uintptr_t)(size / nest->size[0]) : (uintptr_t)size;
+/* Operands that are neither one run nor one element. */
+static int count_found(const gk_nest *nest, const gk_row_vectors *rows) {
+    int found = 0;
+    for (int k = 1; k < nest->arrays; k++)
+        found += rows->array[k].ndim > 1;
+    return found;
 }
 
-static gk_status choose_strided(gk_call *call, const work *ready, const gk_nest *nest,
-                                const gk_row **row) {
-    int64_t size = (int64_t)gk_dtype_size(ready->dtype);
+/* Whether vectors are good for rows of the result's own, whatever rows the operands have: not where
+   elements of one of these are apart, and of large elements only of few operands, or not at all,
+   since what it takes to find a vector is for few elements then. */
+static bool are_own_rows(const gk_nest *nest, const gk_row_vectors *rows, int64_t size) {
+    for (int k = 1; k < nest->arrays; k++)
+        if (rows->array[k].axis[0].stride != 1 && rows->array[k].axis[0].stride != 0)
+            return false;
+    return size < WORD || (size == WORD && count_found(nest, rows) <= 1);
+}
+
+/* What the rows of the result are aligned to, in bytes of an operand, its own or those of all
+   arrays together: one element, unless vectors are `wanted`, where they are short and no whole
+   vectors, since most of their last ones is nothing, or where single ones are better. */
+static uintptr_t strided_bits(const gk_nest *nest, const gk_row_vectors *rows, int64_t size,
+                              bool wanted) {
+    gk_nest of = *nest;
+    if (!rows)
+        return (uintptr_t)size;
+    if (wanted || are_own_rows(nest, rows, size))
+        gk_nest_alone(nest, 0, &of);
+    int64_t length = of.ndim > 0 ? of.shape[of.ndim - 1] : 1;
+    bool whole = length * size % VECTOR == 0 || length * size >= LEAST_VECTORS * VECTOR;
+    whole = wanted || (whole && !are_better_single(nest, size));
+    return whole ? row_bits(&of, 0) * (uintptr_t)(size / nest->size[0]) : (uintptr_t)size;
+}
+
+/* Vectors along the result's rows, if these lie so and `rows` tells where all arrays' elements are,
+   or elements one by one. */
+static gk_status choose_strided(gk_call *call, const work *ready, const gk_nest *piece,
+                                gk_row_vectors *rows, const gk_row **row) {
+    const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
+    const bool known = gk_nest_row_vectors(piece, VECTOR / size, rows);
     const gk_row *wanted =
         call->wanted && call->wanted->takes == GK_TAKES_LAYOUT ? call->wanted : NULL;
     const gk_wish wish = {.op = ready->op,
                           .dtype = ready->dtype,
                           .strided = true,
-                          .address_bits = strided_bits(nest, size),
+                          .address_bits = strided_bits(piece, known ? rows : NULL, size, wanted),
                           .limit = wanted};
     gk_status status = gk_row_chosen(&wish, call->backend, row, &call->error);
     if (status == GK_OK)
         call->ran = *row;
     return gk_call_blame(call, status);
 }
-
-typedef struct strided_launch {
-    const gk_row *row;
-    const work *ready;
-    gk_terms terms;
-} strided_launch;
 
 /* Whether the result's rows are whole vectors of so many elements, and each operand's that lie side
    by side. The others' elements are found one by one. */
@@ -203,29 +226,43 @@ static bool are_vectors(const gk_nest *nest, int64_t width) {
     return true;
 }
 
-static bool are_rows_short(const gk_nest *nest, int64_t size, int64_t each) {
-    return each > 0 && size >= WORD && nest->ndim > 0 && nest->shape[nest->ndim - 1] <= SHORT_ROW;
+static bool are_rows_short(const gk_nest *nest, int64_t size) {
+    const int64_t words = size < WORD ? WORD / size : 1; /* elements of one, or one of more */
+    return nest->ndim > 0 && nest->shape[nest->ndim - 1] <= SHORT_ROW * words;
+}
+
+/* Whether short rows of whole words are better taken by these than by vectors along the result's
+   own rows, several of which end in each. */
+static bool are_better_by_words(const gk_nest *nest, const gk_row_vectors *rows, int64_t size) {
+    return size < WORD && are_rows_short(nest, size) && are_vectors(nest, WORD / size) &&
+           (size == 1 || count_found(nest, rows) > 1);
 }
 
 /* How many elements of a row a thread takes at a time where it finds each time by itself: 16 bytes
    of an operand, a word of it, one element, or 0 where the threads of a row had better share it and
-   take `each` of it, or vectors where that is 0. */
-static int64_t lone_width(const gk_nest *nest, int64_t size, int64_t each) {
+   take `each` of it, or, where that is 0, vectors of `rows`. */
+static int64_t lone_width(const gk_nest *nest, const gk_row_vectors *rows, int64_t size,
+                          int64_t each) {
     size_t count = gk_nest_count(nest);
     if (count > MANY && are_vectors(nest, VECTOR / size))
         return VECTOR / size;
-    if (count > LONE && !gk_nest_is_lone(nest, each) && !are_rows_short(nest, size, each))
+    bool lone = count <= LONE || gk_nest_is_lone(nest, each);
+    if (each == 0)
+        lone = lone || are_better_by_words(nest, rows, size);
+    else
+        lone = lone || (size >= WORD && are_rows_short(nest, size));
+    if (!lone)
         return 0;
     return count > MANY && size < WORD && are_vectors(nest, WORD / size) ? WORD / size : 1;
 }
 
 /* Vectors or elements one by one, unless a variant was asked for; `ran` tells the row then, else it
    is NULL. */
-static gk_status launch_found(gk_call *call, const work *ready, const gk_nest *piece, int64_t each,
+static gk_status launch_found(gk_call *call, const work *ready, const gk_nest *piece, int64_t width,
                               const gk_row **ran) {
+    const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
     gk_compact compact;
     gk_nest counted;
-    int64_t size = (int64_t)gk_dtype_size(ready->dtype), width = lone_width(piece, size, each);
     *ran = NULL;
     if (call->wanted || width == 0 || !gk_nest_in_elements(piece, width, piece->size, &counted) ||
         !gk_nest_compact(&counted, &compact))
@@ -246,7 +283,7 @@ static gk_status launch_found(gk_call *call, const work *ready, const gk_nest *p
 
 /* The same of many elements of one axis more than such a kernel takes: a launch for each index
    along the shortest that is not the last one, if they are few. */
-static gk_status launch_parts(gk_call *call, const work *ready, const gk_nest *piece, int64_t each,
+static gk_status launch_parts(gk_call *call, const work *ready, const gk_nest *piece, int64_t width,
                               const gk_row **ran) {
     gk_status status = GK_OK;
     int axis = 0;
@@ -260,49 +297,45 @@ static gk_status launch_parts(gk_call *call, const work *ready, const gk_nest *p
         for (int k = 0; k < piece->arrays; k++)
             part.data[k] += part.data[k] == 0 ? 0 : (uintptr_t)(i * piece->stride[k][axis]);
         gk_nest_take_out(&part, axis);
-        status = launch_found(call, ready, &part, each, ran);
+        status = launch_found(call, ready, &part, width, ran);
     }
     return status;
 }
 
-static gk_status launch_lone(gk_call *call, const work *ready, const gk_nest *piece, int64_t each,
+static gk_status launch_lone(gk_call *call, const work *ready, const gk_nest *piece, int64_t width,
                              const gk_row **ran) {
     const bool is_one_too_many = piece->ndim == GK_COMPACT_AXES(piece->arrays) + 1;
-    return (is_one_too_many ? launch_parts : launch_found)(call, ready, piece, each, ran);
+    return (is_one_too_many ? launch_parts : launch_found)(call, ready, piece, width, ran);
 }
 
 static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                               void *context) {
-    strided_launch *launch = context;
-    const gk_row *row = launch->row;
+    const work *ready = context;
+    const gk_row *row, *ran;
+    gk_row_vectors rows;
+    gk_terms terms = ready->terms;
     uintptr_t out = piece->data[0];
-    int vector = row->alignment / (int)gk_dtype_size(row->dtype); /* 1: elements one by one */
-    int each = vector > 1 ? vector : row->tile_columns / row->threads;
-    const gk_row *ran;
-    gk_status status = launch_lone(call, launch->ready, piece, vector > 1 ? 0 : each, &ran);
-    if (status != GK_OK || ran)
-        return status;
-    gk_units units = gk_nest_units(piece, layout, each, vector == 1);
-    for (int k = 1; k < piece->arrays; k++) {
-        bool aligned = row_bits(piece, k) % (uintptr_t)row->alignment == 0;
-        units.vectors |= (uint32_t)aligned << k;
-        launch->terms.data[k - 1] = (const void *)piece->data[k]; /* a number's stays NULL */
-    }
-    void *arguments[] = {&out, &launch->terms, &units};
-    return gk_call_launch(call, row, gk_unit_blocks(&units, row->tile_columns / each), arguments);
-}
-
-static gk_status launch_strided(gk_call *call, const work *ready, gk_nest *nest) {
-    strided_launch launch = {.ready = ready, .terms = ready->terms};
-    gk_status status = choose_strided(call, ready, nest, &launch.row);
+    gk_status status = choose_strided(call, ready, piece, &rows, &row);
     if (status != GK_OK)
         return status;
-    int last = nest->ndim - 1;
-    launch.terms.repeated = 0;
-    for (int k = 1; k < nest->arrays; k++)
-        if (nest->data[k] == 0 || (last >= 0 && nest->stride[k][last] == 0))
-            launch.terms.repeated |= (uint32_t)1 << (k - 1);
-    return gk_nest_run(call, nest, launch_piece, &launch);
+    const bool wide = row->alignment == VECTOR;
+    const int each = row->tile_columns / row->threads;
+    const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
+    const int64_t width = lone_width(piece, &rows, size, wide ? 0 : each);
+    status = launch_lone(call, ready, piece, width, &ran);
+    if (status != GK_OK || ran)
+        return status;
+    for (int k = 1; k < piece->arrays; k++)
+        terms.data[k - 1] = (const void *)piece->data[k]; /* a number's stays NULL */
+    gk_units units = gk_nest_units(piece, layout, each);
+    const size_t threads = wide ? rows.count : gk_unit_threads(&units);
+    void *arguments[] = {&out, &terms, wide ? (void *)&rows : (void *)&units};
+    return gk_call_launch(call, row, gk_blocks(threads, row->threads), arguments);
+}
+
+static gk_status launch_strided(gk_call *call, work *ready, gk_nest *nest) {
+    ready->terms.repeated = 0;
+    return gk_nest_run(call, nest, launch_piece, ready);
 }
 
 /* the choice between them ---------------------------------------------------------------------- */

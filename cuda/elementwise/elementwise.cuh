@@ -22,7 +22,7 @@
 #define GK_STRIDED_ROWS(dtype, name, T, bytes, text, number, op, kernel)                           \
     GK_ELEMENTWISE_ROW(op##_compact, strided, dtype, gk_##op##_##kernel##_compact, GK_LONE_ELEMENTS, bytes, GK_TAKES_LAYOUT, "of few elements, of rows too short to be shared, or of whole vectors") \
     GK_ELEMENTWISE_ROW(op, strided, dtype, gk_##op##_##kernel##_strided, GK_ELEMENTWISE_SINGLES, bytes, GK_TAKES_LAYOUT, "any strides, 0 for what is broadcast; one index, by multiplications, for eight elements of a row") \
-    GK_ELEMENTWISE_ROW(op, GK_JOIN(strided_##name##x, GK_ELEMENTS_IN_16(bytes)), dtype, gk_##op##_##kernel##_strided_wide, GK_ELEMENTS_IN_16(bytes) * GK_ELEMENTWISE_VECTORS, 16, GK_TAKES_LAYOUT, "128 bits at a time along the result's rows, and along each operand that lies so, whatever the others do")
+    GK_ELEMENTWISE_ROW(op, GK_JOIN(strided_##name##x, GK_ELEMENTS_IN_16(bytes)), dtype, gk_##op##_##kernel##_strided_wide, GK_ELEMENTS_IN_16(bytes), 16, GK_TAKES_LAYOUT, "128 bits at a time along the result's rows, and along each operand that lies so, wherever its own rows begin and end")
 #define GK_THREE_ROWS(dtype, name, T, bytes, text, number, op, kernel)                             \
     GK_STRIDED_ROWS(dtype, name, T, bytes, text, number, op, kernel)                               \
     GK_ELEMENTWISE_ROW(op, GK_JOIN(name##x, GK_ELEMENTS_IN_32(bytes)), dtype, gk_##op##_##kernel##_wide, GK_ELEMENTS_IN_16(bytes) * GK_ELEMENTWISE_VECTORS, 16, GK_TAKES_TERMS, "two 128-bit loads of each operand before the first store")
@@ -87,6 +87,16 @@ __device__ static inline const char *gk_at(const gk_terms &terms, int k, int64_t
     return (const char *)terms.data[k] + offset;
 }
 
+template <typename T, int WIDTH> __device__ static inline gk_vector<T, WIDTH> gk_repeated(T one) {
+    gk_vector<T, WIDTH> same;
+    T elements[WIDTH];
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++)
+        elements[i] = one;
+    same.pack(elements);
+    return same;
+}
+
 // The operands of WIDTH results. All loads of a thread come before its first store, which the compiler
 // could not put first: out may be an operand.
 template <typename OP, typename T, int WIDTH> struct gk_gathered {
@@ -94,13 +104,7 @@ template <typename OP, typename T, int WIDTH> struct gk_gathered {
     typedef typename gk_traits<T>::wide W;
     gk_vector<T, WIDTH> operand[OP::OPERANDS];
 
-    __device__ inline void repeat(int k, T one) {
-        T same[WIDTH];
-#pragma unroll
-        for (int i = 0; i < WIDTH; i++)
-            same[i] = one;
-        operand[k].pack(same);
-    }
+    __device__ inline void repeat(int k, T one) { operand[k] = gk_repeated<T, WIDTH>(one); }
 
     __device__ inline void load(const gk_terms &terms, int k, int64_t offset) {
         if (terms.repeated >> k & 1)
@@ -112,13 +116,12 @@ template <typename OP, typename T, int WIDTH> struct gk_gathered {
     // One element, which is to be repeated.
     __device__ inline void hold(int k, typename gk_stored<T>::type one) { memcpy(operand[k].bits, &one, sizeof one); }
 
-    // What does not lie side by side, or not on a multiple of a vector, or is no whole one: the first of
-    // `left` elements again in place of those that are missing.
-    __device__ inline void collect(int k, const char *from, int64_t step, int left = WIDTH) {
+    // What does not lie side by side.
+    __device__ inline void collect(int k, const char *from, int64_t step) {
         T elements[WIDTH];
 #pragma unroll
         for (int i = 0; i < WIDTH; i++)
-            elements[i] = gk_read<T>(from + (i < left ? i * step : 0));
+            elements[i] = gk_read<T>(from + i * step);
         operand[k].pack(elements);
     }
 
@@ -134,13 +137,6 @@ template <typename OP, typename T, int WIDTH> struct gk_gathered {
             elements[i] = result(i);
         results.pack(elements);
         gk_put(out, results);
-    }
-    // The first `count` of them, fewer than a vector.
-    __device__ inline void store_some(char *out, int64_t step, int count) const {
-#pragma unroll
-        for (int i = 0; i + 1 < WIDTH; i++)
-            if (i < count)
-                gk_put(out + i * step, result(i));
     }
 };
 
@@ -186,43 +182,116 @@ __device__ static inline void gk_map_contiguous(R *out, const gk_terms &terms, s
     }
 }
 
-// WIDTH elements of a row, or as many as are left, where the result's are a vector: each operand in the widest
-// way that it allows, whatever the others do. What lies side by side between two aligned vectors is put together
-// of these, but for the end of a row, where the second one may reach too far.
-template <typename OP, typename T, int WIDTH>
-__device__ static inline void gk_load_unit(gk_gathered<OP, T, WIDTH> &gathered, const gk_terms &terms, const gk_units &units, const int64_t *offset, int left) {
+// Elements from `i` on, one by one, where they end a row or come between others: each is found from the one before. Of
+// no four does more than one end both the last axis and the one before it, behind which all axes count.
+template <typename T, int WIDTH>
+__device__ static inline gk_vector<T, WIDTH> gk_take_singly(const T *array, const gk_own_axes &axes, uint32_t i, gk_own_place place) {
+    enum { GROUP = WIDTH < 4 ? WIDTH : 4 };
+    const int32_t step = axes.axis[0].stride, length = (int32_t)axes.axis[0].length.value;
+    const int32_t jump = (axes.ndim > 1 ? axes.axis[1].stride : 0) - length * step;
+    T elements[WIDTH];
 #pragma unroll
-    for (int k = 0; k < OP::OPERANDS; k++)
-        if (terms.repeated >> k & 1 || (units.vectors >> (k + 1) & 1 && left >= WIDTH))
-            gathered.load(terms, k, offset[k + 1]);
-        else if (units.step[k + 1] == sizeof(T) && left >= 2 * WIDTH)
-            gathered.operand[k] = gk_load_between((const T *)gk_at(terms, k, offset[k + 1]));
-        else
-            gathered.collect(k, gk_at(terms, k, offset[k + 1]), units.step[k + 1], left);
+    for (int first = 0; first < WIDTH; first += GROUP) {
+        const uint32_t ahead = place.room + (place.rows - 1) * length;
+        gk_own_place beyond = place;
+        if (axes.ndim > 2 && ahead <= GROUP)
+            beyond = gk_find_own(axes, i + first + ahead);
+#pragma unroll
+        for (int j = 0; j < GROUP; j++) {
+            elements[first + j] = gk_read<T>(array + place.at);
+            place.at += step;
+            if (--place.room == 0) {
+                place.room = length;
+                place.at += jump;
+                place.rows--;
+                if (j + 1 == ahead)
+                    place = beyond;
+            }
+        }
+    }
+    gk_vector<T, WIDTH> taken;
+    taken.pack(elements);
+    return taken;
 }
 
-// The same of arrays of rows, whose last vectors may have less than WIDTH elements.
-template <typename OP, typename T, int WIDTH>
-__device__ static inline void gk_map_rows(char *out, const gk_terms &terms, const gk_units &units) {
-    enum { COUNT = GK_ELEMENTWISE_VECTORS, THREADS = GK_ELEMENTWISE_THREADS };
-    uint32_t first = blockIdx.x * (COUNT * THREADS) + threadIdx.x;
-    gk_gathered<OP, T, WIDTH> gathered[COUNT];
-    int64_t offset[COUNT][OP::OPERANDS + 1];
-    int left[COUNT];
+// Elements [first, end) of a vector that would begin at `from`, wherever that is, of the aligned ones that have some.
+template <typename T> __device__ static inline gk_vector<T> gk_load_part(const T *from, int first, int end) {
+    const unsigned shift = (uintptr_t)from % 16;
+    const uint4 *low = (const uint4 *)((uintptr_t)from - shift);
+    const bool lower = shift + first * (int)sizeof(T) < 16, upper = shift + end * (int)sizeof(T) > 16;
+    return gk_between<T>(low[!lower], low[upper], shift);
+}
+
+// The first `count` elements of one vector, and the others of another.
+template <typename T> __device__ static inline gk_vector<T> gk_joined(const gk_vector<T> &front, const gk_vector<T> &back, int count) {
+    gk_vector<T> joined;
 #pragma unroll
-    for (int j = 0; j < COUNT; j++) {
-        left[j] = 0;
-        if (first + j * THREADS >= units.count)
-            continue;
-        left[j] = (int)(units.length - gk_offsets(units.layout, first + j * THREADS, offset[j]) * WIDTH);
-        gk_load_unit(gathered[j], terms, units, offset[j], left[j]);
+    for (int w = 0; w < 4; w++) {
+        const int bits = 8 * (count * (int)sizeof(T) - 4 * w);
+        const uint32_t mask = bits >= 32 ? 0 : 0xffffffffu << (bits > 0 ? bits : 0);
+        joined.bits[w] = (front.bits[w] & ~mask) | (back.bits[w] & mask);
     }
+    return joined;
+}
+
+// Elements [first, end) of a vector of a row, of which `from` would be the first: they lie side by side, or are one.
+template <typename T> __device__ static inline gk_vector<T> gk_take_part(const T *from, bool is_run, int first, int end) {
+    return is_run ? gk_load_part(from, first, end) : gk_repeated<T, gk_vector<T>::WIDTH>(gk_read<T>(from));
+}
+
+// A vector of elements from `i` on, in the widest way that they lie in: what is side by side, or one element for all, of
+// a row or of two. No vector is read that reaches beyond the array.
+template <typename T> __device__ static inline gk_vector<T> gk_take_own(const T *array, const gk_own_axes &axes, uint32_t i) {
+    enum { WIDTH = gk_vector<T>::WIDTH };
+    const gk_own_place place = gk_find_own(axes, i);
+    const bool is_run = axes.axis[0].stride == 1, is_one = axes.axis[0].stride == 0;
+    const int room = place.room < WIDTH ? (int)place.room : WIDTH;
+    const T *from = array + place.at;
+    if (is_run && room == WIDTH && (uintptr_t)from % 16 == 0)
+        return *(const gk_vector<T> *)from;
+    if (!(is_run || is_one) || axes.axis[0].length.value < WIDTH)
+        return gk_take_singly<T, WIDTH>(array, axes, i, place);
+    const gk_own_place next = room < WIDTH ? gk_find_own(axes, i + room) : place;
+    const int32_t last = axes.reach - 2 * WIDTH;
+    if (is_run && (place.at > last || next.at > last))
+        return gk_take_singly<T, WIDTH>(array, axes, i, place);
+    const gk_vector<T> front = gk_take_part(from, is_run, 0, room);
+    if (room == WIDTH)
+        return front;
+    return gk_joined(front, gk_take_part(array + next.at - (is_run ? room : 0), is_run, room, WIDTH), room);
+}
+
+// WIDTH results along the result's rows, of operands that are walked each by itself, or a single one behind them.
+template <typename OP, typename T, int WIDTH>
+__device__ static inline void gk_map_own(char *out, const gk_terms &terms, const gk_row_vectors &rows, uint32_t i) {
+    gk_gathered<OP, T, WIDTH> gathered;
 #pragma unroll
-    for (int j = 0; j < COUNT; j++)
-        if (left[j] >= WIDTH)
-            gathered[j].store(out + offset[j][0]);
+    for (int k = 0; k < OP::OPERANDS; k++) {
+        const T *array = (const T *)terms.data[k];
+        if (!array)
+            gathered.repeat(k, gk_read<T>(&terms.value[k]));
+        else if constexpr (WIDTH > 1)
+            gathered.operand[k] = gk_take_own<T>(array, rows.array[k + 1], i);
         else
-            gathered[j].store_some(out + offset[j][0], units.step[0], left[j]);
+            gathered.operand[k] = *(const gk_vector<T, 1> *)(array + gk_find_own(rows.array[k + 1], i).at);
+    }
+    gathered.store(out);
+}
+
+template <typename OP, typename T, int WIDTH>
+__device__ static inline void gk_map_rows(char *out, const gk_terms &terms, const gk_row_vectors &rows) {
+    typedef typename OP::template Result<T>::type R;
+    const uint32_t unit = blockIdx.x * GK_ELEMENTWISE_THREADS + threadIdx.x, whole = rows.length / WIDTH;
+    if (unit >= rows.count)
+        return;
+    const uint32_t row = gk_divide(unit, rows.in_row), along = unit - row * rows.in_row.value;
+    const bool is_vector = along < whole;
+    const uint32_t i = row * rows.length + (is_vector ? along * WIDTH : along + whole * (WIDTH - 1));
+    out += (int64_t)gk_find_own(rows.array[0], i).at * (int)sizeof(R);
+    if (is_vector)
+        gk_map_own<OP, T, WIDTH>(out, terms, rows, i);
+    else
+        gk_map_own<OP, T, 1>(out, terms, rows, i);
 }
 
 // Operand k of `count` results: a number of the host's, or elements, of which one that is repeated is
@@ -333,15 +402,15 @@ template <typename OP, typename T> __device__ static inline void gk_map_compact(
 
 // the kernels ----------------------------------------------------------------------------------------
 
-#define GK_STRIDED_KERNEL(symbol, ...)                                                             \
+#define GK_STRIDED_KERNEL(symbol, units, ...)                                                      \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS)                           \
-        symbol(char *out, gk_terms terms, gk_units units) {                                        \
+        symbol(char *out, gk_terms terms, units walked) {                                          \
         gk_follow();                                                                               \
-        __VA_ARGS__(out, terms, units);                                                            \
+        __VA_ARGS__(out, terms, walked);                                                           \
     }
 #define GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                \
-    GK_STRIDED_KERNEL(gk_##op##_##name##_strided, gk_map_strided<op##_of, T>)                      \
-    GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, gk_map_rows<op##_of, T, 16 / (bytes)>)      \
+    GK_STRIDED_KERNEL(gk_##op##_##name##_strided, gk_units, gk_map_strided<op##_of, T>)            \
+    GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, gk_row_vectors, gk_map_rows<op##_of, T, 16 / (bytes)>) \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS) gk_##op##_##name##_compact(gk_compact compact) { \
         gk_follow();                                                                               \
         gk_map_compact<op##_of, T>(compact);                                                       \

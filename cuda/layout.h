@@ -10,10 +10,11 @@ enum {
     GK_LAYOUT_DIMENSIONS = 8, /* after neighbouring axes that form one run have been merged */
     GK_LAYOUT_ARRAYS = 4,     /* a result and its operands */
     GK_LAYOUT_OPERANDS = GK_LAYOUT_ARRAYS - 1,
-    GK_SHARED_ELEMENTS = 4,       /* of a row that a thread of copies and conversions takes */
-    GK_LONE_ELEMENTS = 4,         /* of a thread that finds each by itself */
-    GK_LONE_VECTORS = 2,          /* the same, of 16 bytes each */
-    GK_COMPACT_WORDS = 30,        /* see gk_compact */
+    GK_CHUNK_BLOCKS = 16,   /* of vectors, that take the same part of a row that is read again */
+    GK_SHARED_ELEMENTS = 4, /* of a row that a thread of copies and conversions takes */
+    GK_LONE_ELEMENTS = 4,   /* of a thread that finds each by itself */
+    GK_LONE_VECTORS = 2,    /* the same, of 16 bytes each */
+    GK_COMPACT_WORDS = 30,  /* see gk_compact */
     GK_COMPACT_LENGTHS = 1 << 27, /* an axis in it is shorter, but for the outermost */
 };
 
@@ -71,6 +72,8 @@ typedef struct gk_row_vectors {
     uint32_t count;    /* of vectors and single elements in all rows */
     uint32_t length;   /* of a row, in elements */
     gk_divisor in_row; /* vectors and single elements */
+    uint32_t times;    /* that a long row of an operand is read, one time after another; or 1 */
+    uint32_t blocks;   /* of each of these times */
     gk_own_axes array[GK_LAYOUT_ARRAYS];
 } gk_row_vectors;
 

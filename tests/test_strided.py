@@ -15,6 +15,7 @@ from arrays import (
     ELEMENTWISE,
     dtypes_of,
     generator,
+    limited,
     on_device,
     places,
     ran,
@@ -236,6 +237,23 @@ def test_many_elements_beside_rows_that_end_within_vectors(shape, dtype):
         x, b = cut_out(shape, kind, chance, seed, broadcast=True)
         with np.errstate(over="ignore"):
             oracle.assert_same(gk.add(gk.to_device(a), x).to_host(), a + b, f"{b.shape}")
+
+
+# Times, and elements: parts of whole blocks, of one element less or more, and of less than one.
+REPEATED = ((2, 65_536), (3, 65_535), (2, 65_537), (7, 131_071), (2, 3, 70_001), (5, 2, 66_000))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
+@pytest.mark.parametrize("shape", REPEATED)
+def test_long_rows_that_are_read_again(shape, dtype):
+    """A part of them for each time, then the next part."""
+    kind = DTYPES[dtype]
+    a, row = random(shape, kind, 1), random((*shape[1:-1], 1, shape[-1])[-2:], kind, 2)
+    b = random((shape[0], *[1] * (len(shape) - 2), shape[-1]), kind, 3)
+    with limited(repeated_row=1 << 12), np.errstate(over="ignore"):
+        for beside in (row, b, a[..., :1, :]):
+            got = gk.add(gk.to_device(a), gk.to_device(beside)).to_host()
+            oracle.assert_same(got, a + beside, f"{beside.shape}")
 
 
 def lying(name, shape, dtype, seed):

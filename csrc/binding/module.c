@@ -178,7 +178,7 @@ static int take_limit(PyObject *name, gk_limit *limit) {
         [GK_LIMIT_PINNED] = "pinned_memory", [GK_LIMIT_DEVICE] = "device_memory",
         [GK_LIMIT_MAPPED] = "mapped_call",   [GK_LIMIT_CHUNK] = "chunk",
         [GK_LIMIT_BOXED] = "boxed_copy",     [GK_LIMIT_TILED] = "tiled_copy",
-        [GK_LIMIT_VECTORS] = "vectors",
+        [GK_LIMIT_VECTORS] = "vectors",      [GK_LIMIT_REPEATED] = "repeated_row",
     };
     if (!PyUnicode_Check(name)) {
         PyErr_SetString(PyExc_TypeError, "limit: name has to be a text");
@@ -191,7 +191,7 @@ static int take_limit(PyObject *name, gk_limit *limit) {
         }
     PyErr_Format(PyExc_ValueError,
                  "limit: unknown name %R; there are pinned_memory, device_memory, mapped_call, "
-                 "chunk, boxed_copy, tiled_copy and vectors",
+                 "chunk, boxed_copy, tiled_copy, vectors and repeated_row",
                  name);
     return -1;
 }

@@ -21,9 +21,10 @@
 #include "engine/ways.h"
 
 enum {
-    MOST_WORKERS = 16,      /* more threads than this do not copy faster */
-    BOXED_BYTES = 32 << 20, /* less is in the cache when it is read again */
-    TILED_BYTES = 1 << 18,  /* elements of so many are as soon moved by themselves */
+    MOST_WORKERS = 16,        /* more threads than this do not copy faster */
+    BOXED_BYTES = 32 << 20,   /* less is in the cache when it is read again */
+    TILED_BYTES = 1 << 18,    /* elements of so many are as soon moved by themselves */
+    REPEATED_BYTES = 8 << 20, /* which the cache does not hold beside the other arrays' */
 };
 
 typedef struct open_device {
@@ -64,6 +65,7 @@ gk_engine *gk_engine_new(gk_places places) {
     engine->base.boxed_limit = BOXED_BYTES;
     engine->base.tiled_limit = TILED_BYTES;
     engine->base.vectors_limit = SIZE_MAX;
+    engine->base.repeated_limit = REPEATED_BYTES;
     if (!gk_lock_init(&engine->lock))
         goto no_lock;
     if (pthread_key_create(&engine->current, NULL) != 0)
@@ -323,9 +325,11 @@ static atomic_size_t *limit_of(gk_engine *engine, gk_limit which) {
     case GK_LIMIT_TILED:
         return &engine->tiled_limit;
     case GK_LIMIT_VECTORS:
+        return &engine->vectors_limit;
+    case GK_LIMIT_REPEATED:
         break;
     }
-    return &engine->vectors_limit;
+    return &engine->repeated_limit;
 }
 
 size_t gk_engine_limit(gk_engine *engine, gk_limit which) {

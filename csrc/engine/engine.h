@@ -44,6 +44,7 @@ typedef struct gk_engine {
     atomic_size_t tiled_limit;  /* and of more than this by tiles, of eight times that by lines */
     atomic_size_t
         vectors_limit; /* arrays of no less are reduced by vectors; SIZE_MAX: as is best */
+    atomic_size_t repeated_limit; /* rows of no less that are read several times are so in parts */
 } gk_engine;
 
 /* The Python side knows where things are: cuBLAS, and the tables of what was measured on a device
@@ -92,6 +93,7 @@ typedef enum gk_limit {
     GK_LIMIT_BOXED,
     GK_LIMIT_TILED,
     GK_LIMIT_VECTORS,
+    GK_LIMIT_REPEATED,
 } gk_limit;
 size_t gk_engine_limit(gk_engine *engine, gk_limit which);
 /* What is more than the engine can do stands for the most that it can. */

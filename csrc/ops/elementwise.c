@@ -7,21 +7,11 @@
 
 #include "base/pack.h"
 #include "engine/copy.h"
-#include "engine/nest.h"
 #include "engine/transfer.h"
 #include "ops/docs.h"
+#include "ops/elementwise_strided.h"
 
 enum {
-    VECTOR = 16,       /* bytes of operands that strided kernels take at a time */
-    WORD = 4,          /* bytes */
-    MANY = 1 << 17,    /* elements: for fewer the shorter kernel is as fast */
-    LONE = 3 << 17,    /* elements, or vectors: so many are best found one by one */
-    SHORT_ROW = 140,   /* words in a row, of whose threads, if they shared it, too many were idle */
-    LEAST_VECTORS = 8, /* in a row that ends in less than one */
-    SINGLE_WORDS = 10 << 20, /* bytes of an operand, up to which single elements are better, */
-    SINGLE_HALVES = 4 << 20, /* of two bytes each up to here, */
-    SINGLE_BYTES = 1 << 20,  /* or of one in several rows, than vectors put together */
-    MOST_PARTS = 8,          /* launches in place of a kernel for more axes */
     TURNED = 1 << 20,  /* elements of an operand that is worth a copy in the order of the result, */
     WIDEST_TURNED = 4, /* of so many bytes at most, */
     FAR = 256,         /* if there are so many others between neighbours, */
@@ -69,21 +59,12 @@ static gk_status infer_broadcast(const gk_operation *operation, gk_call *call,
     return GK_OK;
 }
 
-/* What is launched: on arrays on the device in the result's shape, and numbers of the host. */
-typedef struct work {
-    gk_op op;
-    int count; /* of operands */
-    gk_dtype dtype;
-    gk_terms terms;
-    gk_array views[GK_MAX_OPERANDS];
-} work;
-
 static bool is_number(const gk_array *operand) {
     return operand->place == GK_HOST;
 }
 
 /* What an operand is to a kernel without a layout: `repeated`, side by side, or neither. */
-static bool take_plainly(work *made, int k, const gk_array *operand, const gk_array *result) {
+static bool take_plainly(gk_work *made, int k, const gk_array *operand, const gk_array *result) {
     bool repeated = gk_count(operand) == 1;
     if (is_number(operand))
         gk_pack(&made->terms.value[k], operand, 0, 1);
@@ -97,7 +78,7 @@ static bool take_plainly(work *made, int k, const gk_array *operand, const gk_ar
 
 /* What has to be a multiple of a row's alignment: the operands' addresses, and the result's in
    proportion, since it may have fewer bytes. */
-static uintptr_t contiguous_bits(const work *ready, const gk_array *result) {
+static uintptr_t contiguous_bits(const gk_work *ready, const gk_array *result) {
     size_t ratio = gk_dtype_size(ready->dtype) / gk_dtype_size(result->dtype);
     uintptr_t bits = (uintptr_t)result->data * ratio;
     for (int k = 0; k < ready->count; k++)
@@ -108,7 +89,8 @@ static uintptr_t contiguous_bits(const work *ready, const gk_array *result) {
 
 /* The row for contiguous arrays, or NULL: none of so weak an alignment, or none that takes numbers.
  */
-static const gk_row *choose_contiguous(gk_call *call, const work *ready, const gk_array *result) {
+static const gk_row *choose_contiguous(gk_call *call, const gk_work *ready,
+                                       const gk_array *result) {
     const gk_wish wish = {.op = ready->op,
                           .dtype = ready->dtype,
                           .address_bits = contiguous_bits(ready, result),
@@ -117,7 +99,7 @@ static const gk_row *choose_contiguous(gk_call *call, const work *ready, const g
     return row && row->takes == GK_TAKES_SIZES && ready->terms.repeated ? NULL : row;
 }
 
-static gk_status launch_contiguous(gk_call *call, const work *ready, const gk_row *row,
+static gk_status launch_contiguous(gk_call *call, const gk_work *ready, const gk_row *row,
                                    const gk_array *result) {
     void *out = result->data;
     size_t count = gk_count(result);
@@ -132,222 +114,9 @@ static gk_status launch_contiguous(gk_call *call, const work *ready, const gk_ro
                           row->takes == GK_TAKES_TERMS ? with_terms : with_sizes);
 }
 
-/* strided -------------------------------------------------------------------------------------- */
-
-/* The bits of where array k's rows begin, if their elements lie side by side; else those of one
-   element. */
-static uintptr_t row_bits(const gk_nest *nest, int k) {
-    int last = nest->ndim - 1;
-    uintptr_t bits = nest->data[k];
-    if (last < 0 || nest->stride[k][last] != nest->size[k])
-        return (uintptr_t)nest->size[k];
-    for (int i = 0; i < last; i++)
-        bits |= (uintptr_t)nest->stride[k][i];
-    return bits;
-}
-
-/* Whether the rows of an operand lie between two vectors each, of which they would be put together:
-   more instructions than single elements have, and as long as all is in the cache these count. */
-static bool are_better_single(const gk_nest *nest, int64_t size) {
-    const size_t count = gk_nest_count(nest);
-    const int last = nest->ndim - 1;
-    const size_t bytes = last > 0 ? SINGLE_BYTES : 0;
-    const size_t most = size == 1 ? bytes : size < WORD ? SINGLE_HALVES : SINGLE_WORDS;
-    bool between = false;
-    for (int k = 1; k < nest->arrays && last >= 0; k++)
-        between = between || (nest->stride[k][last] == size && row_bits(nest, k) % VECTOR != 0);
-    return between && count > LONE && count * (size_t)size <= most;
-}
-
-/* Operands that are neither one run nor one element. */
-static int count_found(const gk_nest *nest, const gk_row_vectors *rows) {
-    int found = 0;
-    for (int k = 1; k < nest->arrays; k++)
-        found += rows->array[k].ndim > 1;
-    return found;
-}
-
-/* Whether vectors are good for rows of the result's own, whatever rows the operands have: not where
-   elements of one of these are apart, and of large elements only of few operands, or not at all,
-   since what it takes to find a vector is for few elements then. */
-static bool are_own_rows(const gk_nest *nest, const gk_row_vectors *rows, int64_t size) {
-    for (int k = 1; k < nest->arrays; k++)
-        if (rows->array[k].axis[0].stride != 1 && rows->array[k].axis[0].stride != 0)
-            return false;
-    return size < WORD || (size == WORD && count_found(nest, rows) <= 1);
-}
-
-/* What the rows of the result are aligned to, in bytes of an operand, its own or those of all
-   arrays together: one element, unless vectors are `wanted`, where they are short and no whole
-   vectors, since most of their last ones is nothing, or where single ones are better. */
-static uintptr_t strided_bits(const gk_nest *nest, const gk_row_vectors *rows, int64_t size,
-                              bool wanted) {
-    gk_nest of = *nest;
-    if (!rows)
-        return (uintptr_t)size;
-    if (wanted || are_own_rows(nest, rows, size))
-        gk_nest_alone(nest, 0, &of);
-    int64_t length = of.ndim > 0 ? of.shape[of.ndim - 1] : 1;
-    bool whole = length * size % VECTOR == 0 || length * size >= LEAST_VECTORS * VECTOR;
-    whole = wanted || (whole && !are_better_single(nest, size));
-    return whole ? row_bits(&of, 0) * (uintptr_t)(size / nest->size[0]) : (uintptr_t)size;
-}
-
-/* Vectors along the result's rows, if these lie so and `rows` tells where all arrays' elements are,
-   or elements one by one. */
-static gk_status choose_strided(gk_call *call, const work *ready, const gk_nest *piece,
-                                gk_row_vectors *rows, const gk_row **row) {
-    const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
-    const bool known = gk_nest_row_vectors(piece, VECTOR / size, rows);
-    const gk_row *wanted =
-        call->wanted && call->wanted->takes == GK_TAKES_LAYOUT ? call->wanted : NULL;
-    const gk_wish wish = {.op = ready->op,
-                          .dtype = ready->dtype,
-                          .strided = true,
-                          .address_bits = strided_bits(piece, known ? rows : NULL, size, wanted),
-                          .limit = wanted};
-    gk_status status = gk_row_chosen(&wish, call->backend, row, &call->error);
-    if (status == GK_OK)
-        call->ran = *row;
-    return gk_call_blame(call, status);
-}
-
-/* Whether the result's rows are whole vectors of so many elements, and each operand's that lie side
-   by side. The others' elements are found one by one. */
-static bool are_vectors(const gk_nest *nest, int64_t width) {
-    int last = nest->ndim - 1;
-    if (nest->shape[last] % width != 0 || nest->stride[0][last] != nest->size[0])
-        return false;
-    for (int k = 0; k < nest->arrays; k++) {
-        bool run = nest->data[k] != 0 && nest->stride[k][last] == nest->size[k];
-        if (run && row_bits(nest, k) % (uintptr_t)(width * nest->size[k]) != 0)
-            return false;
-    }
-    return true;
-}
-
-static bool are_rows_short(const gk_nest *nest, int64_t size) {
-    const int64_t words = size < WORD ? WORD / size : 1; /* elements of one, or one of more */
-    return nest->ndim > 0 && nest->shape[nest->ndim - 1] <= SHORT_ROW * words;
-}
-
-/* Whether short rows of whole words are better taken by these than by vectors along the result's
-   own rows, several of which end in each. */
-static bool are_better_by_words(const gk_nest *nest, const gk_row_vectors *rows, int64_t size) {
-    return size < WORD && are_rows_short(nest, size) && are_vectors(nest, WORD / size) &&
-           (size == 1 || count_found(nest, rows) > 1);
-}
-
-/* How many elements of a row a thread takes at a time where it finds each time by itself: 16 bytes
-   of an operand, a word of it, one element, or 0 where the threads of a row had better share it and
-   take `each` of it, or, where that is 0, vectors of `rows`. */
-static int64_t lone_width(const gk_nest *nest, const gk_row_vectors *rows, int64_t size,
-                          int64_t each) {
-    size_t count = gk_nest_count(nest);
-    if (count > MANY && are_vectors(nest, VECTOR / size))
-        return VECTOR / size;
-    bool lone = count <= LONE || gk_nest_is_lone(nest, each);
-    if (each == 0)
-        lone = lone || are_better_by_words(nest, rows, size);
-    else
-        lone = lone || (size >= WORD && are_rows_short(nest, size));
-    if (!lone)
-        return 0;
-    return count > MANY && size < WORD && are_vectors(nest, WORD / size) ? WORD / size : 1;
-}
-
-/* Vectors or elements one by one, unless a variant was asked for; `ran` tells the row then, else it
-   is NULL. */
-static gk_status launch_found(gk_call *call, const work *ready, const gk_nest *piece, int64_t width,
-                              const gk_row **ran) {
-    const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
-    gk_compact compact;
-    gk_nest counted;
-    *ran = NULL;
-    if (call->wanted || width == 0 || !gk_nest_in_elements(piece, width, piece->size, &counted) ||
-        !gk_nest_compact(&counted, &compact))
-        return GK_OK;
-    compact.width = (uint8_t)width;
-    const gk_wish wish = {.op = ready->op + GK_COMPACT, .dtype = ready->dtype, .strided = true};
-    gk_status status = gk_row_chosen(&wish, call->backend, ran, &call->error);
-    if (status != GK_OK)
-        return gk_call_blame(call, status);
-    for (int k = 1; k < piece->arrays; k++)
-        if (piece->data[k] == 0)
-            gk_compact_number(&compact, k, ready->terms.value[k - 1]);
-    int most = width * size < VECTOR  ? GK_LONE_ELEMENTS
-               : compact.count > LONE ? GK_LONE_VECTORS
-                                      : 1;
-    return gk_launch_compact(call, *ran, &compact, most);
-}
-
-/* The same of many elements of one axis more than such a kernel takes: a launch for each index
-   along the shortest that is not the last one, if they are few. */
-static gk_status launch_parts(gk_call *call, const work *ready, const gk_nest *piece, int64_t width,
-                              const gk_row **ran) {
-    gk_status status = GK_OK;
-    int axis = 0;
-    *ran = NULL;
-    for (int i = 1; i < piece->ndim - 1; i++)
-        axis = piece->shape[i] < piece->shape[axis] ? i : axis;
-    if (piece->shape[axis] > MOST_PARTS || gk_nest_count(piece) <= MANY)
-        return GK_OK;
-    for (int64_t i = 0; i < piece->shape[axis] && status == GK_OK && (i == 0 || *ran); i++) {
-        gk_nest part = *piece;
-        for (int k = 0; k < piece->arrays; k++)
-            part.data[k] += part.data[k] == 0 ? 0 : (uintptr_t)(i * piece->stride[k][axis]);
-        gk_nest_take_out(&part, axis);
-        status = launch_found(call, ready, &part, width, ran);
-    }
-    return status;
-}
-
-static gk_status launch_lone(gk_call *call, const work *ready, const gk_nest *piece, int64_t width,
-                             const gk_row **ran) {
-    const bool is_one_too_many = piece->ndim == GK_COMPACT_AXES(piece->arrays) + 1;
-    return (is_one_too_many ? launch_parts : launch_found)(call, ready, piece, width, ran);
-}
-
-static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layout *layout,
-                              void *context) {
-    const work *ready = context;
-    const gk_row *row, *ran;
-    gk_row_vectors rows;
-    gk_terms terms = ready->terms;
-    uintptr_t out = piece->data[0];
-    gk_status status = choose_strided(call, ready, piece, &rows, &row);
-    if (status != GK_OK)
-        return status;
-    const bool wide = row->alignment == VECTOR;
-    const int each = row->tile_columns / row->threads;
-    const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
-    const int64_t width = lone_width(piece, &rows, size, wide ? 0 : each);
-    status = launch_lone(call, ready, piece, width, &ran);
-    if (status != GK_OK || ran)
-        return status;
-    for (int k = 1; k < piece->arrays; k++)
-        terms.data[k - 1] = (const void *)piece->data[k]; /* a number's stays NULL */
-    gk_units units = gk_nest_units(piece, layout, each);
-    const size_t threads = wide ? rows.count : gk_unit_threads(&units);
-    void *arguments[] = {&out, &terms, wide ? (void *)&rows : (void *)&units};
-    return gk_call_launch(call, row, gk_blocks(threads, row->threads), arguments);
-}
-
-static gk_status launch_strided(gk_call *call, work *ready, gk_nest *nest) {
-    ready->terms.repeated = 0;
-    return gk_nest_run(call, nest, launch_piece, ready);
-}
-
 /* the choice between them ---------------------------------------------------------------------- */
 
-/* Whether it is only operands that are not aligned for vectors: kernels of strided arrays put those
-   together of aligned ones, where this row would take a word or less at a time. */
-static bool is_for_less(const gk_call *call, const gk_row *row, const gk_array *result) {
-    return !call->wanted && row->alignment <= WORD && (uintptr_t)result->data % VECTOR == 0 &&
-           gk_count(result) > MANY;
-}
-
-static void view_operands(work *made, const gk_array *operands, const gk_array *result) {
+static void view_operands(gk_work *made, const gk_array *operands, const gk_array *result) {
     for (int k = 0; k < made->count; k++) {
         gk_broadcast_view(&operands[k], result, &made->views[k]);
         if (is_number(&operands[k])) {
@@ -358,7 +127,7 @@ static void view_operands(work *made, const gk_array *operands, const gk_array *
 }
 
 /* Operand k as a contiguous array of the result's shape. */
-static gk_status pack_operand(gk_call *call, work *made, int k, const gk_array *operand) {
+static gk_status pack_operand(gk_call *call, gk_work *made, int k, const gk_array *operand) {
     gk_array packed, number;
     gk_copy_view(&number, &made->views[k]);
     gk_status status = GK_OK;
@@ -378,8 +147,8 @@ static gk_status pack_operand(gk_call *call, work *made, int k, const gk_array *
 
 /* The variant that was asked for takes contiguous arrays alone: copies of those that are not. Where
    the others are not aligned for it either, strided kernels take them all as they are. */
-static gk_status run_packed(gk_call *call, work *made, const gk_array *operands, gk_array *result,
-                            gk_nest *nest) {
+static gk_status run_packed(gk_call *call, gk_work *made, const gk_array *operands,
+                            gk_array *result, gk_nest *nest) {
     gk_array target;
     gk_status status = GK_OK;
     bool numbers = call->wanted->takes == GK_TAKES_TERMS;
@@ -398,7 +167,7 @@ static gk_status run_packed(gk_call *call, work *made, const gk_array *operands,
     }
     const gk_row *row = status == GK_OK ? choose_contiguous(call, made, &target) : NULL;
     if (status != GK_OK || !row)
-        return status == GK_OK ? launch_strided(call, made, nest) : status;
+        return status == GK_OK ? gk_launch_strided(call, made, nest) : status;
     status = launch_contiguous(call, made, row, &target);
     bool copied = status == GK_OK && target.data != result->data;
     return copied ? gk_copy_strided(call, result, &target) : status;
@@ -455,7 +224,7 @@ static gk_status put_in_order(gk_call *call, const gk_array *operands, int count
 
 static gk_status run_as_they_lie(gk_call *call, gk_op op, const gk_array *operands, int count,
                                  gk_array *result) {
-    work made; /* its views, which are large, are made where they are needed */
+    gk_work made; /* its views, which are large, are made where they are needed */
     made.op = op;
     made.count = count;
     made.dtype = operands[0].dtype;
@@ -467,7 +236,7 @@ static gk_status run_as_they_lie(gk_call *call, gk_op op, const gk_array *operan
     if (gk_count(result) == 0)
         return GK_OK;
     const gk_row *row = plain ? choose_contiguous(call, &made, result) : NULL;
-    if (row && !is_for_less(call, row, result))
+    if (row && !gk_is_better_strided(call, row, result))
         return launch_contiguous(call, &made, row, result);
     const gk_array *arrays[GK_LAYOUT_ARRAYS] = {result};
     gk_nest nest;
@@ -480,11 +249,11 @@ static gk_status run_as_they_lie(gk_call *call, gk_op op, const gk_array *operan
         if (nest.ndim > 0 && nest.stride[k + 1][0] == 0)
             made.terms.repeated |= (uint32_t)1 << k;
     row = run && !plain ? choose_contiguous(call, &made, result) : NULL;
-    if (row && !is_for_less(call, row, result))
+    if (row && !gk_is_better_strided(call, row, result))
         return launch_contiguous(call, &made, row, result);
     if (call->wanted && !strided)
         return run_packed(call, &made, operands, result, &nest);
-    return launch_strided(call, &made, &nest);
+    return gk_launch_strided(call, &made, &nest);
 }
 
 gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, int count,

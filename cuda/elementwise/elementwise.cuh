@@ -278,10 +278,21 @@ __device__ static inline void gk_map_own(char *out, const gk_terms &terms, const
     gathered.store(out);
 }
 
+// This block's number. Where a row is read several times, a few blocks of each time come one after another, so that
+// what they have of it is in the cache but for the first time; what is no block of the row's is the last number.
+__device__ static inline uint32_t gk_block_of(const gk_row_vectors &rows) {
+    if (rows.times < 2)
+        return blockIdx.x;
+    const uint32_t chunk = blockIdx.x / GK_CHUNK_BLOCKS, chunks = (rows.blocks + GK_CHUNK_BLOCKS - 1) / GK_CHUNK_BLOCKS;
+    const uint32_t part = chunk / rows.times, time = part / chunks * rows.times + chunk % rows.times;
+    const uint32_t block = part % chunks * GK_CHUNK_BLOCKS + blockIdx.x % GK_CHUNK_BLOCKS;
+    return block < rows.blocks ? time * rows.blocks + block : UINT32_MAX / GK_ELEMENTWISE_THREADS;
+}
+
 template <typename OP, typename T, int WIDTH>
 __device__ static inline void gk_map_rows(char *out, const gk_terms &terms, const gk_row_vectors &rows) {
     typedef typename OP::template Result<T>::type R;
-    const uint32_t unit = blockIdx.x * GK_ELEMENTWISE_THREADS + threadIdx.x, whole = rows.length / WIDTH;
+    const uint32_t unit = gk_block_of(rows) * GK_ELEMENTWISE_THREADS + threadIdx.x, whole = rows.length / WIDTH;
     if (unit >= rows.count)
         return;
     const uint32_t row = gk_divide(unit, rows.in_row), along = unit - row * rows.in_row.value;

@@ -1,0 +1,261 @@
+/* Elementwise operations on arrays that are not all one run: how threads go over them, by vectors
+   or by elements, and which kernel. */
+#include "ops/elementwise_strided.h"
+
+enum {
+    VECTOR = 16,       /* bytes of operands that strided kernels take at a time */
+    WORD = 4,          /* bytes */
+    MANY = 1 << 17,    /* elements: for fewer the shorter kernel is as fast */
+    LONE = 3 << 17,    /* elements, or vectors: so many are best found one by one */
+    SHORT_ROW = 140,   /* words in a row, of whose threads, if they shared it, too many were idle */
+    LEAST_VECTORS = 8, /* in a row that ends in less than one */
+    SINGLE_WORDS = 10 << 20, /* bytes of an operand, up to which single elements are better, */
+    SINGLE_HALVES = 4 << 20, /* of two bytes each up to here, */
+    SINGLE_BYTES = 1 << 20,  /* or of one in several rows, than vectors put together */
+    MOST_PARTS = 8,          /* launches in place of a kernel for more axes */
+};
+
+bool gk_is_better_strided(const gk_call *call, const gk_row *row, const gk_array *result) {
+    return !call->wanted && row->alignment <= WORD && (uintptr_t)result->data % VECTOR == 0 &&
+           gk_count(result) > MANY;
+}
+
+/* The bits of where array k's rows begin, if their elements lie side by side; else those of one
+   element. */
+static uintptr_t row_bits(const gk_nest *nest, int k) {
+    int last = nest->ndim - 1;
+    uintptr_t bits = nest->data[k];
+    if (last < 0 || nest->stride[k][last] != nest->size[k])
+        return (uintptr_t)nest->size[k];
+    for (int i = 0; i < last; i++)
+        bits |= (uintptr_t)nest->stride[k][i];
+    return bits;
+}
+
+/* Whether the rows of an operand lie between two vectors each, of which they would be put together:
+   more instructions than single elements have, and as long as all is in the cache these count. */
+static bool are_better_single(const gk_nest *nest, int64_t size) {
+    const size_t count = gk_nest_count(nest);
+    const int last = nest->ndim - 1;
+    const size_t bytes = last > 0 ? SINGLE_BYTES : 0;
+    const size_t most = size == 1 ? bytes : size < WORD ? SINGLE_HALVES : SINGLE_WORDS;
+    bool between = false;
+    for (int k = 1; k < nest->arrays && last >= 0; k++)
+        between = between || (nest->stride[k][last] == size && row_bits(nest, k) % VECTOR != 0);
+    return between && count > LONE && count * (size_t)size <= most;
+}
+
+/* Operands that are neither one run nor one element. */
+static int count_found(const gk_nest *nest, const gk_row_vectors *rows) {
+    int found = 0;
+    for (int k = 1; k < nest->arrays; k++)
+        found += rows->array[k].ndim > 1;
+    return found;
+}
+
+/* Whether vectors are good for rows of the result's own, whatever rows the operands have: not where
+   elements of one of these are apart, and of large elements only of few operands, or not at all,
+   since what it takes to find a vector is for few elements then. */
+static bool are_own_rows(const gk_nest *nest, const gk_row_vectors *rows, int64_t size) {
+    for (int k = 1; k < nest->arrays; k++)
+        if (rows->array[k].axis[0].stride != 1 && rows->array[k].axis[0].stride != 0)
+            return false;
+    return size < WORD || (size == WORD && count_found(nest, rows) <= 1);
+}
+
+/* What the rows of the result are aligned to, in bytes of an operand, its own or those of all
+   arrays together: one element, unless vectors are `wanted`, where they are short and no whole
+   vectors, since most of their last ones is nothing, or where single ones are better. */
+static uintptr_t strided_bits(const gk_nest *nest, const gk_row_vectors *rows, int64_t size,
+                              bool wanted) {
+    gk_nest of = *nest;
+    if (!rows)
+        return (uintptr_t)size;
+    if (wanted || are_own_rows(nest, rows, size))
+        gk_nest_alone(nest, 0, &of);
+    int64_t length = of.ndim > 0 ? of.shape[of.ndim - 1] : 1;
+    bool whole = length * size % VECTOR == 0 || length * size >= LEAST_VECTORS * VECTOR;
+    whole = wanted || (whole && !are_better_single(nest, size));
+    return whole ? row_bits(&of, 0) * (uintptr_t)(size / nest->size[0]) : (uintptr_t)size;
+}
+
+/* Vectors along the result's rows, if these lie so and `rows` tells where all arrays' elements are,
+   or elements one by one. */
+static gk_status choose_strided(gk_call *call, const gk_work *ready, const gk_nest *piece,
+                                gk_row_vectors *rows, const gk_row **row) {
+    const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
+    const bool known = gk_nest_row_vectors(piece, VECTOR / size, rows);
+    const gk_row *wanted =
+        call->wanted && call->wanted->takes == GK_TAKES_LAYOUT ? call->wanted : NULL;
+    const gk_wish wish = {.op = ready->op,
+                          .dtype = ready->dtype,
+                          .strided = true,
+                          .address_bits = strided_bits(piece, known ? rows : NULL, size, wanted),
+                          .limit = wanted};
+    gk_status status = gk_row_chosen(&wish, call->backend, row, &call->error);
+    if (status == GK_OK)
+        call->ran = *row;
+    return gk_call_blame(call, status);
+}
+
+/* Whether the result's rows are whole vectors of so many elements, and each operand's that lie side
+   by side. The others' elements are found one by one. */
+static bool are_vectors(const gk_nest *nest, int64_t width) {
+    int last = nest->ndim - 1;
+    if (nest->shape[last] % width != 0 || nest->stride[0][last] != nest->size[0])
+        return false;
+    for (int k = 0; k < nest->arrays; k++) {
+        bool run = nest->data[k] != 0 && nest->stride[k][last] == nest->size[k];
+        if (run && row_bits(nest, k) % (uintptr_t)(width * nest->size[k]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool are_rows_short(const gk_nest *nest, int64_t size) {
+    const int64_t words = size < WORD ? WORD / size : 1; /* elements of one, or one of more */
+    return nest->ndim > 0 && nest->shape[nest->ndim - 1] <= SHORT_ROW * words;
+}
+
+/* Whether short rows of whole words are better taken by these than by vectors along the result's
+   own rows, several of which end in each. */
+static bool are_better_by_words(const gk_nest *nest, const gk_row_vectors *rows, int64_t size) {
+    return size < WORD && are_rows_short(nest, size) && are_vectors(nest, WORD / size) &&
+           (size == 1 || count_found(nest, rows) > 1);
+}
+
+/* How many elements of a row a thread takes at a time where it finds each time by itself: 16 bytes
+   of an operand, a word of it, one element, or 0 where the threads of a row had better share it and
+   take `each` of it, or, where that is 0, vectors of `rows`. */
+static int64_t lone_width(const gk_nest *nest, const gk_row_vectors *rows, int64_t size,
+                          int64_t each) {
+    size_t count = gk_nest_count(nest);
+    if (count > MANY && are_vectors(nest, VECTOR / size))
+        return VECTOR / size;
+    bool lone = count <= LONE || gk_nest_is_lone(nest, each);
+    if (each == 0)
+        lone = lone || are_better_by_words(nest, rows, size);
+    else
+        lone = lone || (size >= WORD && are_rows_short(nest, size));
+    if (!lone)
+        return 0;
+    return count > MANY && size < WORD && are_vectors(nest, WORD / size) ? WORD / size : 1;
+}
+
+/* Vectors or elements one by one, unless a variant was asked for; `ran` tells the row then, else it
+   is NULL. */
+static gk_status launch_found(gk_call *call, const gk_work *ready, const gk_nest *piece,
+                              int64_t width, const gk_row **ran) {
+    const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
+    gk_compact compact;
+    gk_nest counted;
+    *ran = NULL;
+    if (call->wanted || width == 0 || !gk_nest_in_elements(piece, width, piece->size, &counted) ||
+        !gk_nest_compact(&counted, &compact))
+        return GK_OK;
+    compact.width = (uint8_t)width;
+    const gk_wish wish = {.op = ready->op + GK_COMPACT, .dtype = ready->dtype, .strided = true};
+    gk_status status = gk_row_chosen(&wish, call->backend, ran, &call->error);
+    if (status != GK_OK)
+        return gk_call_blame(call, status);
+    for (int k = 1; k < piece->arrays; k++)
+        if (piece->data[k] == 0)
+            gk_compact_number(&compact, k, ready->terms.value[k - 1]);
+    int most = width * size < VECTOR  ? GK_LONE_ELEMENTS
+               : compact.count > LONE ? GK_LONE_VECTORS
+                                      : 1;
+    return gk_launch_compact(call, *ran, &compact, most);
+}
+
+/* The same of many elements of one axis more than such a kernel takes: a launch for each index
+   along the shortest that is not the last one, if they are few. */
+static gk_status launch_parts(gk_call *call, const gk_work *ready, const gk_nest *piece,
+                              int64_t width, const gk_row **ran) {
+    gk_status status = GK_OK;
+    int axis = 0;
+    *ran = NULL;
+    for (int i = 1; i < piece->ndim - 1; i++)
+        axis = piece->shape[i] < piece->shape[axis] ? i : axis;
+    if (piece->shape[axis] > MOST_PARTS || gk_nest_count(piece) <= MANY)
+        return GK_OK;
+    for (int64_t i = 0; i < piece->shape[axis] && status == GK_OK && (i == 0 || *ran); i++) {
+        gk_nest part = *piece;
+        for (int k = 0; k < piece->arrays; k++)
+            part.data[k] += part.data[k] == 0 ? 0 : (uintptr_t)(i * piece->stride[k][axis]);
+        gk_nest_take_out(&part, axis);
+        status = launch_found(call, ready, &part, width, ran);
+    }
+    return status;
+}
+
+static gk_status launch_lone(gk_call *call, const gk_work *ready, const gk_nest *piece,
+                             int64_t width, const gk_row **ran) {
+    const bool is_one_too_many = piece->ndim == GK_COMPACT_AXES(piece->arrays) + 1;
+    return (is_one_too_many ? launch_parts : launch_found)(call, ready, piece, width, ran);
+}
+
+/* Whether an operand has a row that is read several times, each of them so long that the cache has
+   let go of it before the next: `rows` then takes parts of it in turn. What it takes is blocks. */
+static bool read_in_turn(gk_row_vectors *rows, int arrays, size_t least, int64_t width,
+                         const gk_row *row, size_t *blocks) {
+    const size_t block = (size_t)(row->threads * width);
+    const gk_own_axes *of = NULL;
+    for (int k = 1; k < arrays; k++) {
+        const gk_own_axes *axes = &rows->array[k];
+        const bool again = axes->ndim > 1 && axes->axis[0].stride == 1 && axes->axis[1].stride == 0;
+        if (again && axes->axis[0].length.value >= least)
+            of = axes;
+    }
+    if (!of || rows->array[0].ndim > 1)
+        return false;
+    const size_t length = of->axis[0].length.value, times = of->axis[1].length.value;
+    /* and a vector of single elements behind the last vector of all */
+    rows->blocks = (uint32_t)((length + (size_t)(width * width)) / block + 1);
+    rows->times = (uint32_t)times;
+    *blocks = rows->length / length * gk_blocks(rows->blocks, GK_CHUNK_BLOCKS) * GK_CHUNK_BLOCKS;
+    return true;
+}
+
+/* Vectors of `rows`, one a thread, in so many blocks; or, where that is NULL, elements of rows that
+   threads share. */
+static gk_status launch_rows(gk_call *call, const gk_work *ready, const gk_row *row,
+                             const gk_nest *piece, const gk_layout *layout, gk_row_vectors *rows,
+                             size_t blocks) {
+    uintptr_t out = piece->data[0];
+    gk_terms terms = ready->terms;
+    for (int k = 1; k < piece->arrays; k++)
+        terms.data[k - 1] = (const void *)piece->data[k]; /* a number's stays NULL */
+    if (rows)
+        return gk_call_launch(call, row, blocks, (void *[]){&out, &terms, rows});
+    gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads);
+    blocks = gk_blocks(gk_unit_threads(&units), row->threads);
+    return gk_call_launch(call, row, blocks, (void *[]){&out, &terms, &units});
+}
+
+static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layout *layout,
+                              void *context) {
+    const gk_work *ready = context;
+    const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
+    const size_t least = atomic_load(&call->engine->repeated_limit) / (size_t)size;
+    const gk_row *row, *ran = NULL;
+    gk_row_vectors rows;
+    size_t blocks = 0;
+    gk_status status = choose_strided(call, ready, piece, &rows, &row);
+    if (status != GK_OK)
+        return status;
+    const bool wide = row->alignment == VECTOR;
+    if (wide)
+        blocks = gk_blocks(rows.count, row->threads);
+    if (!wide || !read_in_turn(&rows, piece->arrays, least, VECTOR / size, row, &blocks)) {
+        const int each = wide ? 0 : row->tile_columns / row->threads;
+        status = launch_lone(call, ready, piece, lone_width(piece, &rows, size, each), &ran);
+    }
+    if (status != GK_OK || ran)
+        return status;
+    return launch_rows(call, ready, row, piece, layout, wide ? &rows : NULL, blocks);
+}
+
+gk_status gk_launch_strided(gk_call *call, gk_work *ready, const gk_nest *nest) {
+    ready->terms.repeated = 0;
+    return gk_nest_run(call, nest, launch_piece, ready);
+}

@@ -234,12 +234,15 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, index) || is_run;
     if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)
         is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
-    if (!is_run && whole->kind->base.operand_count == 1 && !is_in_parts(whole) &&
+    const bool better_packed = !is_run && whole->kind->base.operand_count == 1 &&
+                               !is_turned(&operands[0]) &&
+                               gk_are_better_packed(&whole->plan, &operands[0]);
+    if (!is_run && !better_packed && whole->kind->base.operand_count == 1 && !is_in_parts(whole) &&
         (gk_plan_tiles(&whole->plan, &operands[0], axes, keeps, order) ||
          (is_turned(&operands[0]) && keeps &&
           gk_plan_row_tiles(&whole->plan, &operands[0], axes, order))))
         return run_by_tiles(whole, axes, &operands[0], order, result);
-    if (!is_run && !narrow)
+    if (!is_run && !narrow && !better_packed)
         is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);
     gk_status status = gk_reducing_choose(whole, &operands[0], result->dtype);
     if (status == GK_OK && !is_run) {

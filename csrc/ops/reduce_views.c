@@ -11,12 +11,14 @@ enum {
     ALONE_HALF_BYTES = 8 << 20, /* of which more is in one */
     RESULT_COST = 4,            /* vectors, where a result costs as much as so many elements */
     MANY_RESULTS = 1 << 20,
-    FEW_BLOCKS = 64,    /* that leave a device idle */
-    FEW_FOUND = 4096,   /* elements that one block finds before a second launch begins */
-    SHORT_LINE = 128,   /* vectors: most of what a warp loads goes on in the next one */
-    LINE = 8,           /* elements near one another that are worth a load; of more than so */
-    SMALL = 2,          /* many bytes one is, where they come as they lie */
-    MOST_APART = 3,     /* elements from one to the next: a copy reads and writes as much */
+    FEW_BLOCKS = 64,         /* that leave a device idle */
+    FEW_COLUMN_BLOCKS = 128, /* the same, of columns, each element of which a block finds: */
+    LEAST_PACKED = 1 << 19,  /* of so many bytes a copy, which has all threads, is sooner made */
+    FEW_FOUND = 4096,        /* elements that one block finds before a second launch begins */
+    SHORT_LINE = 128,        /* vectors: most of what a warp loads goes on in the next one */
+    LINE = 8,                /* elements near one another that are worth a load; of more than so */
+    SMALL = 2,               /* many bytes one is, where they come as they lie */
+    MOST_APART = 3,          /* elements from one to the next: a copy reads and writes as much */
     FEW_LONE = 1 << 12, /* rows that are found, of which a warp has one at a time if short too */
     NEAR = 32,          /* bytes: what memory is read by */
     BUSY = 3 << 15,     /* threads that a device is busy with, however many rows they have, */
@@ -465,6 +467,15 @@ bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
         return false;
     *plan = lanes;
     return true;
+}
+
+bool gk_are_better_packed(const gk_reduce_plan *plan, const gk_array *array) {
+    int last = array->ndim - 1;
+    while (last > 0 && array->shape[last] == 1)
+        last--;
+    return plan->walk == GK_WALK_COLUMNS && gk_bytes(array) >= LEAST_PACKED &&
+           array->strides[last] == (int64_t)gk_dtype_size(array->dtype) &&
+           gk_plan_blocks(plan, array->dtype) <= FEW_COLUMN_BLOCKS;
 }
 
 void gk_plan_packed(gk_reduce_plan *plan, const gk_array *packed) {

@@ -4,13 +4,14 @@ contiguous array of the same shape."""
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gpukern as gk
-from arrays import DTYPES, REDUCTIONS, WAYS_TO_REDUCE, random, same_bits
+from arrays import DTYPES, REDUCTIONS, WAYS_TO_REDUCE, ran, random, same_bits
 from fakes import NEEDS_FAKE
 from gpukern import _core
 
@@ -478,6 +479,16 @@ def taken(call):
     return [step[0] for step in steps(call)]
 a = gk.empty((70, 1000, 300))
 """
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "mean"])
+def test_few_columns_with_gaps_are_copied_first(op):
+    """They are few blocks, each of which would have to find many elements."""
+    a = random((3005, 2, 64, 2), np.dtype(np.float32), 1)[:, :, ::2]
+    found, variants = ran(partial(getattr(gk, op), gk.to_device(a.base)[:, :, ::2], 0))
+    packed, whole = ran(partial(getattr(gk, op), gk.to_device(np.ascontiguousarray(a)), 0))
+    same_bits(found.to_host(), packed.to_host(), op)
+    assert len(variants) == len(whole) + 1
 
 
 @NEEDS_FAKE

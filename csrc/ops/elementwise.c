@@ -18,6 +18,10 @@ enum {
     LONG_RUN = 32,     /* of which so many are side by side, */
     SHORT_RUN = 8,     /* or so many of more bytes than this: */
     MUCH_TURNED = 8 << 20,
+    SECTOR = 32,            /* bytes that memory moves at a time; where elements of one are not */
+    NEAR = 1 << 12,         /* within so many, it is read again for each, */
+    MANY_TIMES = 4,         /* and of an operand of more than this a copy costs less */
+    MOST_TURNED = 32 << 20, /* bytes */
 };
 
 typedef struct elementwise_operation {
@@ -181,27 +185,48 @@ static int axis_of_stride(const gk_array *operand, int64_t stride) {
     return axis;
 }
 
+/* How many elements of the operand's own order lie from one along an axis to the next. */
+static int64_t apart_along(const gk_array *operand, int axis) {
+    int64_t apart = 1;
+    for (int i = axis + 1; i < operand->ndim; i++)
+        apart *= operand->shape[i];
+    return apart;
+}
+
 /* How many elements from one side by side in memory are far from one another in the operand's own
    order. */
 static int64_t far_run(const gk_array *operand) {
     const int64_t size = (int64_t)gk_dtype_size(operand->dtype);
     int64_t run = 1;
     for (int axis; (axis = axis_of_stride(operand, run * size)) >= 0;) {
-        int64_t apart = 1;
-        for (int i = axis + 1; i < operand->ndim; i++)
-            apart *= operand->shape[i];
-        if (apart < FAR)
+        if (apart_along(operand, axis) < FAR)
             break;
         run *= operand->shape[axis];
     }
     return run;
 }
 
+/* How many times more elements lie in a sector than are near one another in the operand's own
+   order: so many times it is read. */
+static int64_t times_read(const gk_array *operand) {
+    const int64_t size = (int64_t)gk_dtype_size(operand->dtype), whole = SECTOR / size;
+    int64_t run = 1, near = 1;
+    for (int axis; run < whole && (axis = axis_of_stride(operand, run * size)) >= 0;) {
+        run *= operand->shape[axis];
+        near *= apart_along(operand, axis) < NEAR ? operand->shape[axis] : 1;
+    }
+    return (run < whole ? run : whole) / (near < whole ? near : whole);
+}
+
 /* Whether what memory moves for each element of a large array is of use to others long after. */
 static bool is_scattered(const gk_array *operand) {
-    if (gk_dtype_size(operand->dtype) > WIDEST_TURNED || gk_count(operand) < TURNED)
+    const size_t bytes = gk_bytes(operand);
+    if (gk_count(operand) < TURNED)
         return false;
-    return far_run(operand) >= (gk_bytes(operand) < MUCH_TURNED ? LONG_RUN : SHORT_RUN);
+    if (gk_dtype_size(operand->dtype) <= WIDEST_TURNED &&
+        far_run(operand) >= (bytes < MUCH_TURNED ? LONG_RUN : SHORT_RUN))
+        return true;
+    return bytes >= MOST_TURNED && times_read(operand) >= MANY_TIMES;
 }
 
 /* Copies, in the order of a contiguous result, of those that are `scattered` (bit k of operand k):

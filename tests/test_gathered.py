@@ -482,7 +482,7 @@ a = gk.empty((70, 1000, 300))
 
 @pytest.mark.parametrize("op", ["sum", "max", "mean"])
 def test_few_columns_with_gaps(op):
-    a = random((3005, 2, 64, 2), np.dtype(np.float32), 1)
+    a = random((3005, 2, 128, 2), np.dtype(np.float32), 1)
     found = getattr(gk, op)(gk.to_device(a)[:, :, ::2], 0)
     packed = getattr(gk, op)(gk.to_device(np.ascontiguousarray(a[:, :, ::2])), 0)
     same_bits(found.to_host(), packed.to_host(), op)
@@ -496,7 +496,7 @@ def test_what_is_copied_first(right):
         LAUNCHES
         + """
 launches = lambda call: taken(call).count("l")
-columns, apart = gk.empty((3005, 2, 64, 2)), gk.empty((3005, 2, 64, 2))[:, :, ::2]
+columns, apart = gk.empty((3005, 2, 64, 2)), gk.empty((3005, 2, 128, 2))[:, :, ::2]
 for op in (gk.sum, gk.max, gk.mean):
     assert launches(lambda: op(columns, 0)) == 1 and launches(lambda: op(apart, 0)) == 2, op
 turned, less = gk.empty((65_600, 64), "float64").T, gk.empty((6_560, 64), "float64").T

@@ -240,16 +240,16 @@ template <typename T> __device__ static inline gk_vector<T> gk_take_part(const T
 }
 
 // A vector of elements from `i` on, in the widest way that they lie in: what is side by side, or one element for all, of
-// a row or of two. No vector is read that reaches beyond the array.
+// a row or of two; a few of two rows are sooner found one by one. No vector is read that reaches beyond the array.
 template <typename T> __device__ static inline gk_vector<T> gk_take_own(const T *array, const gk_own_axes &axes, uint32_t i) {
-    enum { WIDTH = gk_vector<T>::WIDTH };
+    enum { WIDTH = gk_vector<T>::WIDTH, FEW = 4 };
     const gk_own_place place = gk_find_own(axes, i);
     const bool is_run = axes.axis[0].stride == 1, is_one = axes.axis[0].stride == 0;
     const int room = place.room < WIDTH ? (int)place.room : WIDTH;
     const T *from = array + place.at;
     if (is_run && room == WIDTH && (uintptr_t)from % 16 == 0)
         return *(const gk_vector<T> *)from;
-    if (!(is_run || is_one) || axes.axis[0].length.value < WIDTH)
+    if (!(is_run || is_one) || axes.axis[0].length.value < WIDTH || (WIDTH <= FEW && room < WIDTH))
         return gk_take_singly<T, WIDTH>(array, axes, i, place);
     const gk_own_place next = room < WIDTH ? gk_find_own(axes, i + room) : place;
     const int32_t last = axes.reach - 2 * WIDTH;

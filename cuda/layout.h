@@ -11,6 +11,7 @@ enum {
     GK_LAYOUT_ARRAYS = 4,     /* a result and its operands */
     GK_LAYOUT_OPERANDS = GK_LAYOUT_ARRAYS - 1,
     GK_CHUNK_BLOCKS = 16,   /* of vectors, that take the same part of a row that is read again */
+    GK_ROW_VECTORS = 2,     /* of a thread, along operands that are one line each */
     GK_SHARED_ELEMENTS = 4, /* of a row that a thread of copies and conversions takes */
     GK_LONE_ELEMENTS = 4,   /* of a thread that finds each by itself */
     GK_LONE_VECTORS = 2,    /* the same, of 16 bytes each */
@@ -74,6 +75,7 @@ typedef struct gk_row_vectors {
     gk_divisor in_row; /* vectors and single elements */
     uint32_t times;    /* that a long row of an operand is read, one time after another; or 1 */
     uint32_t blocks;   /* of each of these times */
+    uint32_t straight; /* whether all arrays are one line each: a thread takes GK_ROW_VECTORS */
     gk_own_axes array[GK_LAYOUT_ARRAYS];
 } gk_row_vectors;
 

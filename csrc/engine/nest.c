@@ -137,9 +137,12 @@ static bool walk_alone(const gk_nest *nest, int k, gk_own_axes *axes) {
 
 bool gk_nest_row_vectors(const gk_nest *piece, int64_t width, gk_row_vectors *rows) {
     const size_t count = gk_nest_count(piece);
-    for (int k = 0; k < piece->arrays; k++)
+    rows->straight = true;
+    for (int k = 0; k < piece->arrays; k++) {
         if (!walk_alone(piece, k, &rows->array[k]))
             return false;
+        rows->straight = rows->straight && rows->array[k].ndim == 1;
+    }
     rows->length = rows->array[0].axis[0].length.value;
     const uint32_t in_row = rows->length / (uint32_t)width + rows->length % (uint32_t)width;
     rows->in_row = gk_divisor_of(in_row);

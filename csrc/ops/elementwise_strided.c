@@ -245,7 +245,7 @@ static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layo
         return status;
     const bool wide = row->alignment == VECTOR;
     if (wide)
-        blocks = gk_blocks(rows.count, row->threads);
+        blocks = gk_blocks(rows.count, row->threads * (rows.straight ? GK_ROW_VECTORS : 1));
     if (!wide || !read_in_turn(&rows, piece->arrays, least, VECTOR / size, row, &blocks)) {
         const int each = wide ? 0 : row->tile_columns / row->threads;
         status = launch_lone(call, ready, piece, lone_width(piece, &rows, size, each), &ran);

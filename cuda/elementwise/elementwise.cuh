@@ -289,9 +289,52 @@ __device__ static inline uint32_t gk_block_of(const gk_row_vectors &rows) {
     return block < rows.blocks ? time * rows.blocks + block : UINT32_MAX / GK_ELEMENTWISE_THREADS;
 }
 
+// The same where all of an operand is one line: elements evenly apart, or one for all.
+template <typename OP, typename T, int WIDTH>
+__device__ static inline void gk_load_straight(gk_gathered<OP, T, WIDTH> &gathered, const gk_terms &terms, const gk_row_vectors &rows, uint32_t i) {
+#pragma unroll
+    for (int k = 0; k < OP::OPERANDS; k++) {
+        const int32_t step = rows.array[k + 1].axis[0].stride;
+        const T *from = (const T *)terms.data[k] + (int64_t)i * step;
+        if (!terms.data[k] || step == 0)
+            gathered.repeat(k, gk_read<T>(terms.data[k] ? (const void *)from : &terms.value[k]));
+        else if (step == 1 && (uintptr_t)from % 16 == 0)
+            gathered.operand[k] = *(const gk_vector<T, WIDTH> *)from;
+        else if (step == 1 && rows.length - i >= 2 * WIDTH)
+            gathered.operand[k] = gk_load_between(from);
+        else
+            gathered.collect(k, (const char *)from, (int64_t)step * (int)sizeof(T));
+    }
+}
+
+// Several vectors a thread, a block's width apart: more loads are under way, and blocks are fewer.
+template <typename OP, typename T, int WIDTH>
+__device__ static inline void gk_map_straight(char *out, const gk_terms &terms, const gk_row_vectors &rows) {
+    enum { COUNT = GK_ROW_VECTORS, THREADS = GK_ELEMENTWISE_THREADS };
+    typedef typename OP::template Result<T>::type R;
+    const uint32_t first = blockIdx.x * (COUNT * THREADS) + threadIdx.x, whole = rows.length / WIDTH;
+    gk_gathered<OP, T, WIDTH> gathered[COUNT];
+#pragma unroll
+    for (int j = 0; j < COUNT; j++)
+        if (first + j * THREADS < whole)
+            gk_load_straight(gathered[j], terms, rows, (first + j * THREADS) * WIDTH);
+#pragma unroll
+    for (int j = 0; j < COUNT; j++)
+        if (first + j * THREADS < whole)
+            gathered[j].store(out + (size_t)(first + j * THREADS) * (WIDTH * sizeof(R)));
+#pragma unroll 1
+    for (int j = 0; j < COUNT; j++)
+        if (const uint32_t unit = first + j * THREADS; unit >= whole && unit < rows.count) {
+            const uint32_t i = unit + whole * (WIDTH - 1);
+            gk_map_own<OP, T, 1>(out + (size_t)i * sizeof(R), terms, rows, i);
+        }
+}
+
 template <typename OP, typename T, int WIDTH>
 __device__ static inline void gk_map_rows(char *out, const gk_terms &terms, const gk_row_vectors &rows) {
     typedef typename OP::template Result<T>::type R;
+    if (rows.straight)
+        return gk_map_straight<OP, T, WIDTH>(out, terms, rows);
     const uint32_t unit = gk_block_of(rows) * GK_ELEMENTWISE_THREADS + threadIdx.x, whole = rows.length / WIDTH;
     if (unit >= rows.count)
         return;

@@ -296,8 +296,10 @@ __device__ static inline void gk_load_straight(gk_gathered<OP, T, WIDTH> &gather
     for (int k = 0; k < OP::OPERANDS; k++) {
         const int32_t step = rows.array[k + 1].axis[0].stride;
         const T *from = (const T *)terms.data[k] + (int64_t)i * step;
-        if (!terms.data[k] || step == 0)
-            gathered.repeat(k, gk_read<T>(terms.data[k] ? (const void *)from : &terms.value[k]));
+        if (!terms.data[k])
+            gathered.repeat(k, gk_read<T>(&terms.value[k]));
+        else if (step == 0)
+            gathered.repeat(k, gk_read<T>(from));
         else if (step == 1 && (uintptr_t)from % 16 == 0)
             gathered.operand[k] = *(const gk_vector<T, WIDTH> *)from;
         else if (step == 1 && rows.length - i >= 2 * WIDTH)

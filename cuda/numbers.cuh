@@ -151,12 +151,18 @@ template <typename T> __device__ static inline gk_vector<T> gk_between(uint4 low
     return loaded;
 }
 
+// Elements [first, end) of a vector that would begin at `from`, wherever that is, of the aligned ones that have some.
+template <typename T> __device__ static inline gk_vector<T> gk_load_part(const T *from, int first, int end) {
+    const unsigned shift = (uintptr_t)from % 16;
+    const uint4 *low = (const uint4 *)((uintptr_t)from - shift);
+    const bool lower = shift + first * (int)sizeof(T) < 16, upper = shift + end * (int)sizeof(T) > 16;
+    return gk_between<T>(low[!lower], low[upper], shift);
+}
+
 // As many bytes a load as of an aligned one. Of both vectors each holds a byte of it, or, where it is aligned itself,
 // they are one; the second may reach 15 bytes beyond it.
 template <typename T> __device__ static inline gk_vector<T> gk_load_between(const T *at) {
-    const unsigned shift = (uintptr_t)at % 16;
-    const uint4 *low = (const uint4 *)((uintptr_t)at - shift);
-    return gk_between<T>(low[0], low[shift > 0], shift);
+    return gk_load_part(at, 0, gk_vector<T>::WIDTH);
 }
 
 // Results are marked to leave the cache first where they are 16 bytes wide: nothing here reads them

@@ -5,7 +5,6 @@ enum {
        only axis is cut at whole vectors. */
     MOST_ELEMENTS = INT32_MAX - 15,
     MOST_LANES = 5, /* of a warp, as their logarithm */
-    SECTOR = 32,    /* bytes that memory moves at a time */
     FEW = 1 << 17,  /* elements: a device has a thread for each of twice as many at a time */
 };
 
@@ -105,8 +104,10 @@ gk_divisor gk_divisor_of(uint32_t value) {
     return (gk_divisor){value, (uint32_t)((above << 32) / value + 1), shift};
 }
 
-void gk_nest_alone(const gk_nest *nest, int k, gk_nest *alone) {
-    *alone = (gk_nest){.ndim = nest->ndim, .arrays = 1};
+/* Array k of a nest by itself, its axes merged as far as it alone allows. */
+static void take_alone(const gk_nest *nest, int k, gk_nest *alone) {
+    alone->ndim = nest->ndim;
+    alone->arrays = 1;
     alone->size[0] = nest->size[k];
     alone->data[0] = nest->data[k];
     for (int i = 0; i < nest->ndim; i++) {
@@ -119,19 +120,19 @@ void gk_nest_alone(const gk_nest *nest, int k, gk_nest *alone) {
 /* False: 32 bits are too few for its offsets, or an axis. */
 static bool walk_alone(const gk_nest *nest, int k, gk_own_axes *axes) {
     gk_nest alone, counted;
-    gk_nest_alone(nest, k, &alone);
+    uintptr_t first, end;
+    take_alone(nest, k, &alone);
     if (!gk_nest_in_elements(&alone, 1, alone.size, &counted))
         return false;
+    gk_nest_extent(&alone, 0, alone.size[0], &first, &end);
+    const int64_t reach = (int64_t)(end - alone.data[0]) / alone.size[0];
     *axes = (gk_own_axes){.ndim = counted.ndim > 0 ? counted.ndim : 1};
+    axes->reach = (int32_t)(reach < INT32_MAX ? reach : INT32_MAX);
     axes->axis[0].length = gk_divisor_of(1);
-    int64_t reach = 1;
     for (int i = 0; i < counted.ndim; i++) {
-        if (counted.stride[0][i] > 0)
-            reach += counted.stride[0][i] * (counted.shape[i] - 1);
         axes->axis[counted.ndim - 1 - i].length = gk_divisor_of((uint32_t)counted.shape[i]);
         axes->axis[counted.ndim - 1 - i].stride = (int32_t)counted.stride[0][i];
     }
-    axes->reach = (int32_t)(reach < INT32_MAX ? reach : INT32_MAX);
     return true;
 }
 
@@ -155,8 +156,9 @@ bool gk_nest_row_vectors(const gk_nest *piece, int64_t width, gk_row_vectors *ro
    where rows are longer than what these take. */
 static uint32_t lanes_for(int64_t length, int64_t size, int64_t each) {
     uint32_t lanes = 0;
-    while (lanes < MOST_LANES && ((((int64_t)2 << lanes) <= length && (size << lanes) < SECTOR) ||
-                                  (each << lanes) < length))
+    while (lanes < MOST_LANES &&
+           ((((int64_t)2 << lanes) <= length && (size << lanes) < GK_SECTOR) ||
+            (each << lanes) < length))
         lanes++;
     return lanes;
 }

@@ -6,6 +6,8 @@
 #include "engine/call.h"
 #include "layout.h"
 
+enum { GK_SECTOR = 32 }; /* bytes that memory moves at a time */
+
 typedef struct gk_nest {
     int ndim, arrays;
     int64_t shape[GK_MAX_DIMENSIONS];
@@ -51,9 +53,6 @@ static inline uint32_t gk_packed_length(gk_divisor divisor) {
 static inline int64_t gk_parts_of(int64_t length, int64_t part) {
     return (length + part - 1) / part;
 }
-
-/* Array k of a nest by itself, its axes merged as far as it alone allows. */
-void gk_nest_alone(const gk_nest *nest, int k, gk_nest *alone);
 
 /* How threads go over a piece by vectors of so many elements along the result's own rows. False
    where an offset takes more than 32 bits. */

@@ -18,8 +18,7 @@ enum {
     LONG_RUN = 32,     /* of which so many are side by side, */
     SHORT_RUN = 8,     /* or so many of more bytes than this: */
     MUCH_TURNED = 8 << 20,
-    SECTOR = 32,            /* bytes that memory moves at a time; where elements of one are not */
-    NEAR = 1 << 12,         /* within so many, it is read again for each, */
+    NEAR = 1 << 12,         /* where those of a sector are not within so many, it is read again, */
     MANY_TIMES = 4,         /* and of an operand of more than this a copy costs less */
     MOST_TURNED = 32 << 20, /* bytes */
 };
@@ -209,7 +208,7 @@ static int64_t far_run(const gk_array *operand) {
 /* How many times more elements lie in a sector than are near one another in the operand's own
    order: so many times it is read. */
 static int64_t times_read(const gk_array *operand) {
-    const int64_t size = (int64_t)gk_dtype_size(operand->dtype), whole = SECTOR / size;
+    const int64_t size = (int64_t)gk_dtype_size(operand->dtype), whole = GK_SECTOR / size;
     int64_t run = 1, near = 1;
     for (int axis; run < whole && (axis = axis_of_stride(operand, run * size)) >= 0;) {
         run *= operand->shape[axis];

@@ -63,20 +63,29 @@ static bool are_own_rows(const gk_nest *nest, const gk_row_vectors *rows, int64_
     return size < WORD || (size == WORD && count_found(nest, rows) <= 1);
 }
 
+/* The same of an array walked by itself. */
+static uintptr_t own_row_bits(const gk_nest *nest, int k, const gk_own_axes *axes) {
+    uintptr_t bits = nest->data[k];
+    if (axes->axis[0].stride != 1)
+        return (uintptr_t)nest->size[k];
+    for (int i = 1; i < axes->ndim; i++)
+        bits |= (uintptr_t)(axes->axis[i].stride * nest->size[k]);
+    return bits;
+}
+
 /* What the rows of the result are aligned to, in bytes of an operand, its own or those of all
    arrays together: one element, unless vectors are `wanted`, where they are short and no whole
    vectors, since most of their last ones is nothing, or where single ones are better. */
 static uintptr_t strided_bits(const gk_nest *nest, const gk_row_vectors *rows, int64_t size,
                               bool wanted) {
-    gk_nest of = *nest;
-    if (!rows)
+    const bool own = wanted || are_own_rows(nest, rows, size);
+    const int64_t shared = nest->ndim > 0 ? nest->shape[nest->ndim - 1] : 1;
+    const int64_t length = own ? (int64_t)rows->length : shared;
+    const bool whole = length * size % VECTOR == 0 || length * size >= LEAST_VECTORS * VECTOR;
+    if (!wanted && (!whole || are_better_single(nest, size)))
         return (uintptr_t)size;
-    if (wanted || are_own_rows(nest, rows, size))
-        gk_nest_alone(nest, 0, &of);
-    int64_t length = of.ndim > 0 ? of.shape[of.ndim - 1] : 1;
-    bool whole = length * size % VECTOR == 0 || length * size >= LEAST_VECTORS * VECTOR;
-    whole = wanted || (whole && !are_better_single(nest, size));
-    return whole ? row_bits(&of, 0) * (uintptr_t)(size / nest->size[0]) : (uintptr_t)size;
+    const uintptr_t bits = own ? own_row_bits(nest, 0, &rows->array[0]) : row_bits(nest, 0);
+    return bits * (uintptr_t)(size / nest->size[0]);
 }
 
 /* Vectors along the result's rows, if these lie so and `rows` tells where all arrays' elements are,
@@ -87,10 +96,11 @@ static gk_status choose_strided(gk_call *call, const gk_work *ready, const gk_ne
     const bool known = gk_nest_row_vectors(piece, VECTOR / size, rows);
     const gk_row *wanted =
         call->wanted && call->wanted->takes == GK_TAKES_LAYOUT ? call->wanted : NULL;
+    const uintptr_t bits = known ? strided_bits(piece, rows, size, wanted) : (uintptr_t)size;
     const gk_wish wish = {.op = ready->op,
                           .dtype = ready->dtype,
                           .strided = true,
-                          .address_bits = strided_bits(piece, known ? rows : NULL, size, wanted),
+                          .address_bits = bits,
                           .limit = wanted};
     gk_status status = gk_row_chosen(&wish, call->backend, row, &call->error);
     if (status == GK_OK)

@@ -223,24 +223,23 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     gk_call *call = whole->call;
     const bool is_packed = whole->plan.packed, narrow = whole->plan.how.narrow;
     const bool keeps = keeps_order(whole, operands[0].dtype, result->dtype);
+    const bool one = whole->kind->base.operand_count == 1, lies_turned = is_turned(&operands[0]);
     gk_array packed[GK_MAX_OPERANDS];
     int order[GK_MAX_DIMENSIONS];
     bool is_run = (!is_packed && !whole->plan.scattered && gk_is_contiguous(&operands[0])) ||
                   gk_count(&operands[0]) == 0;
-    if (!is_run && whole->kind->base.operand_count == 1)
+    if (!is_run && one)
         is_run = gk_plan_pitched(&whole->plan, &operands[0], axes) ||
                  (narrow && keeps && gk_plan_narrow(&whole->plan, &operands[0], axes));
     const bool index = whole->kind->result == GK_OF_INDEX;
     is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, index) || is_run;
-    if (!is_run && is_turned(&operands[0]) && whole->kind->base.operand_count == 1)
+    if (!is_run && one && lies_turned)
         is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
-    const bool better_packed = !is_run && whole->kind->base.operand_count == 1 &&
-                               !is_turned(&operands[0]) &&
-                               gk_are_better_packed(&whole->plan, &operands[0]);
-    if (!is_run && !better_packed && whole->kind->base.operand_count == 1 && !is_in_parts(whole) &&
+    const bool better_packed =
+        !is_run && one && !lies_turned && gk_are_better_packed(&whole->plan, &operands[0]);
+    if (!is_run && !better_packed && one && !is_in_parts(whole) &&
         (gk_plan_tiles(&whole->plan, &operands[0], axes, keeps, order) ||
-         (is_turned(&operands[0]) && keeps &&
-          gk_plan_row_tiles(&whole->plan, &operands[0], axes, order))))
+         (lies_turned && keeps && gk_plan_row_tiles(&whole->plan, &operands[0], axes, order))))
         return run_by_tiles(whole, axes, &operands[0], order, result);
     if (!is_run && !narrow && !better_packed)
         is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);

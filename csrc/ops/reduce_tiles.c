@@ -2,12 +2,13 @@
    rows: which order of kept axes has a tile's loads be of neighbours. */
 #include "ops/reduce_shape.h"
 
+#include "engine/nest.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    WARP = 32,   /* threads */
-    SECTOR = 32, /* bytes that memory moves at a time */
+    WARP = 32, /* threads */
     /* Times less than what is moved is used, and a copy is no better: the rest is of rows that are
        read at the same time, or is read again at another. */
     LEAST_OF_KEPT = 4,
@@ -89,15 +90,15 @@ static void measure(const gk_array *array, int kept, tile *of) {
         of->nearest = of->nearest < 0 ? axis : of->nearest;
         if (of->near < 0 && along[axis] > 1)
             of->near = axis;
-        if (stride >= SECTOR)
+        if (stride >= GK_SECTOR)
             break;
         used *= along[axis];
         all *= array->shape[axis];
         span += stride * (along[axis] - 1);
         whole += stride * (array->shape[axis] - 1);
     }
-    span = span < SECTOR ? SECTOR : span;
-    whole = whole < SECTOR ? SECTOR : whole;
+    span = span < GK_SECTOR ? GK_SECTOR : span;
+    whole = whole < GK_SECTOR ? GK_SECTOR : whole;
     of->used = (double)used / (double)span / ((double)all / (double)whole);
 }
 
@@ -241,7 +242,7 @@ static bool plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t red
    same time: neighbours in memory are kept, as far as a sector goes. */
 static bool is_soon_read(const gk_array *array, uint64_t reduced, int nearest) {
     return nearest >= 0 && !gk_is_reduced(reduced, nearest) &&
-           array->shape[nearest] * (int64_t)gk_dtype_size(array->dtype) >= SECTOR;
+           array->shape[nearest] * (int64_t)gk_dtype_size(array->dtype) >= GK_SECTOR;
 }
 
 bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool keeps,
@@ -276,7 +277,7 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 static size_t rows_soon_read(const gk_reduction *how, const gk_array *array) {
     if (gk_bytes(array) <= GK_REDUCE_CACHED)
         return how->length;
-    const size_t held = GK_REDUCE_CACHED / (how->outer * how->segments * how->inner * SECTOR);
+    const size_t held = GK_REDUCE_CACHED / (how->outer * how->segments * how->inner * GK_SECTOR);
     return held < 1 ? 1 : held < how->segment ? held : how->segment;
 }
 

@@ -470,11 +470,9 @@ bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 }
 
 bool gk_are_better_packed(const gk_reduce_plan *plan, const gk_array *array) {
-    int last = array->ndim - 1;
-    while (last > 0 && array->shape[last] == 1)
-        last--;
-    return plan->walk == GK_WALK_COLUMNS && gk_bytes(array) >= LEAST_PACKED &&
-           array->strides[last] == (int64_t)gk_dtype_size(array->dtype) &&
+    size_t run;
+    (void)run_axes(array, 0, &run);
+    return plan->walk == GK_WALK_COLUMNS && gk_bytes(array) >= LEAST_PACKED && run > 1 &&
            gk_plan_blocks(plan, array->dtype) <= FEW_COLUMN_BLOCKS;
 }
 

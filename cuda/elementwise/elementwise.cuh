@@ -214,14 +214,6 @@ __device__ static inline gk_vector<T, WIDTH> gk_take_singly(const T *array, cons
     return taken;
 }
 
-// Elements [first, end) of a vector that would begin at `from`, wherever that is, of the aligned ones that have some.
-template <typename T> __device__ static inline gk_vector<T> gk_load_part(const T *from, int first, int end) {
-    const unsigned shift = (uintptr_t)from % 16;
-    const uint4 *low = (const uint4 *)((uintptr_t)from - shift);
-    const bool lower = shift + first * (int)sizeof(T) < 16, upper = shift + end * (int)sizeof(T) > 16;
-    return gk_between<T>(low[!lower], low[upper], shift);
-}
-
 // The first `count` elements of one vector, and the others of another.
 template <typename T> __device__ static inline gk_vector<T> gk_joined(const gk_vector<T> &front, const gk_vector<T> &back, int count) {
     gk_vector<T> joined;

@@ -165,6 +165,18 @@ template <typename T> __device__ static inline gk_vector<T> gk_load_between(cons
     return gk_load_part(at, 0, gk_vector<T>::WIDTH);
 }
 
+// The first `count` elements of one vector, and the others of another.
+template <typename T> __device__ static inline gk_vector<T> gk_joined(const gk_vector<T> &front, const gk_vector<T> &back, int count) {
+    gk_vector<T> joined;
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+        const int bits = 8 * (count * (int)sizeof(T) - 4 * w);
+        const uint32_t mask = bits >= 32 ? 0 : 0xffffffffu << (bits > 0 ? bits : 0);
+        joined.bits[w] = (front.bits[w] & ~mask) | (back.bits[w] & mask);
+    }
+    return joined;
+}
+
 // Results are marked to leave the cache first where they are 16 bytes wide: nothing here reads them
 // again.
 template <typename V> __device__ static inline void gk_put(void *out, const V &result) {

@@ -23,6 +23,15 @@ __device__ static inline int64_t gk_add_product(int64_t sum, int32_t x, int32_t 
 #endif
 }
 
+// An address in the device's memory that has been computed as a number: the compiler would look up in which memory it is.
+template <typename T> __device__ static inline const T *gk_of_device(int64_t address) {
+#ifdef __CUDA_ARCH__
+    return (const T *)__cvta_global_to_generic((size_t)address);
+#else
+    return (const T *)address;
+#endif
+}
+
 // One axis further out: returns the index along it, after what that adds to the offsets.
 template <int ARRAYS>
 __device__ static inline uint32_t gk_step_out(const gk_layout &layout, int axis, uint32_t &i, int64_t (&offset)[ARRAYS]) {

@@ -238,6 +238,41 @@ def test_columns_of_runs(dtype, matrices, rows, runs, run):
             same_bits(getattr(gk, op)(there[part], 1).to_host(), want.to_host(), f"{op} {part}")
 
 
+# Columns of which no row is a run: lines that are cut, of whole words or not, elements that lie
+# apart, of one matrix or several, in rows that lie evenly and, where two axes are reduced, not.
+LISTED = {
+    "lines of whole words": ((1300, 3, 18), np.s_[..., :16]),
+    "lines of no whole words": ((1300, 3, 18), np.s_[..., 1:14]),
+    "lines between words": ((1300, 3, 17), np.s_[..., 1:17]),
+    "short lines": ((2600, 5, 4), np.s_[..., 1:]),
+    "every second column": ((700, 150), np.s_[:, ::2]),
+    "columns backwards": ((700, 150), np.s_[:, ::-1]),
+    "every third of every second row": ((901, 2, 120), np.s_[::2, :, ::3]),
+    "matrices": ((7, 300, 2, 40), np.s_[:, :, :, 3:]),
+    "little matrices": ((600, 12, 3, 11), np.s_[..., :-2]),
+    "many axes": ((3, 70, 2, 5, 3, 7), np.s_[:, :-1, :, 1:, :, :-1]),
+}
+
+
+@pytest.mark.usefixtures("by_vectors")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8", "int32", "bool"])
+@pytest.mark.parametrize("name", LISTED)
+def test_listed_columns(dtype, name):
+    shape, part = LISTED[name]
+    held = random(shape, DTYPES[dtype], 4)
+    there, ndim = gk.to_device(held)[part], len(shape)
+    packed = gk.to_device(np.ascontiguousarray(held[part]))
+    for op, axes in itertools.product(("sum", "min", "argmax"), (0, 1, (0, 1), (1, 2), (0, 2))):
+        if np.max(axes) >= ndim - 1 or (op == "sum" and dtype == "bool"):
+            continue
+        if np.ndim(axes) and op == "argmax":
+            continue
+        got, want = (getattr(gk, op)(x, axes).to_host() for x in (there, packed))
+        same_bits(got, want, f"{op} {axes}")
+        if op == "min" and dtype in ("uint8", "int32", "bool"):
+            assert np.array_equal(want, held[part].min(axes))
+
+
 def cut(text: str) -> slice:
     return slice(*(int(each) if each else None for each in text.split(":")))
 
@@ -480,25 +515,16 @@ a = gk.empty((70, 1000, 300))
 """
 
 
-@pytest.mark.parametrize("op", ["sum", "max", "mean"])
-def test_few_columns_with_gaps(op):
-    a = random((3005, 2, 128, 2), np.dtype(np.float32), 1)
-    found = getattr(gk, op)(gk.to_device(a)[:, :, ::2], 0)
-    packed = getattr(gk, op)(gk.to_device(np.ascontiguousarray(a[:, :, ::2])), 0)
-    same_bits(found.to_host(), packed.to_host(), op)
-
-
 @NEEDS_FAKE
 def test_what_is_copied_first(right):
-    """Few columns with gaps, in whose blocks elements would be found, and turned operands whose
-    neighbours in memory are far from one another."""
+    """Turned operands whose neighbours in memory are far from one another, and no columns."""
     right(
         LAUNCHES
         + """
 launches = lambda call: taken(call).count("l")
-columns, apart = gk.empty((3005, 2, 64, 2)), gk.empty((3005, 2, 128, 2))[:, :, ::2]
-for op in (gk.sum, gk.max, gk.mean):
-    assert launches(lambda: op(columns, 0)) == 1 and launches(lambda: op(apart, 0)) == 2, op
+for apart in (gk.empty((3005, 2, 128, 2))[:, :, ::2], gk.empty((1001, 3, 70, 5))[..., 1:]):
+    for op in (gk.sum, gk.max, gk.mean):
+        assert launches(lambda: op(apart, 0)) == 1, op
 turned, less = gk.empty((65_600, 64), "float64").T, gk.empty((6_560, 64), "float64").T
 assert launches(lambda: gk.add(turned, 1)) == 2
 assert launches(lambda: gk.add(less, 1)) == 1

@@ -818,8 +818,8 @@ SCATTERED = (
 @pytest.mark.parametrize(
     ("shape", "axis", "dtype"),
     [
-        *((*case, dtype) for case in SCATTERED for dtype in ("float16", "float32", "int32")),
-        *((*case, dtype) for case in SCATTERED[:3] for dtype in ("float64", "uint8")),
+        *((*case, dtype) for case in SCATTERED for dtype in ("float16", "float32")),
+        *((*case, dtype) for case in SCATTERED[:3] for dtype in ("float64", "uint8", "int32")),
     ],
 )
 def test_columns_whose_rows_are_scattered(shape, axis, dtype):
@@ -834,7 +834,7 @@ def test_columns_whose_rows_are_scattered(shape, axis, dtype):
     ):
         views[name] = gk.zeros(sides, dtype)[which]
         views[name][...] = a
-    for op in ("sum", "max", "mean"):
+    for op in ("sum", "max", "mean") if dtype == "float32" else ("sum", "max"):
         reduction = getattr(gk, op)
         got = np.asarray(reduction(gk.to_device(a), axis))
         assert_reduced(op, got, a, axis, f"{shape} {axis}")

@@ -117,9 +117,10 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     if (!whole->plan.gathered && !whole->plan.pitched)
         gk_plan_of_run(&copy, operands[0].dtype);
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
-    const size_t shared = how->tiles & GK_REDUCE_TILED  ? whole->row->shared_bytes
-                          : how->tiles & GK_REDUCE_LINE ? GK_REDUCE_LINE_BYTES
-                                                        : 0;
+    const size_t shared = how->tiles & GK_REDUCE_TILED    ? whole->row->shared_bytes
+                          : how->tiles & GK_REDUCE_LINE   ? GK_REDUCE_LINE_BYTES
+                          : how->tiles & GK_REDUCE_LISTED ? GK_REDUCE_LISTED_BYTES
+                                                          : 0;
     return gk_call_launch_sharing(call, whole->row, blocks, shared, reads, arguments);
 }
 
@@ -235,13 +236,13 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, index) || is_run;
     if (!is_run && one && lies_turned)
         is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
-    const bool better_packed =
-        !is_run && one && !lies_turned && gk_are_better_packed(&whole->plan, &operands[0]);
-    if (!is_run && !better_packed && one && !is_in_parts(whole) &&
+    if (!is_run && one && !lies_turned)
+        is_run = gk_plan_listed(&whole->plan, &operands[0], axes);
+    if (!is_run && one && !is_in_parts(whole) &&
         (gk_plan_tiles(&whole->plan, &operands[0], axes, keeps, order) ||
          (lies_turned && keeps && gk_plan_row_tiles(&whole->plan, &operands[0], axes, order))))
         return run_by_tiles(whole, axes, &operands[0], order, result);
-    if (!is_run && !narrow && !better_packed)
+    if (!is_run && !narrow)
         is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);
     gk_status status = gk_reducing_choose(whole, &operands[0], result->dtype);
     if (status == GK_OK && !is_run) {

@@ -109,15 +109,15 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
    true. */
 bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
-/* Whether columns that are no run, of an array in the order of memory, are so few blocks that a
-   copy of it, and they of that, are sooner through than they are. */
-bool gk_are_better_packed(const gk_reduce_plan *plan, const gk_array *array);
-
 /* Have a kernel take columns by tiles, whose loads are of neighbours in memory, where no other
    takes them as they lie and a copy would cost more, or, of sums that keep to an order, along them,
    where each is a run: true, and the order of axes that it takes, kept ones in front. */
 bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool keeps,
                    int *order);
+
+/* Have a kernel take columns by lists of where they and their rows lie, in the order of the plan:
+   true. */
+bool gk_plan_listed(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
 /* The same of rows, where their order of additions is to be kept: of several that lie side by side,
    or by tiles of a single one. */

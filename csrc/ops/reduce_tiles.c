@@ -295,6 +295,48 @@ bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
     return true;
 }
 
+/* lists ---------------------------------------------------------------------------------------- */
+
+/* Whether loads take elements whole, and 32 bits count the elements, and how far columns of a row
+   are from its first one. */
+static bool may_be_listed(const gk_reduce_plan *plan, const gk_array *array) {
+    const gk_axes *layout = &plan->layout;
+    uintptr_t bits = (uintptr_t)array->data;
+    int64_t far = 0;
+    for (int i = 0; i < array->ndim; i++)
+        bits |= (uintptr_t)array->strides[i];
+    for (int i = plan->how.outer_axes; i < plan->how.kept_axes; i++)
+        far += (layout->axis[i].length.value - 1) * llabs(layout->axis[i].stride);
+    return far <= INT32_MAX && bits % gk_dtype_size(array->dtype) == 0;
+}
+
+/* Whether columns come in whole words, wherever their rows and matrices begin. */
+static bool are_words(const gk_reduce_plan *plan, const gk_array *array) {
+    const gk_axes *layout = &plan->layout;
+    const int last = plan->how.kept_axes - 1;
+    const size_t size = gk_dtype_size(array->dtype), each = size < 4 ? 4 / size : 1;
+    uintptr_t bits = (uintptr_t)array->data / size;
+    for (int i = 0; i < layout->ndim; i++)
+        bits |= i == last ? 0 : (uintptr_t)layout->axis[i].stride;
+    return last >= plan->how.outer_axes && layout->axis[last].stride == 1 &&
+           (bits | layout->axis[last].length.value) % each == 0;
+}
+
+bool gk_plan_listed(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    gk_reduce_plan listed = *plan;
+    tile of = {.near = -1}; /* there is none */
+    order_axes(array, reduced, false, of.order);
+    if (plan->walk != GK_WALK_COLUMNS || plan->how.narrow || gk_count(array) > INT32_MAX ||
+        !describe(&listed, array, reduced, &of) || !may_be_listed(&listed, array))
+        return false;
+    listed.gathered = true;
+    listed.how.tiles = GK_REDUCE_LISTED;
+    if (are_words(&listed, array))
+        listed.how.tiles |= GK_REDUCE_STRAIGHT;
+    *plan = listed;
+    return true;
+}
+
 /* rows ----------------------------------------------------------------------------------------- */
 
 /* Of rows side by side some elements each, or of one row many: what uses more of what it moves. */

@@ -11,14 +11,13 @@ enum {
     ALONE_HALF_BYTES = 8 << 20, /* of which more is in one */
     RESULT_COST = 4,            /* vectors, where a result costs as much as so many elements */
     MANY_RESULTS = 1 << 20,
-    FEW_BLOCKS = 64,         /* that leave a device idle */
-    FEW_COLUMN_BLOCKS = 128, /* the same, of columns, each element of which a block finds: */
-    LEAST_PACKED = 1 << 19,  /* of so many bytes a copy, which has all threads, is sooner made */
-    FEW_FOUND = 4096,        /* elements that one block finds before a second launch begins */
-    SHORT_LINE = 128,        /* vectors: most of what a warp loads goes on in the next one */
-    LINE = 8,                /* elements near one another that are worth a load; of more than so */
-    SMALL = 2,               /* many bytes one is, where they come as they lie */
-    MOST_APART = 3,          /* elements from one to the next: a copy reads and writes as much */
+    FEW_BLOCKS = 64,  /* that leave a device idle */
+    FEW_FOUND = 4096, /* elements that one block finds before a second launch begins */
+    LONG_LINE = GK_REDUCE_RUN_VECTORS * GK_REDUCE_THREADS, /* of which a thread has several */
+    SHORT_LINE = 128,   /* vectors: most of what a warp loads goes on in the next one */
+    LINE = 8,           /* elements near one another that are worth a load; of more than so */
+    SMALL = 2,          /* many bytes one is, where they come as they lie */
+    MOST_APART = 3,     /* elements from one to the next: a copy reads and writes as much */
     FEW_LONE = 1 << 12, /* rows that are found, of which a warp has one at a time if short too */
     NEAR = 32,          /* bytes: what memory is read by */
     BUSY = 3 << 15,     /* threads that a device is busy with, however many rows they have, */
@@ -357,8 +356,12 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
     plan->how.lone_rows = are_lone(&plan->how, width);
     plan->how.tiles = lines ? GK_REDUCE_LINE : 0;
     plan->how.apart = apart == NO_STRIDE ? 0 : apart;
-    plan->how.broken = plan->how.apart == 0 && plan->walk != GK_WALK_COLUMNS && line >= width &&
-                       line % width != 0 && line < SHORT_LINE * width;
+    if (plan->walk == GK_WALK_COLUMNS)
+        return gk_plan_listed(plan, array, reduced);
+    const bool ends_between = plan->how.apart == 0 && line >= width && line % width != 0;
+    plan->how.broken = ends_between && line < SHORT_LINE * width;
+    plan->how.lines = ends_between && plan->walk == GK_WALK_ROWS && line >= SHORT_LINE * width &&
+                      line < LONG_LINE * width && layout->axis[last].stride == (int64_t)size;
     if (plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&
         plan->how.outer * plan->how.segments < FEW_BLOCKS &&
         plan->how.outer * plan->how.length > FEW_FOUND)
@@ -467,13 +470,6 @@ bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
         return false;
     *plan = lanes;
     return true;
-}
-
-bool gk_are_better_packed(const gk_reduce_plan *plan, const gk_array *array) {
-    size_t run;
-    (void)run_axes(array, 0, &run);
-    return plan->walk == GK_WALK_COLUMNS && gk_bytes(array) >= LEAST_PACKED && run > 1 &&
-           gk_plan_blocks(plan, array->dtype) <= FEW_COLUMN_BLOCKS;
 }
 
 void gk_plan_packed(gk_reduce_plan *plan, const gk_array *packed) {

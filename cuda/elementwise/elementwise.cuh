@@ -214,18 +214,6 @@ __device__ static inline gk_vector<T, WIDTH> gk_take_singly(const T *array, cons
     return taken;
 }
 
-// The first `count` elements of one vector, and the others of another.
-template <typename T> __device__ static inline gk_vector<T> gk_joined(const gk_vector<T> &front, const gk_vector<T> &back, int count) {
-    gk_vector<T> joined;
-#pragma unroll
-    for (int w = 0; w < 4; w++) {
-        const int bits = 8 * (count * (int)sizeof(T) - 4 * w);
-        const uint32_t mask = bits >= 32 ? 0 : 0xffffffffu << (bits > 0 ? bits : 0);
-        joined.bits[w] = (front.bits[w] & ~mask) | (back.bits[w] & mask);
-    }
-    return joined;
-}
-
 // Elements [first, end) of a vector of a row, of which `from` would be the first: they lie side by side, or are one.
 template <typename T> __device__ static inline gk_vector<T> gk_take_part(const T *from, bool is_run, int first, int end) {
     return is_run ? gk_load_part(from, first, end) : gk_repeated<T, gk_vector<T>::WIDTH>(gk_read<T>(from));

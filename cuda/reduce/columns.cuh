@@ -249,8 +249,8 @@ template <class Op, int FEW, class A> __device__ static inline void gk_reduce_fe
 
 // Columns that lie between vectors are taken by pieces of these, of elements of 2 bytes where words are even: not of bytes,
 // of which the many states of a thread would be spilled.
-template <class A> constexpr bool gk_goes_by_pieces = A::IS_RUN && sizeof(typename A::Element) > 1;
-template <class A> constexpr bool gk_always_goes_by_pieces = A::IS_RUN && sizeof(typename A::Element) >= 4;
+template <class A> constexpr bool gk_goes_by_pieces = sizeof(typename A::Element) > 1;
+template <class A> constexpr bool gk_always_goes_by_pieces = sizeof(typename A::Element) >= 4;
 template <class A> __device__ static inline bool gk_are_pieces(const gk_reduction &how, uintptr_t bits) {
     return gk_always_goes_by_pieces<A> || (bits | how.inner * sizeof(typename A::Element)) % 4 == 0;
 }
@@ -270,7 +270,7 @@ __device__ static inline void gk_take_between(const Op &op, const gk_reduction &
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
 template <class Op, class A> __device__ static inline void gk_reduce_columns(const gk_reduction &how, const A &a) {
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, FEW = WIDTH / 2 < GK_REDUCE_FEW ? WIDTH / 2 : GK_REDUCE_FEW };
-    if constexpr (A::IS_RUN && FEW > 1)
+    if constexpr (FEW > 1)
         if (how.inner <= FEW)
             return gk_reduce_few_columns<Op, FEW>(how, a);
     Op op = {how.order};
@@ -283,12 +283,9 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     A top = a.matrix(how, at.outer < how.outer ? at.outer : 0);
     const size_t row = begin + at.y;
     const unsigned count = at.rows_before(row, end);
-    bool aligned = false;
-    uintptr_t bits = 0;
-    if constexpr (A::IS_RUN) { // all matrices of a block in one way: its threads meet to join what they have
-        bits = 1u << how.group < GK_REDUCE_COLUMN_THREADS ? gk_row_bits(how, a) : (uintptr_t)top.first | (uintptr_t)how.apart;
-        aligned = bits % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0;
-    }
+    // All matrices of a block in one way: its threads meet to join what they have.
+    const uintptr_t bits = 1u << how.group < GK_REDUCE_COLUMN_THREADS ? gk_row_bits(how, a) : (uintptr_t)top.first | (uintptr_t)how.apart;
+    const bool aligned = bits % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0;
     if constexpr (gk_goes_by_pieces<A>)
         if (!aligned && gk_are_pieces<A>(how, bits)) {
             at.take_pieces<WIDTH>(how);
@@ -297,7 +294,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
             gk_end_columns(op, how, at, row, down);
             return;
         }
-    A column = top.column(how, at.column < how.inner ? at.column : 0).below(how, row);
+    A column = (top + (at.column < how.inner ? at.column : 0)).below(how, row);
     unsigned number = 0;
     if (at.column < how.inner && aligned) {
         gk_take_down<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS>(op, how, at, column, number, count, down);

@@ -64,7 +64,6 @@ template <typename T> struct gk_run {
         const uint32_t bundle = (uint32_t)i / how.bundle;
         return moved(bundle * how.beyond + (int64_t)((uint32_t)i - bundle * how.bundle) * how.over);
     }
-    __device__ gk_run column(const gk_reduction &, size_t i) const { return *this + i; }
     __device__ gk_run below(const gk_reduction &how, size_t rows) const { return moved((int64_t)rows * how.apart); }
     __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
     // How many elements of the aligned vector that it begins in lie in front of it.
@@ -139,9 +138,8 @@ template <typename T, int COUNT, class STEP> __device__ static inline void gk_lo
 }
 
 // Elements that a layout finds, from number `at` on in its order, of `count`; none lies behind `reach`. Or,
-// where those that a thread takes are of a `line` that has been found, they are `stride` bytes apart, `length`
-// of them from `base` on, and from the last one it is `jump` to the next line: to find each anew costs more
-// than to load it.
+// where those that a thread takes are of a single `line` that has been found, they are `stride` bytes apart, `length`
+// of them from `base` on.
 template <typename T> struct gk_gathered {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
@@ -149,7 +147,7 @@ template <typename T> struct gk_gathered {
     static constexpr gk_lies RAGGED = GK_BETWEEN;
     const char *base, *reach;
     const gk_axes *layout;
-    int64_t stride, jump;
+    int64_t stride;
     uint32_t at, length, count;
     bool is_line;
 
@@ -158,41 +156,16 @@ template <typename T> struct gk_gathered {
         sum.at += (uint32_t)i;
         return sum;
     }
-    __device__ gk_gathered matrix(const gk_reduction &how, size_t i) const { return *this + i * how.length * how.inner; }
     __device__ gk_gathered row(const gk_reduction &how, size_t i) const {
         gk_gathered found = *this + i * how.length;
         uint32_t along;
         if (how.apart != 0) {
             found.base += find(found.at, along);
-            found.stride = found.jump = how.apart;
+            found.stride = how.apart;
             found.at = 0;
             found.length = found.count = (uint32_t)how.length;
             found.is_line = true;
         }
-        return found;
-    }
-    // The columns from number i on, in the first row; and the same some rows below.
-    __device__ gk_gathered column(const gk_reduction &how, size_t i) const {
-        gk_gathered found = *this + i;
-        uint32_t along, first;
-        if (how.apart != 0 && length >= WIDTH) {
-            int64_t begin = find(found.at, along);
-            begin -= along * stride;
-            int64_t next = begin;
-            if (along + WIDTH > length && found.at - along + length < count)
-                next += find(found.at - along + length, first) - begin;
-            found.base += begin;
-            found.jump = next - begin - (length - 1) * stride;
-            found.at = along;
-            found.count = UINT32_MAX;
-            found.is_line = true;
-        }
-        return found;
-    }
-    __device__ gk_gathered below(const gk_reduction &how, size_t rows) const {
-        gk_gathered found = *this;
-        found.base += is_line ? (int64_t)rows * how.apart : 0;
-        found.at += is_line ? 0 : (uint32_t)(rows * how.inner);
         return found;
     }
     __device__ static constexpr bool is_aligned() { return false; } // nor worth a way of its own
@@ -228,8 +201,8 @@ template <typename T> struct gk_gathered {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
                 loaded[j] = gk_load_every_second((const T *)place[j]);
-        } else if (straight || at[0].is_line) { // all of a line end at the same element
-            each_apart(loaded, place, at[0], wanted);
+        } else if (straight) {
+            gk_load_apart(loaded, place, wanted, [&](int, int) { return apart; });
         } else {
             in_turn(loaded, at, wanted);
         }
@@ -251,10 +224,6 @@ template <typename T> struct gk_gathered {
                 number[j] = number[j + 1], loaded[j] = loaded[j + 1];
             loaded[COUNT - 1] = one;
         }
-    }
-    template <int COUNT> __device__ static void each_apart(gk_vector<T> (&loaded)[COUNT], const char *(&place)[COUNT], const gk_gathered &first, int wanted) {
-        const int end = first.is_line ? (int)(first.length - first.at) : wanted; // of the line
-        gk_load_apart(loaded, place, wanted, [&](int e, int) { return e + 1 == end ? first.jump : first.stride; });
     }
     // Of a line that ends before the vector does.
     __device__ gk_vector<T> one_by_one(int wanted) const {
@@ -321,6 +290,59 @@ template <typename T> struct gk_broken {
     }
 };
 
+// The same of lines that are runs of a vector's elements or more: of a vector that ends in the next line the parts of both are loaded,
+// and joined.
+template <typename T> struct gk_lines {
+    typedef T Element;
+    enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
+    static constexpr bool IS_RUN = false;
+    static constexpr gk_lies RAGGED = GK_BETWEEN;
+    const gk_gathered<T> *all;
+    uint32_t at;
+
+    __device__ gk_lines operator+(size_t i) const { return {all, at + (uint32_t)i}; }
+    __device__ gk_lines row(const gk_reduction &how, size_t i) const { return *this + i * how.length; }
+    __device__ static constexpr bool is_aligned() { return false; }
+    __device__ static constexpr bool reaches(size_t) { return true; } // each load looks
+    // Whether the aligned vectors that a vector lies between are the array's.
+    __device__ bool is_inside(const char *place) const { return place + 2 * GK_REDUCE_VECTOR_BYTES <= all->reach; }
+    template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_lines (&at)[COUNT], int wanted, int = COUNT) {
+        uint32_t number[COUNT];
+        int left[COUNT]; // of the line; 0: the vector is to be loaded one by one
+        bool whole = true;
+#pragma unroll
+        for (int j = 0; j < COUNT; j++) {
+            uint32_t along;
+            const char *const place = at[j].all->base + at[j].all->find(at[j].at, along);
+            const bool inside = at[j].is_inside(place);
+            number[j] = at[j].at;
+            left[j] = inside ? (int)(at[j].all->length - along) : 0;
+            whole = whole && left[j] >= wanted;
+            if (inside)
+                loaded[j] = gk_load_between((const T *)place);
+        }
+        if (whole)
+            return;
+#pragma unroll 1
+        for (int turn = 0; turn < COUNT; turn++) { // by code that stands there once
+            const gk_lines next = {at[0].all, number[0]};
+            const gk_vector<T> one = left[0] < wanted ? next.joined(loaded[0], left[0], wanted) : loaded[0];
+#pragma unroll
+            for (int j = 0; j < COUNT - 1; j++)
+                number[j] = number[j + 1], left[j] = left[j + 1], loaded[j] = loaded[j + 1];
+            loaded[COUNT - 1] = one;
+        }
+    }
+    // The elements from number `first` on of a vector are those of the next line.
+    __device__ gk_vector<T> joined(const gk_vector<T> &front, int first, int wanted) const {
+        uint32_t along;
+        const char *const place = all->base + all->find(at + first, along);
+        if (first == 0 || !is_inside(place))
+            return (*all + at).one_by_one(wanted);
+        return gk_joined(front, gk_load_part((const T *)place - first, first, WIDTH), first);
+    }
+};
+
 // Of the next n elements as many, from the first one on, as begin vectors that are GK_BETWEEN.
 template <class A> __device__ static inline size_t gk_between_of(const A &next, size_t n) {
     return next.reaches(n) ? n : n > 2 * A::WIDTH ? n - 2 * A::WIDTH : 0;
@@ -332,7 +354,7 @@ template <typename T> __device__ static inline gk_run<T> gk_run_of(const gk_redu
 template <typename T> __device__ static inline gk_gathered<T> gk_gather(const gk_reduction &how, const gk_axes &layout, const T *a) {
     const int last = layout.ndim - 1;
     const char *base = (const char *)a;
-    return {base, base + how.reach, &layout, layout.axis[last].stride, 0, 0, layout.axis[last].length.value, (uint32_t)(how.outer * how.length * how.inner), false};
+    return {base, base + how.reach, &layout, layout.axis[last].stride, 0, layout.axis[last].length.value, (uint32_t)(how.outer * how.length * how.inner), false};
 }
 
 #endif

@@ -11,7 +11,7 @@
 #ifndef GK_REDUCE_OPERATIONS_CUH
 #define GK_REDUCE_OPERATIONS_CUH
 
-#include "reduce/reduction.h"
+#include "reduce/ranks.cuh"
 
 // states -----------------------------------------------------------------------------------------
 
@@ -45,45 +45,7 @@ template <typename A> __device__ static inline gk_found<A> gk_from_lane_across(g
     return {gk_from_lane_across(x.value, step), gk_from_lane_across(x.index, step)};
 }
 
-// numbers ----------------------------------------------------------------------------------------
-
-// The same values in the order asked for, and back: elements T as they are compared. All bits of a whole number
-// turned over reverse the order. Unsigned ones with the first bit turned over are in the order of signed ones; those
-// of one or two bytes the other way about, since they are taken out of a word with zeros above them.
-template <typename T> __device__ static inline float gk_ordered(float x, uint32_t order) { return order & GK_ORDER_REVERSED ? -x : x; }
-template <typename T> __device__ static inline double gk_ordered(double x, uint32_t order) { return order & GK_ORDER_REVERSED ? -x : x; }
-template <typename T, typename A> __device__ static inline A gk_ordered(A x, uint32_t order) {
-    constexpr bool SHORT = sizeof(T) <= 2;
-    const A all = SHORT ? (A)((1 << 8 * sizeof(T)) - 1) : (A)-1;
-    const uint64_t first = order / GK_ORDER_UNSIGNED % 2 ^ SHORT; // by arithmetic: of a choice compilers make two loops
-    const A turned = ((A)0 - (A)(order & GK_ORDER_REVERSED)) ^ (A)(first << (8 * (SHORT ? sizeof(T) : sizeof(A)) - 1));
-    return (x ^ turned) & all;
-}
-
-__device__ static inline void gk_set_lowest(float *x) { *x = -INFINITY; }
-__device__ static inline void gk_set_lowest(double *x) { *x = -INFINITY; }
-__device__ static inline void gk_set_lowest(int32_t *x) { *x = INT32_MIN; }
-__device__ static inline void gk_set_lowest(int64_t *x) { *x = INT64_MIN; }
-
-// Whole numbers in the order of the values, -0 before +0 and NaN behind all: which one is the greatest
-// does not depend on what came first.
-template <typename A> struct gk_rank {
-    typedef A type;
-    __device__ static inline type of(A x) { return x; }
-    __device__ static inline A value(type rank) { return rank; }
-};
-template <> struct gk_rank<float> {
-    typedef int32_t type;
-    __device__ static inline int32_t turned(int32_t bits) { return bits < 0 ? bits ^ INT32_MAX : bits; }
-    __device__ static inline int32_t of(float x) { return x != x ? INT32_MAX : turned(__float_as_int(x)); }
-    __device__ static inline float value(int32_t rank) { return __int_as_float(turned(rank)); }
-};
-template <> struct gk_rank<double> {
-    typedef int64_t type;
-    __device__ static inline int64_t turned(int64_t bits) { return bits < 0 ? bits ^ INT64_MAX : bits; }
-    __device__ static inline int64_t of(double x) { return x != x ? INT64_MAX : turned(__double_as_longlong(x)); }
-    __device__ static inline double value(int64_t rank) { return __longlong_as_double(turned(rank)); }
-};
+// sums of two parts --------------------------------------------------------------------------------
 
 // s + error = a + b exactly (D. Knuth, "The Art of Computer Programming", vol. 2, 4.2.2).
 template <typename A> __device__ static inline A gk_two_sum(A a, A b, A *error) {
@@ -341,52 +303,6 @@ struct gk_place {
     template <class HOW, class STATE> __device__ static void store(const HOW &, size_t, STATE) {}
 };
 
-// The order of values of one or two bytes in as many bits, of all that a word holds at once: NaN behind all, of either sign, and
-// -0 no less than +0. What is 0 added to has a single NaN, and no -0.
-template <typename T> __device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, T) {
-    const uint32_t turned = (uint32_t)gk_ordered<T>((int32_t)0, order) * (sizeof(T) == 1 ? 0x01010101 : 0x00010001);
-    return word ^ turned;
-}
-__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bool) { // any byte but 0 is true
-    return gk_ranks((((word & 0x7f7f7f7f) + 0x7f7f7f7f) | word) >> 7 & 0x01010101, order, int8_t());
-}
-__device__ static inline __half2 gk_two(uint32_t word, float16) {
-    __half2 two;
-    memcpy(&two, &word, sizeof two);
-    return two;
-}
-__device__ static inline __nv_bfloat162 gk_two(uint32_t word, bfloat16) {
-    __nv_bfloat162 two;
-    memcpy(&two, &word, sizeof two);
-    return two;
-}
-template <typename T> __device__ static inline uint32_t gk_ranks_of_halves(uint32_t word, uint32_t order, T none) {
-    const auto plain = __hadd2(gk_two(order & GK_ORDER_REVERSED ? word ^ 0x80008000 : word, none), gk_two(0, none));
-    uint32_t bits;
-    memcpy(&bits, &plain, sizeof bits);
-    return bits ^ ((bits >> 15 & 0x00010001) * 0xffff | 0x80008000);
-}
-__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, float16 none) { return gk_ranks_of_halves(word, order, none); }
-__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bfloat16 none) { return gk_ranks_of_halves(word, order, none); }
-template <typename T> __device__ static inline uint32_t gk_short_rank(T x, uint32_t order) {
-    uint32_t word = 0;
-    memcpy(&word, &x, sizeof x);
-    return gk_ranks(word, order, x) & (sizeof(T) == 1 ? 0xff : 0xffff);
-}
-
-__device__ static inline uint32_t gk_greater_half(uint32_t two) { return two >> 16 > (two & 0xffff) ? two >> 16 : two & 0xffff; }
-
-// The greatest rank of a vector's elements, of two at a time.
-template <typename T> __device__ static inline uint32_t gk_greatest_rank(const gk_vector<T> &x, uint32_t order) {
-    uint32_t most = 0;
-#pragma unroll
-    for (int w = 0; w < 4; w++) {
-        const uint32_t ranks = gk_ranks(x.bits[w], order, T());
-        most = __vmaxu2(most, sizeof(T) == 1 ? __vmaxu2(ranks & 0x00ff00ff, ranks >> 8 & 0x00ff00ff) : ranks);
-    }
-    return gk_greater_half(most);
-}
-
 // A rank and the reverse of a number below 2^16 as one number, of which the greatest is wanted: of the values that are no less the
 // first one. The rank is that of element k of a word's; an instruction.
 template <typename T> __device__ static inline uint32_t gk_key(uint32_t ranks, int k, uint32_t number) {
@@ -475,12 +391,26 @@ template <typename T, typename A> struct gk_extreme_index : gk_place {
 
 // What it carries there, where elements are numbered as it comes by them, in less than 16 bits; and the state
 // that makes, where the first one has the number `first` and the next one is `step` further on.
-template <class Op> struct gk_way {
+template <class Op> struct gk_plain_way {
     typedef typename Op::State State;
     __device__ static State start() { return Op::start(); }
     template <typename T> __device__ static void take(const Op &op, State &state, T x, uint32_t i) { op.take(state, x, x, i); }
     __device__ static State end(State state, size_t, size_t) { return state; }
 };
+template <class Op> struct gk_way : gk_plain_way<Op> {};
+
+// Of values of one or two bytes the greatest is found among ranks of so many bits, which are made for all that a word holds at once.
+// 0: there has been none yet, or it is the least of whole numbers.
+template <bool SHORT, typename T, typename A> struct gk_way_of_extreme : gk_plain_way<gk_extreme<T, A>> {};
+template <typename T, typename A> struct gk_way_of_extreme<true, T, A> {
+    typedef gk_extreme<T, A> Op;
+    typedef uint32_t State;
+    __device__ static State start() { return 0; }
+    __device__ static void join(State &state, uint32_t rank) { state = rank > state ? rank : state; }
+    __device__ static void take(const Op &op, State &state, T x, uint32_t) { join(state, gk_short_rank(x, op.order, GK_ZEROS_APART)); }
+    __device__ static typename Op::State end(State rank, size_t, size_t) { return gk_state_of_rank(rank, T()); }
+};
+template <typename T, typename A> struct gk_way<gk_extreme<T, A>> : gk_way_of_extreme<sizeof(T) <= 2, T, A> {};
 
 // An index takes half of the registers there, or fewer.
 template <typename T> struct gk_way<gk_narrow_index<T>> {
@@ -529,6 +459,25 @@ __device__ static inline void gk_take_row(const gk_narrow_index<T> &op, const gk
         gk_each_key<0>(op, x, number, [&](int e, uint32_t key) { way::join(state[e], key); });
 }
 
+template <class T, class A, int COUNT>
+__device__ static inline void gk_take_row(const gk_extreme<T, A> &op, const gk_vector<T, COUNT> &x, uint32_t number, uint32_t (&state)[COUNT]) {
+    typedef gk_way<gk_extreme<T, A>> way;
+    enum { EACH = 4 / sizeof(T) };
+    if constexpr (COUNT < EACH) {
+#pragma unroll
+        for (int e = 0; e < COUNT; e++)
+            way::take(op, state[e], x[e], number);
+    } else {
+#pragma unroll
+        for (int w = 0; w < COUNT / EACH; w++) {
+            const uint32_t ranks = gk_ranks(x.bits[w], op.order, T(), GK_ZEROS_APART);
+#pragma unroll
+            for (int k = 0; k < EACH; k++)
+                way::join(state[w * EACH + k], gk_rank_of_word<T>(ranks, k));
+        }
+    }
+}
+
 // A vector of a run, whose elements have the numbers from `index` on; and those of it that are of a run of `length`, where the first
 // one would be its number `at`.
 template <class Op, typename T>
@@ -536,6 +485,15 @@ __device__ static inline void gk_take_vector(const Op &op, typename Op::State &s
 #pragma unroll
     for (int e = 0; e < gk_vector<T>::WIDTH; e++)
         op.take(state, x[e], y[e], index + e);
+}
+template <typename T, typename A>
+__device__ static inline void gk_take_vector(const gk_extreme<T, A> &op, typename gk_extreme<T, A>::State &state, const gk_vector<T> &x, const gk_vector<T> &y, size_t) {
+    if constexpr (sizeof(T) <= 2)
+        op.join(state, gk_way<gk_extreme<T, A>>::end(gk_greatest_rank(x, op.order, GK_ZEROS_APART), 0, 1));
+    else
+#pragma unroll
+        for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+            op.take(state, x[e], y[e], 0);
 }
 template <class Op, typename T>
 __device__ static inline void gk_take_part(const Op &op, typename Op::State &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {

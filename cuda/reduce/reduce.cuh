@@ -387,6 +387,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(c
 
 #include "reduce/columns.cuh"
 #include "reduce/tiles.cuh"
+#include "reduce/listed.cuh"
 #include "reduce/narrow.cuh"
 #include "reduce/along.cuh"
 #include "reduce/beside.cuh"
@@ -414,6 +415,8 @@ template <class Op> __device__ static __forceinline__ void gk_reduce_gathered(co
             return gk_reduce_rows_by_tiles<Op>(how, layout, a);
         if (how.broken)
             return gk_reduce_found<Op>(how, gk_broken<typename Op::Element>{&gathered, 0});
+        if (how.lines)
+            return gk_reduce_rows<Op>(how, gk_lines<typename Op::Element>{&gathered, 0}, gk_lines<typename Op::Element>{&gathered, 0});
     }
     gk_reduce_found<Op>(how, gathered);
 }
@@ -425,10 +428,10 @@ template <class Op> __device__ static inline void gk_reduce_gathered_columns(con
     if constexpr (gk_keeps_order<Op> && sizeof(typename Op::Element) <= 4)
         if (how.narrow)
             return gk_reduce_narrow_apart<Op>(how, layout, a);
-    if (how.tiles)
-        gk_reduce_columns_by_tiles<Op>(how, layout, a);
+    if (how.tiles & GK_REDUCE_LISTED)
+        gk_reduce_columns_listed<Op>(how, layout, a);
     else
-        gk_reduce_columns<Op>(how, gk_gather(how, layout, a));
+        gk_reduce_columns_by_tiles<Op>(how, layout, a);
 }
 
 #define GK_REDUCE_KERNEL(symbol, threads, resident)                                                \

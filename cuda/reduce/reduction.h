@@ -32,6 +32,10 @@ enum {
     GK_REDUCE_TILE_ROWS = 1024,   /* at most, and columns of a warp's vectors */
     GK_REDUCE_TILE_COLUMNS = 512,
     GK_REDUCE_TILE_BYTES = GK_REDUCE_TILE_VECTORS / 32 * 33 * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_TILE_ROWS + GK_REDUCE_TILE_COLUMNS),
+    GK_REDUCE_LISTED_ROWS = 1024,  /* of a block of columns at a time, where these and their rows are listed, */
+    GK_REDUCE_LISTED_LOADS = 32,   /* and loads of a thread at a time, or half of that beside states of more bytes than: */
+    GK_REDUCE_LARGE_STATES = 64,
+    GK_REDUCE_LISTED_BYTES = 8 * GK_REDUCE_LISTED_ROWS + 4 * GK_REDUCE_COLUMN_THREADS * GK_REDUCE_VECTOR_BYTES,
     GK_REDUCE_ALONG_ROWS = 4,     /* of a block of columns that are runs, at least, or a vector's elements */
     GK_REDUCE_CHUNK_VECTORS = 2048, /* of a block at a time, of a long row whose elements are in another order */
     GK_REDUCE_CHUNK_GAPS = 64,      /* and vectors that are left out between */
@@ -88,6 +92,7 @@ typedef enum gk_reduce_tiles {
     GK_REDUCE_BESIDE = 8,   /* of rows: side by side */
     GK_REDUCE_ALONG = 16,   /* of columns: each is a run */
     GK_REDUCE_LINE = 32,    /* of long rows: their elements lie evenly apart, see gk_line */
+    GK_REDUCE_LISTED = 64,  /* of columns: by lists of rows and of columns alone; straight: in words */
 } gk_reduce_tiles;
 
 typedef struct gk_reduction {
@@ -101,7 +106,8 @@ typedef struct gk_reduction {
     uint8_t stage;    /* gk_reduce_stage */
     uint8_t order;    /* of the values of an extreme: gk_reduce_order */
     bool short_rows : 1;  /* of a gathered array: `lanes` threads a row */
-    bool broken : 1;      /* of such, if it is no matter of any order: see gk_broken */
+    bool broken : 1;      /* of such, if it is no matter of any order: see gk_broken, */
+    bool lines : 1;       /* and gk_lines */
     bool lone_rows : 1;   /* of short rows: a warp has one, and not several */
     bool narrow : 1;      /* columns: see gk_narrow */
     uint8_t branches; /* columns: log2 of the partial results that one block joins at a time */

@@ -116,10 +116,10 @@ __device__ static inline uint32_t gk_count_along(const gk_axes &layout, int firs
 
 // Where `count` of these lie, from number `from` on, by all threads of a block, and once more where the last one does, until
 // there are as many as threads that fill a tile look up at once.
-__device__ static inline void gk_list_places(int32_t *places, const gk_axes &layout, int first, int end, size_t from, unsigned count) {
+template <typename PLACE> __device__ static inline void gk_list_places(PLACE *places, const gk_axes &layout, int first, int end, size_t from, unsigned count) {
     const unsigned even = (count + gk_filling::EACH - 1) & ~(gk_filling::EACH - 1u);
     for (unsigned i = threadIdx.x; i < even; i += blockDim.x)
-        places[i] = gk_place_along(layout, first, end, from + (i < count ? i : count - 1));
+        places[i] = (PLACE)gk_offset_along(layout, first, end, (uint32_t)from + (i < count ? i : count - 1));
 }
 
 // The elements of a vector, of which so many are there.

@@ -1,0 +1,108 @@
+// Numbers in the order asked for: as whole numbers, of which the greatest is wanted.
+#ifndef GK_REDUCE_RANKS_CUH
+#define GK_REDUCE_RANKS_CUH
+
+#include "reduce/reduction.h"
+
+// The same values in the order asked for, and back: elements T as they are compared. All bits of a whole number
+// turned over reverse the order. Unsigned ones with the first bit turned over are in the order of signed ones; those
+// of one or two bytes the other way about, since they are taken out of a word with zeros above them.
+template <typename T> __device__ static inline float gk_ordered(float x, uint32_t order) { return order & GK_ORDER_REVERSED ? -x : x; }
+template <typename T> __device__ static inline double gk_ordered(double x, uint32_t order) { return order & GK_ORDER_REVERSED ? -x : x; }
+template <typename T, typename A> __device__ static inline A gk_ordered(A x, uint32_t order) {
+    constexpr bool SHORT = sizeof(T) <= 2;
+    const A all = SHORT ? (A)((1 << 8 * sizeof(T)) - 1) : (A)-1;
+    const uint64_t first = order / GK_ORDER_UNSIGNED % 2 ^ SHORT; // by arithmetic: of a choice compilers make two loops
+    const A turned = ((A)0 - (A)(order & GK_ORDER_REVERSED)) ^ (A)(first << (8 * (SHORT ? sizeof(T) : sizeof(A)) - 1));
+    return (x ^ turned) & all;
+}
+
+__device__ static inline void gk_set_lowest(float *x) { *x = -INFINITY; }
+__device__ static inline void gk_set_lowest(double *x) { *x = -INFINITY; }
+__device__ static inline void gk_set_lowest(int32_t *x) { *x = INT32_MIN; }
+__device__ static inline void gk_set_lowest(int64_t *x) { *x = INT64_MIN; }
+
+// Whole numbers in the order of the values, -0 before +0 and NaN behind all: which one is the greatest
+// does not depend on what came first.
+template <typename A> struct gk_rank {
+    typedef A type;
+    __device__ static inline type of(A x) { return x; }
+    __device__ static inline A value(type rank) { return rank; }
+};
+template <> struct gk_rank<float> {
+    typedef int32_t type;
+    __device__ static inline int32_t turned(int32_t bits) { return bits < 0 ? bits ^ INT32_MAX : bits; }
+    __device__ static inline int32_t of(float x) { return x != x ? INT32_MAX : turned(__float_as_int(x)); }
+    __device__ static inline float value(int32_t rank) { return __int_as_float(turned(rank)); }
+};
+template <> struct gk_rank<double> {
+    typedef int64_t type;
+    __device__ static inline int64_t turned(int64_t bits) { return bits < 0 ? bits ^ INT64_MAX : bits; }
+    __device__ static inline int64_t of(double x) { return x != x ? INT64_MAX : turned(__double_as_longlong(x)); }
+    __device__ static inline double value(int64_t rank) { return __longlong_as_double(turned(rank)); }
+};
+
+// The order of values of one or two bytes in as many bits, of all that a word holds at once: NaN behind all, of either sign. -0 is
+// no less than +0, or, where they are told apart (GK_ZEROS_APART), in front of it. What a 0 is added to has a single NaN; of a -0 it
+// stays what it is, and of +0 it is no -0.
+typedef enum gk_zeros { GK_ZEROS_ALIKE, GK_ZEROS_APART } gk_zeros;
+template <typename T> __device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, T, gk_zeros = GK_ZEROS_ALIKE) {
+    const uint32_t turned = (uint32_t)gk_ordered<T>((int32_t)0, order) * (sizeof(T) == 1 ? 0x01010101 : 0x00010001);
+    return word ^ turned;
+}
+__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bool, gk_zeros = GK_ZEROS_ALIKE) { // any byte but 0 is true
+    return gk_ranks((((word & 0x7f7f7f7f) + 0x7f7f7f7f) | word) >> 7 & 0x01010101, order, int8_t());
+}
+__device__ static inline __half2 gk_two(uint32_t word, float16) {
+    __half2 two;
+    memcpy(&two, &word, sizeof two);
+    return two;
+}
+__device__ static inline __nv_bfloat162 gk_two(uint32_t word, bfloat16) {
+    __nv_bfloat162 two;
+    memcpy(&two, &word, sizeof two);
+    return two;
+}
+template <typename T> __device__ static inline uint32_t gk_ranks_of_halves(uint32_t word, uint32_t order, T none, gk_zeros zeros) {
+    const auto plain = __hadd2(gk_two(order & GK_ORDER_REVERSED ? word ^ 0x80008000 : word, none), gk_two(zeros == GK_ZEROS_APART ? 0x80008000 : 0, none));
+    uint32_t bits;
+    memcpy(&bits, &plain, sizeof bits);
+    return bits ^ ((bits >> 15 & 0x00010001) * 0xffff | 0x80008000);
+}
+__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, float16 none, gk_zeros zeros = GK_ZEROS_ALIKE) { return gk_ranks_of_halves(word, order, none, zeros); }
+__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bfloat16 none, gk_zeros zeros = GK_ZEROS_ALIKE) { return gk_ranks_of_halves(word, order, none, zeros); }
+template <typename T> __device__ static inline uint32_t gk_short_rank(T x, uint32_t order, gk_zeros zeros = GK_ZEROS_ALIKE) {
+    uint32_t word = 0;
+    memcpy(&word, &x, sizeof x);
+    return gk_ranks(word, order, x, zeros) & (sizeof(T) == 1 ? 0xff : 0xffff);
+}
+
+__device__ static inline uint32_t gk_greater_half(uint32_t two) { return two >> 16 > (two & 0xffff) ? two >> 16 : two & 0xffff; }
+
+// The greatest rank of a vector's elements, of two at a time.
+template <typename T> __device__ static inline uint32_t gk_greatest_rank(const gk_vector<T> &x, uint32_t order, gk_zeros zeros = GK_ZEROS_ALIKE) {
+    uint32_t most = 0;
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+        const uint32_t ranks = gk_ranks(x.bits[w], order, T(), zeros);
+        most = __vmaxu2(most, sizeof(T) == 1 ? __vmaxu2(ranks & 0x00ff00ff, ranks >> 8 & 0x00ff00ff) : ranks);
+    }
+    return gk_greater_half(most);
+}
+
+// The rank of element k of a word's; an instruction.
+template <typename T> __device__ static inline uint32_t gk_rank_of_word(uint32_t ranks, int k) {
+    return __byte_perm(ranks, 0, sizeof(T) == 1 ? 0x4440 + k : 0x4410 + 0x22 * k);
+}
+
+// What such a rank is among those of 32 bits: of whole numbers it is the same, and of halves that of the same value, zeros apart. 0 is
+// none of a half: it comes before all.
+template <typename T> __device__ static inline int32_t gk_state_of_rank(uint32_t rank, T) { return (int32_t)rank; }
+__device__ static inline int32_t gk_state_of_rank(uint32_t rank, bfloat16) { return (int32_t)((rank ^ 0x8000) << 16 | (rank & 0x8000 ? 0 : 0xffff)); }
+__device__ static inline int32_t gk_state_of_rank(uint32_t rank, float16 half) {
+    const uint16_t bits = (uint16_t)(rank & 0x8000 ? rank ^ 0x8000 : ~rank);
+    memcpy(static_cast<void *>(&half), &bits, sizeof half);
+    return rank == 0 ? INT32_MIN : gk_rank<float>::turned(__float_as_int(gk_as<float>(half)));
+}
+
+#endif

@@ -149,7 +149,7 @@ __device__ static inline void gk_store_columns(const Op &op, const gk_reduction 
     const unsigned left = at.left(how);
     const bool is_vector = at.apart == gk_columns::piece<WIDTH> && WIDTH <= left;
     if (is_vector && (uintptr_t)((typename Op::Result *)how.result + i) % GK_REDUCE_VECTOR_BYTES == 0) {
-        gk_store_few(op, how, i, state);
+        gk_store_few<WIDTH>(op, how, i, [&](int e) { return op.result(how, state[e]); }, [&](int e) { return state[e]; });
         return;
     }
 #pragma unroll

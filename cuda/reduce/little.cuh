@@ -74,9 +74,10 @@ __device__ static inline void gk_take_little(const Op &op, const gk_little &how,
     }
 }
 
-// The results of neighbouring columns, the first of which is number i and lies on a vector.
-template <class Op, class HOW, int COLUMNS>
-__device__ static inline void gk_store_few(const Op &op, const HOW &how, size_t i, const typename Op::State (&state)[COLUMNS]) {
+// The results of neighbouring columns, the first of which is number i and lies on a vector, by functions of each one's number: the
+// result where it is of the usual dtype, and the state.
+template <int COLUMNS, class Op, class HOW, class RESULT, class STATE>
+__device__ static inline void gk_store_few(const Op &op, const HOW &how, size_t i, const RESULT &result_of, const STATE &state_of) {
     typedef typename Op::Result R;
     enum { EACH = COLUMNS * sizeof(R) <= GK_REDUCE_VECTOR_BYTES ? COLUMNS : gk_vector<R>::WIDTH };
 #pragma unroll
@@ -85,14 +86,14 @@ __device__ static inline void gk_store_few(const Op &op, const HOW &how, size_t 
         if (op.gives(how)) {
 #pragma unroll
             for (int e = 0; e < EACH; e++)
-                result[e] = op.result(how, state[first + e]);
+                result[e] = result_of(first + e);
             gk_vector<R, EACH> some;
             some.pack(result);
             *(gk_vector<R, EACH> *)((R *)how.result + i + first) = some;
         } else {
 #pragma unroll
             for (int e = 0; e < EACH; e++)
-                op.store(how, i + first + e, state[first + e]);
+                op.store(how, i + first + e, state_of(first + e));
         }
     }
 }
@@ -152,12 +153,8 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES> __device__ static inline
 #pragma unroll
     for (int s = 0; s < SEVERAL; s++) {
         const uint32_t mine = number + s * GK_REDUCE_THREADS;
-        typename Op::State state[COLUMNS];
-#pragma unroll
-        for (int e = 0; e < COLUMNS; e++)
-            state[e] = gk_way<Op>::end(down[s][e], 0, 1);
         if (mine < how.results)
-            gk_store_few(op, how, (size_t)mine * COLUMNS, state);
+            gk_store_few<COLUMNS>(op, how, (size_t)mine * COLUMNS, [&](int e) { return gk_result_of_way(op, how, down[s][e]); }, [&](int e) { return gk_way<Op>::end(down[s][e], 0, 1); });
     }
 }
 

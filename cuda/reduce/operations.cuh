@@ -350,14 +350,7 @@ template <typename T> struct gk_look {
 // Of each element of a vector its key, by number: `number` and those that follow, STEP apart.
 template <int STEP, typename T, int COUNT, class DO>
 __device__ static inline void gk_each_key(const gk_narrow_index<T> &op, const gk_vector<T, COUNT> &x, uint32_t number, const DO &take) {
-    enum { EACH = 4 / sizeof(T) };
-#pragma unroll
-    for (int w = 0; w < COUNT / EACH; w++) {
-        const uint32_t ranks = gk_ranks(x.bits[w], op.order, T());
-#pragma unroll
-        for (int k = 0; k < EACH; k++)
-            take(w * EACH + k, gk_key<T>(ranks, k, number + STEP * (w * EACH + k)));
-    }
+    gk_each_rank(x, op.order, GK_ZEROS_ALIKE, [&](int e, uint32_t ranks, int k) { take(e, gk_key<T>(ranks, k, number + STEP * e)); });
 }
 
 // Where the greatest value stands, or the first NaN; the first of several.
@@ -443,6 +436,13 @@ template <typename T, typename A> struct gk_way<gk_extreme_index<T, A>> {
     }
 };
 
+// The result of all that a thread has come by, where that is a whole column. Of a half it is the rank's own bits.
+template <class Op, class HOW> __device__ static inline typename Op::Result gk_result_of_way(const Op &op, const HOW &how, typename gk_way<Op>::State state) {
+    return op.result(how, gk_way<Op>::end(state, 0, 1));
+}
+template <class HOW> __device__ static inline float16 gk_result_of_way(const gk_extreme<float16, float> &op, const HOW &, uint32_t rank) { return gk_half_of_rank<float16>(rank, op.order); }
+template <class HOW> __device__ static inline bfloat16 gk_result_of_way(const gk_extreme<bfloat16, float> &op, const HOW &, uint32_t rank) { return gk_half_of_rank<bfloat16>(rank, op.order); }
+
 // One row more, element by element of a vector of columns.
 template <class Op, class T, class STATE, int COUNT>
 __device__ static inline void gk_take_row(const Op &op, const gk_vector<T, COUNT> &x, uint32_t number, STATE (&state)[COUNT]) {
@@ -462,19 +462,12 @@ __device__ static inline void gk_take_row(const gk_narrow_index<T> &op, const gk
 template <class T, class A, int COUNT>
 __device__ static inline void gk_take_row(const gk_extreme<T, A> &op, const gk_vector<T, COUNT> &x, uint32_t number, uint32_t (&state)[COUNT]) {
     typedef gk_way<gk_extreme<T, A>> way;
-    enum { EACH = 4 / sizeof(T) };
-    if constexpr (COUNT < EACH) {
+    if constexpr (COUNT * sizeof(T) < 4) {
 #pragma unroll
         for (int e = 0; e < COUNT; e++)
             way::take(op, state[e], x[e], number);
     } else {
-#pragma unroll
-        for (int w = 0; w < COUNT / EACH; w++) {
-            const uint32_t ranks = gk_ranks(x.bits[w], op.order, T(), GK_ZEROS_APART);
-#pragma unroll
-            for (int k = 0; k < EACH; k++)
-                way::join(state[w * EACH + k], gk_rank_of_word<T>(ranks, k));
-        }
+        gk_each_rank(x, op.order, GK_ZEROS_APART, [&](int e, uint32_t ranks, int k) { way::join(state[e], gk_rank_of_word<T>(ranks, k)); });
     }
 }
 

@@ -90,19 +90,38 @@ template <typename T> __device__ static inline uint32_t gk_greatest_rank(const g
     return gk_greater_half(most);
 }
 
+// Of each element of a vector, which is whole words, the ranks of its word, and which of them is its own.
+template <typename T, int COUNT, class DO> __device__ static inline void gk_each_rank(const gk_vector<T, COUNT> &x, uint32_t order, gk_zeros zeros, const DO &take) {
+    enum { EACH = 4 / sizeof(T) };
+#pragma unroll
+    for (int w = 0; w < COUNT / EACH; w++) {
+        const uint32_t ranks = gk_ranks(x.bits[w], order, T(), zeros);
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            take(w * EACH + k, ranks, k);
+    }
+}
+
 // The rank of element k of a word's; an instruction.
 template <typename T> __device__ static inline uint32_t gk_rank_of_word(uint32_t ranks, int k) {
     return __byte_perm(ranks, 0, sizeof(T) == 1 ? 0x4440 + k : 0x4410 + 0x22 * k);
 }
 
-// What such a rank is among those of 32 bits: of whole numbers it is the same, and of halves that of the same value, zeros apart. 0 is
-// none of a half: it comes before all.
+// The half that such a rank is of, zeros apart, as it was before it was ordered.
+template <typename T> __device__ static inline T gk_half_of_rank(uint32_t rank, uint32_t order) {
+    const uint32_t turned = order & GK_ORDER_REVERSED && rank != 0xffff ? 0x8000 : 0; // NaN stays what it is
+    const uint16_t bits = (uint16_t)((rank & 0x8000 ? rank ^ 0x8000 : ~rank) ^ turned);
+    T half;
+    memcpy(static_cast<void *>(&half), &bits, sizeof half);
+    return half;
+}
+
+// What such a rank is among those of 32 bits: of whole numbers it is the same, and of halves that of the same value. 0 is none of a
+// half: it comes before all.
 template <typename T> __device__ static inline int32_t gk_state_of_rank(uint32_t rank, T) { return (int32_t)rank; }
 __device__ static inline int32_t gk_state_of_rank(uint32_t rank, bfloat16) { return (int32_t)((rank ^ 0x8000) << 16 | (rank & 0x8000 ? 0 : 0xffff)); }
-__device__ static inline int32_t gk_state_of_rank(uint32_t rank, float16 half) {
-    const uint16_t bits = (uint16_t)(rank & 0x8000 ? rank ^ 0x8000 : ~rank);
-    memcpy(static_cast<void *>(&half), &bits, sizeof half);
-    return rank == 0 ? INT32_MIN : gk_rank<float>::turned(__float_as_int(gk_as<float>(half)));
+__device__ static inline int32_t gk_state_of_rank(uint32_t rank, float16) {
+    return rank == 0 ? INT32_MIN : gk_rank<float>::turned(__float_as_int(gk_as<float>(gk_half_of_rank<float16>(rank, 0))));
 }
 
 #endif

@@ -1,7 +1,7 @@
 // What every reduction is made of. An operation is a small struct (operations.cuh); here are the ways of
 // walking over an array with it by vectors, wherever they lie (elements.cuh): along rows, along short rows
-// and down columns (columns.cuh, narrow.cuh), by tiles of either (tiles.cuh), or, where axes lie in another order, along
-// columns (along.cuh) and across rows (beside.cuh). A little one is walked over an element at a time (little.cuh).
+// and down columns (columns.cuh, narrow.cuh; listed.cuh where these are no runs), by tiles of either (tiles.cuh), or, where axes lie
+// in another order, along columns (along.cuh) and across rows (beside.cuh). A little one is walked over an element at a time (little.cuh).
 //
 // Which thread takes which elements, and in which order all is joined, depends on the shape alone:
 // the same array gives the same bits on every device, wherever its elements lie.

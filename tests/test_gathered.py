@@ -247,6 +247,7 @@ LISTED = {
     "lines between words": ((1300, 3, 17), np.s_[..., 1:17]),
     "short lines": ((2600, 5, 4), np.s_[..., 1:]),
     "every second column": ((700, 150), np.s_[:, ::2]),
+    "columns with gaps": ((3005, 2, 128, 2), np.s_[:, :, ::2]),
     "columns backwards": ((700, 150), np.s_[:, ::-1]),
     "every third of every second row": ((901, 2, 120), np.s_[::2, :, ::3]),
     "matrices": ((7, 300, 2, 40), np.s_[:, :, :, 3:]),

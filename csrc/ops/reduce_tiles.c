@@ -129,21 +129,27 @@ static gk_array in_order(const gk_array *array, const int *order) {
     return moved;
 }
 
-/* Whether loads take elements whole, and 32 bits count how far they are apart. */
+/* Whether loads take elements whole. */
+static bool are_whole(const gk_array *array) {
+    uintptr_t bits = (uintptr_t)array->data;
+    for (int i = 0; i < array->ndim; i++)
+        bits |= (uintptr_t)array->strides[i];
+    return bits % gk_dtype_size(array->dtype) == 0;
+}
+
+/* Whether they do, and 32 bits count how far elements are apart. */
 static bool are_counted(const gk_array *array) {
     const int64_t size = (int64_t)gk_dtype_size(array->dtype);
-    uintptr_t bits = (uintptr_t)array->data;
     int64_t room = INT32_MAX;
     if (gk_count(array) == 0 || gk_count(array) > INT32_MAX)
         return false;
     for (int i = 0; i < array->ndim; i++) {
         const int64_t steps = array->shape[i] - 1, stride = llabs(array->strides[i]) / size;
-        bits |= (uintptr_t)array->strides[i];
         if (steps > 0 && stride > room / steps)
             return false;
         room -= stride * (steps > 0 ? steps : 0);
     }
-    return bits % (uintptr_t)size == 0;
+    return are_whole(array);
 }
 
 /* The layout, of kept axes and reduced ones. False: there are too many, or nothing is reduced. */
@@ -297,17 +303,13 @@ bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
 
 /* lists ---------------------------------------------------------------------------------------- */
 
-/* Whether loads take elements whole, and 32 bits count the elements, and how far columns of a row
-   are from its first one. */
-static bool may_be_listed(const gk_reduce_plan *plan, const gk_array *array) {
+/* Whether 32 bits count how far columns of a row are from its first one. */
+static bool are_columns_counted(const gk_reduce_plan *plan) {
     const gk_axes *layout = &plan->layout;
-    uintptr_t bits = (uintptr_t)array->data;
     int64_t far = 0;
-    for (int i = 0; i < array->ndim; i++)
-        bits |= (uintptr_t)array->strides[i];
     for (int i = plan->how.outer_axes; i < plan->how.kept_axes; i++)
         far += (layout->axis[i].length.value - 1) * llabs(layout->axis[i].stride);
-    return far <= INT32_MAX && bits % gk_dtype_size(array->dtype) == 0;
+    return far <= INT32_MAX;
 }
 
 /* Whether columns come in whole words, wherever their rows and matrices begin. */
@@ -327,7 +329,8 @@ bool gk_plan_listed(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
     tile of = {.near = -1}; /* there is none */
     order_axes(array, reduced, false, of.order);
     if (plan->walk != GK_WALK_COLUMNS || plan->how.narrow || gk_count(array) > INT32_MAX ||
-        !describe(&listed, array, reduced, &of) || !may_be_listed(&listed, array))
+        !are_whole(array) || !describe(&listed, array, reduced, &of) ||
+        !are_columns_counted(&listed))
         return false;
     listed.gathered = true;
     listed.how.tiles = GK_REDUCE_LISTED;

@@ -38,7 +38,7 @@ template <int GROUPS> __device__ static inline void gk_copies_wait(void) {
 
 #else // what is older has copied by now, and so has the simulator
 template <int BYTES> constexpr bool gk_copies_ahead = false;
-template <int BYTES> __device__ static inline void gk_copy_element(void *to, const void *from) { memcpy(to, from, BYTES); }
+template <int BYTES> __device__ static inline void gk_copy_element(void *to, const void *from) { memcpy(__builtin_assume_aligned(to, BYTES), __builtin_assume_aligned(from, BYTES), BYTES); }
 template <int GROUPS> __device__ static inline void gk_copies_wait(void) {}
 __device__ static inline void gk_copies_end(void) {}
 #endif

@@ -149,16 +149,15 @@ def test_every_order_of_the_axes_of_views(dtype):
         oracle.assert_same(device.T.T[key].to_host(), np.ascontiguousarray(a[key]), "to_host")
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
 def test_ragged_tiles_begin_and_end_anywhere(dtype, balanced):
-    """Around words, squares and tiles, with rows of the source and of the target that begin
-    anywhere in a word: elements that share one with others of nobody's are left as they are."""
+    """Around words, sectors and tiles, with rows of the source and of the target that begin
+    anywhere in one: elements that share one with others of nobody's are left as they are."""
     rng = generator(5)
-    side = 1024 // 8 // DTYPES[dtype].itemsize
-    lengths = [n + k for n in (0, 4, side, 2 * side) for k in range(-3, 6) if n + k > 0]
+    lengths = [n + k for n in (0, 8, 32, 64, 128, 256) for k in range(-3, 6) if n + k > 0]
     for _ in range(12 if sanitized() else 40):
         rows, columns = (int(rng.choice(lengths)) for _ in range(2))
-        above, below = (int(n) for n in rng.integers(0, 5, 2))
+        above, below = (int(n) for n in rng.integers(0, 33, 2))
         a = random((rows + 2, columns + above + 2), DTYPES[dtype], rows)
         source = gk.to_device(a)[1:-1, above : above + columns]
         want = random((columns + 2, rows + below + 2), DTYPES[dtype], columns)
@@ -180,7 +179,7 @@ CHAINS = (
 )
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
 @pytest.mark.parametrize(("shape", "axes"), CHAINS)
 def test_ragged_tiles_run_over_several_axes(shape, axes, dtype, balanced):
     a = random(tuple(n + 1 for n in shape), DTYPES[dtype], 1)
@@ -244,8 +243,11 @@ def test_which_way_transposes_go():
     for dtype, shape, axes, variant in (
         ("float16", (8, 4096, 32), (0, 2, 1), "vectorized_wide"),  # a quarter of each is enough
         ("float16", (1128, 1313), (1, 0), "tiled_deep"),
+        ("float16", (2128, 4313), (1, 0), "ragged"),  # begin anywhere, and are enough for a device
+        ("float32", (8191, 1151), (1, 0), "ragged"),  # written rows begin between two sectors
+        ("float32", (8192, 1151), (1, 0), "vectorized"),
         ("float16", (12_000, 13, 7), (2, 1, 0), "ragged"),  # lines of several axes fill theirs
-        ("uint8", (6401, 1027), (1, 0), "ragged"),
+        ("uint8", (12_801, 1027), (1, 0), "ragged"),
         ("float32", (60, 18, 128), (0, 2, 1), "packed"),
         ("float32", (3, 53, 2, 717, 7), (4, 1, 0, 2, 3), "strided"),  # a sector is read late again
     ):
@@ -268,7 +270,7 @@ def test_the_default_turns_words(tiles_of_little):
     ran = []
     cases = (
         ("int8", (640, 60)),
-        ("int8", (6401, 1027)),
+        ("int8", (12_801, 1027)),
         ("int8", (640, 83)),
         ("float32", (640, 64)),
         ("float32", (205, 225)),

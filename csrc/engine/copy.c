@@ -10,13 +10,14 @@
 enum {
     TO,
     FROM,
-    RAGGED = 256,            /* tiles of which there have to be so many, or a device is idle */
-    LONG_CHAIN = 512,        /* elements, of which tiles along a chain are filled well enough */
-    VECTOR = 16,             /* bytes of an access */
-    WORD = 4,                /* bytes, of which smaller elements are moved several at a time */
-    LITTLE_LINES = 8,        /* times the limit of tiles is as soon moved without woven lines */
-    MANY = 1 << 17,          /* for which a device has no thread each */
-    LINE = 128,              /* bytes of a cache */
+    RAGGED = 128,        /* tiles of which there have to be so many, or a device is idle */
+    UNCACHED = 32 << 20, /* bytes, whose sectors leave the cache before all parts of them came */
+    LONG_CHAIN = 512,    /* elements, of which tiles along a chain are filled well enough */
+    VECTOR = 16,         /* bytes of an access */
+    WORD = 4,            /* bytes, of which smaller elements are moved several at a time */
+    LITTLE_LINES = 8,    /* times the limit of tiles is as soon moved without woven lines */
+    MANY = 1 << 17,      /* for which a device has no thread each */
+    LINE = 128,          /* bytes of a cache */
     LITTLE_COPIED = 1 << 16, /* bytes of a run that is no whole vectors, which is as soon moved by
                                 elements */
     SHARED_ROW = 8,          /* elements of a row, or fewer */
@@ -79,6 +80,15 @@ static bool are_near(const gk_nest *nest, int axis) {
 /* Whether elements lie side by side along both sides. */
 static bool are_side_by_side(const gk_nest *nest, int axis, int64_t size) {
     return nest->stride[TO][nest->ndim - 1] == size && nest->stride[FROM][axis] == size;
+}
+
+/* Whether all rows that are written begin and end with a sector of memory. */
+static bool are_on_sectors(const gk_nest *nest, int64_t size) {
+    const int last = nest->ndim - 1;
+    uintptr_t bits = nest->data[TO] | (uintptr_t)(nest->shape[last] * size);
+    for (int i = 0; i < last; i++)
+        bits |= (uintptr_t)nest->stride[TO][i];
+    return bits % GK_SECTOR == 0;
 }
 
 /* Whether a vector of elements may be moved at once: both sides are multiples of one. Bits that no
@@ -190,6 +200,11 @@ static bool are_enough(const gk_nest *nest, const chains *of, const gk_row *row)
            (int64_t)gk_nest_count(nest) >= RAGGED * tile;
 }
 
+/* Whether lines of both are a step apart. */
+static bool are_even(const chains *of) {
+    return of->rows.count == 1 && of->columns.count == 1;
+}
+
 /* Where its parts begin in the other array. */
 static gk_chain steps_of(const gk_nest *nest, int array, const chain *of) {
     gk_chain steps;
@@ -207,7 +222,7 @@ static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, con
         .tiles = {.rows = (uint64_t)of->rows.length, .columns = (uint64_t)of->columns.length},
         .rows = steps_of(nest, FROM, &of->rows),
         .columns = steps_of(nest, TO, &of->columns),
-        .is_even = of->rows.count == 1 && of->columns.count == 1};
+        .is_even = are_even(of)};
     if (of->rows.length > INT32_MAX || of->columns.length > INT32_MAX)
         return gk_fail(&call->error, GK_VALUE_ERROR,
                        "%s: a matrix of %lld x %lld elements is more than variant '%s' takes",
@@ -534,16 +549,19 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
         return GK_OK;
     double rate = rate_without_tiles(call, nest, size);
     gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, &tiles);
-    if (status == GK_OK && size < WORD && are_side_by_side(nest, axis, size))
+    if (status == GK_OK && size <= WORD && are_side_by_side(nest, axis, size))
         status = choose_tiles(call, size, (uintptr_t)size, true, NULL, &ragged);
     if (status != GK_OK)
         return status;
     const int64_t rows = nest->shape[nest->ndim - 1], columns = nest->shape[axis];
     const double filled = gk_filled(rows, columns, tiles);
     const double by_ragged = ragged ? gk_filled(of->rows.length, of->columns.length, ragged) : 0;
-    const double of_tiles = gk_rate_of_tiles(tiles, size, filled);
+    const size_t bytes = gk_nest_count(nest) * (size_t)size;
+    const bool may_be_ragged = ragged && are_enough(nest, of, ragged);
+    const bool parts = may_be_ragged && bytes >= UNCACHED && !are_on_sectors(nest, size);
+    const double of_tiles = gk_rate_of_tiles(tiles, size, filled, parts);
     const double of_ragged =
-        ragged && are_enough(nest, of, ragged) ? gk_rate_of_ragged(size, by_ragged) : 0;
+        may_be_ragged ? gk_rate_of_ragged(size, by_ragged, are_even(of), bytes) : 0;
     bool little = false; /* is filled, of the only tile that there is, or of ragged ones */
     if (of_tiles >= rate && of_tiles >= of_ragged) {
         *row = tiles;

@@ -8,11 +8,13 @@
 /* The share of its tiles that a matrix fills. */
 double gk_filled(int64_t rows, int64_t columns, const gk_row *row);
 
-/* Tiles that are filled so far, of elements of so many bytes. */
-double gk_rate_of_tiles(const gk_row *row, int64_t size, double filled);
+/* Tiles that are filled so far, of elements of so many bytes. `parts`: they write parts of sectors.
+ */
+double gk_rate_of_tiles(const gk_row *row, int64_t size, double filled, bool parts);
 
-/* The same of those whose lines begin anywhere, of one or two bytes. */
-double gk_rate_of_ragged(int64_t size, double filled);
+/* The same of those whose lines begin anywhere, of up to four bytes, of so many in all. `even`:
+   lines are a step apart, and not listed. */
+double gk_rate_of_ragged(int64_t size, double filled, bool even, size_t bytes);
 
 double gk_rate_of_boxes(int64_t size);
 

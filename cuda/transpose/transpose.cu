@@ -4,6 +4,7 @@
 #include "device.cuh"
 #include "strided.cuh"
 #include "transpose/copies.h"
+#include "transpose/ragged.cuh"
 #include "transpose/turn.cuh"
 
 // One line a size of element: bits, type; of the last step the word that is moved at a time, its bytes and its
@@ -26,11 +27,9 @@
     GK_TRANSPOSE_ROW(naive, bits##size, gk_transpose_naive_##size, 32, 32, 256, 1, "writes down a column: one transaction a thread") \
     GK_TRANSPOSE_ROW(tiled, bits##size, gk_transpose_tiled_##size, 32, 32, 256, 1, "a tile in shared memory: both sides coalesced") \
     GK_TRANSPOSE_ROW(tiled_padded, bits##size, gk_transpose_padded_##size, 32, 32, 256, 1, "one column of padding: no bank conflicts")
-// Of less than a word. Plain: elements lie side by side on both sides.
+// Of less than a word.
 #define GK_TRANSPOSE_SMALL_STEPS(size)                                                             \
-    GK_TRANSPOSE_ROW(tiled_deep, bits##size, gk_transpose_deep_##size, 64, 64, 256, 1, "four times the tile: sixteen loads of a thread in flight") \
-    GK_ROW(transpose, ragged, bits##size, gk_transpose_ragged_##size, "words that lie between two aligned ones: small elements anywhere, 32 bits an access", \
-           .takes = GK_TAKES_LAYOUT, .tile_rows = 1024 / size, .tile_columns = 1024 / size, .threads = 256, .alignment = size / 8, .plain = true, .follows = true)
+    GK_TRANSPOSE_ROW(tiled_deep, bits##size, gk_transpose_deep_##size, 64, 64, 256, 1, "four times the tile: sixteen loads of a thread in flight")
 #define GK_TRANSPOSE_SMALL_STEPS_8 GK_TRANSPOSE_SMALL_STEPS(8)
 #define GK_TRANSPOSE_SMALL_STEPS_16 GK_TRANSPOSE_SMALL_STEPS(16)
 #define GK_TRANSPOSE_SMALL_STEPS_32
@@ -45,6 +44,12 @@ GK_TRANSPOSE_SIZES(GK_TRANSPOSE_STEPS)
 #define GK_TRANSPOSE_WIDE_STEP(size, T, WORD, bytes, aligned, down, across, threads, blocks)                 \
     GK_TRANSPOSE_ROW(vectorized_wide, bits##size, gk_transpose_wide_##size, down * bytes * 8 / size, across * bytes * 8 / size, threads, aligned, "64 bits an access: fewer instructions for the same bytes")
 GK_TRANSPOSE_WIDE(GK_TRANSPOSE_WIDE_STEP)
+
+// Plain: elements lie side by side on both sides.
+#define GK_RAGGED_ROW(size, T, down, across)                                                                    \
+    GK_ROW(transpose, ragged, bits##size, gk_transpose_ragged_##size, "rows and columns that begin anywhere: aligned words read as they lie, whole sectors written", \
+           .takes = GK_TAKES_LAYOUT, .tile_rows = down * 32 / size, .tile_columns = across * 32 / size, .threads = 256, .alignment = size / 8, .plain = true, .follows = true)
+GK_RAGGED_SIZES(GK_RAGGED_ROW)
 
 #ifndef GK_ROWS_ONLY
 
@@ -169,152 +174,11 @@ __device__ static inline void transpose_vectorized(char *out, const char *a, con
         tile::template move<false>(at, tiles, cell);
 }
 
-// Where the lines of a tile begin, in bytes from its first: a step apart, or as they are listed.
-struct gk_even_lines {
-    int64_t step;
-    __device__ inline int64_t at(int line) const { return line * step; }
-};
-struct gk_listed_lines {
-    const int64_t *offset;
-    __device__ inline int64_t at(int line) const { return offset[line]; }
-};
-
-// In bytes from the first of a chain.
-__device__ static inline int64_t find_in_chain(const gk_chain &chain, uint32_t i) {
-    int64_t offset = 0;
-#pragma unroll
-    for (int axis = 0; axis < GK_CHAIN_AXES - 1; axis++) {
-        uint32_t rest = gk_divide(i, chain.length[axis]);
-        offset += (int64_t)(i - rest * chain.length[axis].value) * chain.step[axis];
-        i = rest;
-    }
-    return offset + (int64_t)i * chain.step[GK_CHAIN_AXES - 1];
-}
-
-// Elements of less than a word, in rows that begin anywhere: a word is put together of the two aligned ones it
-// lies in, both where it is read and, out of shared memory, where it is written. A tile writes the words of
-// its columns that begin in it, for which it reads a square's rows more; the elements in front of the
-// first word of a column, and behind its last, go alone.
-template <typename T> struct gk_ragged_tile {
-    enum { E = sizeof(uint32_t) / sizeof(T), WORDS = 32, SIDE = WORDS * E, SQUARES = WORDS / LINES, READ = SIDE + E };
-    typedef uint32_t cells[E][WORDS][WORDS + 1];
-    typedef gk_square<T, uint32_t, E> square;
-    cells &cell;
-    int64_t rows, columns; // that there are from the tile's first on
-
-    // The word at `from`, out of aligned ones that end no later than `end`. All loads of a thread are under way
-    // at once.
-    template <bool WHOLE> __device__ static inline uint32_t load(const char *from, const char *end) {
-        const unsigned shift = (uintptr_t)from % sizeof(uint32_t);
-        const char *low = from - shift, *high = low + (shift > 0 ? sizeof(uint32_t) : 0);
-        const uint32_t below = WHOLE || low + sizeof(uint32_t) <= end ? *(const uint32_t *)low : 0;
-        const uint32_t above = WHOLE || high + sizeof(uint32_t) <= end ? *(const uint32_t *)high : 0;
-        return __funnelshift_r(below, above, shift * 8);
-    }
-    // The first `end` elements of a word.
-    __device__ static inline void store(char *to, uint32_t word, int64_t end) {
-        for (int e = 0; e < E && e < end; e++)
-            ((T *)to)[e] = (T)(word >> (e * sizeof(T) * 8));
-    }
-
-    // The squares `y`, y + LINES, ... of a tile.
-    template <bool WHOLE, int COUNT, typename PLACES> __device__ inline void read(const char *a, const PLACES &row, int y) const {
-        const int x = threadIdx.x % WORDS;
-        square turned[COUNT];
-#pragma unroll
-        for (int i = 0; i < COUNT; i++)
-#pragma unroll
-            for (int e = 0; e < E; e++) {
-                const int line = (y + i * LINES) * E + e;
-                const bool is_there = WHOLE || line < rows;
-                const char *from = a + (is_there ? row.at(line) : 0);
-                turned[i].word[e] = load<WHOLE>(from + x * sizeof(uint32_t), is_there ? from + columns * sizeof(T) : NULL);
-            }
-#pragma unroll
-        for (int i = 0; i < COUNT; i++) {
-            turned[i].turn();
-#pragma unroll
-            for (int e = 0; e < E; e++)
-                cell[e][x][y + i * LINES] = turned[i].word[e];
-        }
-    }
-    // The elements of a row behind its last aligned word, a row a thread.
-    template <typename PLACES> __device__ inline void read_ends(const char *a, const PLACES &row) const {
-        const int line = threadIdx.x;
-        if (line >= READ || line >= rows)
-            return;
-        const T *from = (const T *)(a + row.at(line));
-        const int over = (int)((uintptr_t)(from + columns) % sizeof(uint32_t) / sizeof(T));
-        for (int64_t i = columns - over < 0 ? 0 : columns - over; i < columns && i < SIDE; i++)
-            ((T *)&cell[i % E][i / E][line / E])[line % E] = from[i];
-    }
-    // `first`: the tile has the columns' first elements.
-    template <bool WHOLE, typename PLACES> __device__ inline void write(char *out, const PLACES &column, bool first) const {
-        const int x = threadIdx.x % WORDS;
-#pragma unroll 4
-        for (int i = threadIdx.x / WORDS; i < SIDE; i += LINES) {
-            if (!WHOLE && i >= columns)
-                break;
-            char *to = out + column.at(i);
-            const uint32_t *words = cell[i % E][i / E];
-            const int before = (int)(-(uintptr_t)to % sizeof(uint32_t)) / (int)sizeof(T), begin = x * E + before;
-            const uint32_t word = __funnelshift_r(words[x], words[x + 1], before * (int)sizeof(T) * 8);
-            if (WHOLE || begin + E <= rows)
-                *(uint32_t *)(to + begin * sizeof(T)) = word;
-            else
-                store(to + begin * sizeof(T), word, rows - begin);
-            if (first && x == 0)
-                store(to, words[0], before < rows ? before : rows);
-        }
-    }
-
-    template <bool WHOLE, typename PLACES> __device__ inline void move_part(const gk_spot &at, const PLACES &row, const PLACES &column) const {
-        const int y = threadIdx.x / WORDS;
-        read<WHOLE, SQUARES>(at.a, row, y);
-        if (y == 0)
-            read<WHOLE, 1>(at.a, row, WORDS);
-        __syncthreads();
-        if (!WHOLE) {
-            read_ends(at.a, row);
-            __syncthreads();
-        }
-        write<WHOLE>(at.out, column, at.row == 0);
-    }
-    template <typename PLACES> __device__ inline void move(const gk_spot &at, const PLACES &row, const PLACES &column) const {
-        if (rows >= READ && columns >= READ)
-            move_part<true>(at, row, column);
-        else
-            move_part<false>(at, row, column);
-    }
-};
-
-// Where rows and columns begin that run over several axes is found once for a tile.
-template <typename T>
+template <typename T, int DOWN, int ACROSS>
 __device__ static inline void transpose_ragged(char *out, const char *a, const gk_chain_tiles &how, const gk_layout &stack) {
-    enum { LAST = GK_CHAIN_AXES - 1 };
-    typedef gk_ragged_tile<T> ragged;
-    __shared__ typename ragged::cells cell;
-    __shared__ int64_t begin[ragged::READ + ragged::SIDE];
-    gk_spot at = block_spot(out, a, how.tiles, stack, ragged::SIDE, ragged::SIDE);
-    const ragged tile = {cell, (int64_t)(how.tiles.rows - at.row), (int64_t)(how.tiles.columns - at.column)};
-    at.a += at.column * sizeof(T);
-    at.out += at.row * sizeof(T);
-    if (how.is_even) {
-        const gk_even_lines row = {how.rows.step[LAST]}, column = {how.columns.step[LAST]};
-        at.a += (int64_t)at.row * row.step;
-        at.out += (int64_t)at.column * column.step;
-        tile.move(at, row, column);
-        return;
-    }
-    for (int i = threadIdx.x; i < ragged::READ + ragged::SIDE; i += THREADS) {
-        const int line = i - ragged::READ; // of the columns
-        if (line < 0 && i < tile.rows)
-            begin[i] = find_in_chain(how.rows, (uint32_t)at.row + i);
-        else if (line >= 0 && line < tile.columns)
-            begin[i] = find_in_chain(how.columns, (uint32_t)at.column + line);
-    }
-    __syncthreads();
-    tile.move(at, gk_listed_lines{begin}, gk_listed_lines{begin + ragged::READ});
+    typedef gk_ragged_tile<T, DOWN, ACROSS> ragged;
+    const gk_spot at = block_spot(out, a, how.tiles, stack, ragged::ROWS, ragged::COLUMNS);
+    gk_move_ragged<T, DOWN, ACROSS>(at.out, at.a, how, at.row, at.column);
 }
 
 #define GK_TRANSPOSE(name, threads, blocks, ...) GK_TRANSPOSE_BY(gk_tiles, name, threads, blocks, __VA_ARGS__)
@@ -332,8 +196,8 @@ __device__ static inline void transpose_ragged(char *out, const char *a, const g
 GK_TRANSPOSE_SIZES(GK_KERNELS)
 GK_TRANSPOSE(deep_8, THREADS, 4, transpose_vectorized<uint8_t, uint8_t, 64, 64, THREADS>)
 GK_TRANSPOSE(deep_16, THREADS, 4, transpose_vectorized<uint16_t, uint16_t, 64, 64, THREADS>)
-GK_TRANSPOSE_BY(gk_chain_tiles, ragged_8, THREADS, 3, transpose_ragged<uint8_t>)
-GK_TRANSPOSE_BY(gk_chain_tiles, ragged_16, THREADS, 4, transpose_ragged<uint16_t>)
+#define GK_RAGGED_KERNEL(bits, T, down, across) GK_TRANSPOSE_BY(gk_chain_tiles, ragged_##bits, GK_RAGGED_THREADS, 4, transpose_ragged<T, down, across>)
+GK_RAGGED_SIZES(GK_RAGGED_KERNEL)
 #define GK_WIDE_KERNEL(bits, T, WORD, bytes, aligned, down, across, threads, blocks)               \
     GK_TRANSPOSE(wide_##bits, threads, blocks, transpose_vectorized<T, WORD, down, across, threads>)
 GK_TRANSPOSE_WIDE(GK_WIDE_KERNEL)

@@ -247,6 +247,7 @@ def test_which_way_transposes_go():
         ("float32", (8191, 1151), (1, 0), "ragged"),  # written rows begin between two sectors
         ("float32", (8192, 1151), (1, 0), "vectorized"),
         ("float16", (12_000, 13, 7), (2, 1, 0), "ragged"),  # lines of several axes fill theirs
+        ("float16", (22, 61, 101), (2, 1, 0), "strided"),  # a few tiles leave a device idle
         ("uint8", (12_801, 1027), (1, 0), "ragged"),
         ("float32", (60, 18, 128), (0, 2, 1), "packed"),
         ("float32", (3, 53, 2, 717, 7), (4, 1, 0, 2, 3), "strided"),  # a sector is read late again

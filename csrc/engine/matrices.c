@@ -1,0 +1,389 @@
+#include "engine/matrices.h"
+
+#include <stdlib.h>
+
+#include "engine/boxes.h"
+#include "engine/nest.h"
+#include "engine/rates.h"
+#include "transpose/copies.h"
+
+enum {
+    TO,
+    FROM,
+    RAGGED = 128,        /* tiles of which there have to be so many, or a device is idle */
+    UNCACHED = 32 << 20, /* bytes, whose sectors leave the cache before all parts of them came */
+    LONG_CHAIN = 512,    /* elements, of which tiles along a chain are filled well enough */
+    VECTOR = 16,         /* bytes of an access */
+    WORD = 4,            /* bytes, of which smaller elements are moved several at a time */
+    LITTLE_LINES = 8,    /* times the limit of tiles is as soon moved without woven lines */
+    FEW_LINES = 16,      /* that are woven, */
+    MOST_LINES = 64,     /* as these are where tiles would move elements by themselves, */
+    WIDEST_LINES = 80,   /* bytes: of more there are tiles */
+    WIDEST_WOVEN = 4,    /* bytes of an element: wider ones are as fast by themselves */
+    LEAST_COLUMNS = 128,
+    LEAST_MATRIX = 8192, /* bytes: of less a block has little */
+    LONG_ROW = 64,       /* elements, which are as soon moved along both sides */
+};
+
+/* The share of tiles. */
+static const double WELL_FILLED = 0.8;
+
+/* Matrices that are copied alike, and how: what the row's kernel takes beside the layout of the
+   stack. */
+typedef struct stacking {
+    const gk_row *row;
+    void *how;
+    size_t blocks; /* of a matrix */
+} stacking;
+
+static gk_status launch_stack(gk_call *call, const gk_nest *stack, const gk_layout *layout,
+                              void *context) {
+    const stacking *matrix = context;
+    uintptr_t to = stack->data[TO], from = stack->data[FROM];
+    gk_layout matrices = *layout;
+    void *arguments[] = {&to, &from, matrix->how, &matrices};
+    return gk_call_launch(call, matrix->row, gk_nest_count(stack) * matrix->blocks, arguments);
+}
+
+/* The matrix of the last axis and this one, for each index of the others. */
+static gk_status copy_stack(gk_call *call, gk_nest *nest, int axis, stacking *matrix) {
+    gk_nest_take_out(nest, nest->ndim - 1);
+    gk_nest_take_out(nest, axis);
+    return gk_nest_run(call, nest, launch_stack, matrix);
+}
+
+/* tiles ---------------------------------------------------------------------------------------- */
+
+int gk_source_axis(const gk_nest *nest) {
+    int closest = nest->ndim - 1;
+    for (int i = 0; i < nest->ndim; i++)
+        if (nest->stride[FROM][i] != 0 &&
+            (nest->stride[FROM][closest] == 0 ||
+             llabs(nest->stride[FROM][i]) < llabs(nest->stride[FROM][closest])))
+            closest = i;
+    return closest;
+}
+
+/* Whether elements lie so close along both sides that neighbours share what memory moves. */
+static bool are_near(const gk_nest *nest, int axis) {
+    return llabs(nest->stride[TO][nest->ndim - 1]) <= GK_NEAR &&
+           llabs(nest->stride[FROM][axis]) <= GK_NEAR;
+}
+
+/* Whether elements lie side by side along both sides. */
+static bool are_side_by_side(const gk_nest *nest, int axis, int64_t size) {
+    return nest->stride[TO][nest->ndim - 1] == size && nest->stride[FROM][axis] == size;
+}
+
+/* Whether all rows that are written begin and end with a sector of memory. */
+static bool are_on_sectors(const gk_nest *nest, int64_t size) {
+    const int last = nest->ndim - 1;
+    uintptr_t bits = nest->data[TO] | (uintptr_t)(nest->shape[last] * size);
+    for (int i = 0; i < last; i++)
+        bits |= (uintptr_t)nest->stride[TO][i];
+    return bits % GK_SECTOR == 0;
+}
+
+/* Whether a vector of elements may be moved at once: both sides are multiples of one. Bits that no
+   alignment allows where not. */
+static uintptr_t tile_bits(const gk_nest *nest, int axis, int64_t size) {
+    int last = nest->ndim - 1;
+    uintptr_t bits = nest->data[TO] | nest->data[FROM];
+    if (!are_side_by_side(nest, axis, size))
+        return 1;
+    for (int i = 0; i < nest->ndim; i++) {
+        bits |= i == last ? 0 : (uintptr_t)nest->stride[TO][i];
+        bits |= i == axis ? 0 : (uintptr_t)nest->stride[FROM][i];
+    }
+    return bits | (uintptr_t)(nest->shape[last] * size) | (uintptr_t)(nest->shape[axis] * size);
+}
+
+/* The row whose accesses such bits allow. `plain`: elements lie side by side on both sides. */
+static gk_status choose_tiles(gk_call *call, int64_t size, uintptr_t bits, bool plain,
+                              const gk_row *wanted, const gk_row **row) {
+    const gk_wish wish = {.op = GK_OP_transpose,
+                          .dtype = gk_bits_of((size_t)size),
+                          .strided = true,
+                          .not_plain = !plain,
+                          .address_bits = bits,
+                          .limit = wanted};
+    return gk_call_blame(call, gk_row_chosen(&wish, call->backend, row, &call->error));
+}
+
+/* Whether there is so much that elements by themselves are not as soon through with it as tiles: of
+   less than words it is their number that counts. */
+static bool are_enough_for_tiles(gk_call *call, const gk_nest *nest, int64_t size) {
+    const size_t each = size > WORD ? (size_t)size : WORD;
+    return gk_nest_count(nest) * each > atomic_load(&call->engine->tiled_limit);
+}
+
+/* How a matrix whose rows run along these axes is cut into tiles of the row. */
+static gk_status cut_into_tiles(gk_call *call, const gk_row *row, gk_tiles *tiles) {
+    int64_t down = gk_parts_of((int64_t)tiles->rows, row->tile_rows);
+    int64_t across = gk_parts_of((int64_t)tiles->columns, row->tile_columns);
+    if (down * across > INT32_MAX)
+        return gk_fail(&call->error, GK_VALUE_ERROR, "%s: %lld tiles are more than a grid takes",
+                       call->operation, (long long)(down * across));
+    tiles->in_matrix = gk_divisor_of((uint32_t)(down * across));
+    tiles->down = gk_divisor_of((uint32_t)down);
+    return GK_OK;
+}
+
+static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, const gk_row *row) {
+    int last = nest->ndim - 1;
+    gk_tiles tiles = {.rows = (uint64_t)nest->shape[last],
+                      .columns = (uint64_t)nest->shape[axis],
+                      .from_row = nest->stride[FROM][last],
+                      .from_column = nest->stride[FROM][axis],
+                      .to_row = nest->stride[TO][last],
+                      .to_column = nest->stride[TO][axis]};
+    gk_status status = cut_into_tiles(call, row, &tiles);
+    stacking matrix = {.row = row, .how = &tiles, .blocks = tiles.in_matrix.value};
+    return status == GK_OK ? copy_stack(call, nest, axis, &matrix) : status;
+}
+
+/* tiles of several axes ------------------------------------------------------------------------ */
+
+/* Axes that are one run in an array, the nearest first. */
+typedef struct chain {
+    int count, axis[GK_CHAIN_AXES];
+    int64_t length;
+} chain;
+
+static bool has_axis(const chain *of, int axis) {
+    for (int i = 0; i < of->count; i++)
+        if (of->axis[i] == axis)
+            return true;
+    return false;
+}
+
+/* Make a chain as long as some tiles, by axes that the other one does not have. */
+static void lengthen(const gk_nest *nest, int array, const chain *other, chain *of) {
+    for (int i = nest->ndim - 1; i >= 0; i--) {
+        const int end = of->axis[of->count - 1];
+        if (of->count == GK_CHAIN_AXES || of->length >= LONG_CHAIN)
+            return;
+        if (has_axis(of, i) || has_axis(other, i) ||
+            nest->stride[array][i] != nest->stride[array][end] * nest->shape[end])
+            continue;
+        of->axis[of->count++] = i;
+        of->length *= nest->shape[i];
+        i = nest->ndim; /* what was passed over may follow now */
+    }
+}
+
+/* The matrices that are written along the last axis, and those that follow it in the target, and
+   read along this one. */
+typedef struct chains {
+    chain rows, columns;
+} chains;
+
+static chains chains_along(const gk_nest *nest, int axis) {
+    const int last = nest->ndim - 1;
+    chains of = {.rows = {1, {last}, nest->shape[last]}, .columns = {1, {axis}, nest->shape[axis]}};
+    lengthen(nest, TO, &of.columns, &of.rows);
+    lengthen(nest, FROM, &of.rows, &of.columns);
+    return of;
+}
+
+/* Whether a device is busy with so many ragged tiles, and they can be counted. */
+static bool are_enough(const gk_nest *nest, const chains *of, const gk_row *row) {
+    int64_t tile = (int64_t)row->tile_rows * row->tile_columns;
+    return of->rows.length <= INT32_MAX && of->columns.length <= INT32_MAX &&
+           (int64_t)gk_nest_count(nest) >= RAGGED * tile;
+}
+
+/* Whether lines of both are a step apart. */
+static bool are_even(const chains *of) {
+    return of->rows.count == 1 && of->columns.count == 1;
+}
+
+/* Where its parts begin in the other array. */
+static gk_chain steps_of(const gk_nest *nest, int array, const chain *of) {
+    gk_chain steps;
+    for (int k = 0; k < GK_CHAIN_AXES; k++) {
+        const int i = k - (GK_CHAIN_AXES - of->count), axis = i < 0 ? 0 : of->axis[i];
+        steps.step[k] = i < 0 ? 0 : nest->stride[array][axis];
+        if (k < GK_CHAIN_AXES - 1)
+            steps.length[k] = gk_divisor_of(i < 0 ? 1 : (uint32_t)nest->shape[axis]);
+    }
+    return steps;
+}
+
+static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, const gk_row *row) {
+    gk_chain_tiles how = {
+        .tiles = {.rows = (uint64_t)of->rows.length, .columns = (uint64_t)of->columns.length},
+        .rows = steps_of(nest, FROM, &of->rows),
+        .columns = steps_of(nest, TO, &of->columns),
+        .is_even = are_even(of)};
+    if (of->rows.length > INT32_MAX || of->columns.length > INT32_MAX)
+        return gk_fail(&call->error, GK_VALUE_ERROR,
+                       "%s: a matrix of %lld x %lld elements is more than variant '%s' takes",
+                       call->operation, (long long)of->columns.length, (long long)of->rows.length,
+                       row->variant);
+    gk_status status = cut_into_tiles(call, row, &how.tiles);
+    stacking matrix = {.row = row, .how = &how, .blocks = how.tiles.in_matrix.value};
+    for (int i = nest->ndim - 1; i >= 0; i--)
+        if (has_axis(&of->rows, i) || has_axis(&of->columns, i))
+            gk_nest_take_out(nest, i);
+    return status == GK_OK ? gk_nest_run(call, nest, launch_stack, &matrix) : status;
+}
+/* few lines ------------------------------------------------------------------------------------ */
+
+/* Which of `axis` and the last one is short and lies closest on one side, if the other is what its
+   elements repeat along there, and lies closest on the other side; -1: none. */
+static int axis_of_lines(const gk_nest *nest, int axis, int64_t size) {
+    const int last = nest->ndim - 1;
+    const bool weaves =
+        nest->shape[last] <= MOST_LINES; /* the lines lie apart where they are read */
+    const int lines = weaves ? last : axis, columns = weaves ? axis : last;
+    const int woven = weaves ? TO : FROM, apart = weaves ? FROM : TO;
+    const int64_t width = nest->shape[lines] * size;
+    bool are = nest->stride[woven][lines] == size && nest->stride[woven][columns] == width &&
+               nest->stride[apart][columns] == size && nest->shape[lines] <= MOST_LINES &&
+               width <= WIDEST_LINES && nest->shape[columns] >= LEAST_COLUMNS &&
+               nest->shape[columns] * width >= LEAST_MATRIX;
+    return are ? lines : -1;
+}
+
+/* What both sides are multiples of: of the line that is woven and of those that lie apart. */
+static uintptr_t bits_of_lines(const gk_nest *nest, int axis, int lines) {
+    const int last = nest->ndim - 1, woven = lines == last ? TO : FROM;
+    uintptr_t bits = nest->data[TO] | nest->data[FROM];
+    for (int k = 0; k < nest->arrays; k++)
+        for (int i = 0; i < nest->ndim; i++)
+            bits |= (i == lines && k != woven) || (i != axis && i != last)
+                        ? (uintptr_t)nest->stride[k][i]
+                        : 0;
+    return bits;
+}
+
+/* The lines that are better woven than copied by tiles, and how; NULL: there are none. */
+static gk_status choose_lines(gk_call *call, const gk_nest *nest, int axis, int64_t size,
+                              int *lines, const gk_row **row) {
+    const gk_row *tiles;
+    bool may = size <= WIDEST_WOVEN && gk_nest_count(nest) * (size_t)size >
+                                           LITTLE_LINES * atomic_load(&call->engine->tiled_limit);
+    *lines = may ? axis_of_lines(nest, axis, size) : -1;
+    *row = NULL;
+    if (*lines < 0)
+        return GK_OK;
+    const bool few = nest->shape[*lines] <= GK_VECTOR_LINES;
+    const gk_wish wish = {.op = GK_OP_copy_woven,
+                          .dtype = gk_bits_of((size_t)size),
+                          .strided = true,
+                          .address_bits =
+                              few ? bits_of_lines(nest, axis, *lines) : (uintptr_t)size};
+    *row = gk_row_suiting(&wish, call->backend);
+    if (nest->shape[*lines] <= FEW_LINES)
+        return GK_OK;
+    gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, &tiles);
+    if (status == GK_OK && (int64_t)tiles->alignment > size)
+        *row = NULL;
+    return status;
+}
+
+/* Blocks of a woven matrix, and what each has. What it has may begin within a word; all begin alike
+   in one, and have as much. */
+static int64_t cut_woven(gk_weaving *how, int64_t size, const gk_row *row) {
+    const int64_t columns = (int64_t)how->columns, align = WORD / size;
+    if (row->alignment > WORD)
+        return columns / row->tile_columns + 1;
+    const int64_t most = (GK_WOVEN_BYTES - WORD) / (how->lines * size) / align * align;
+    const int64_t even = gk_parts_of(columns, gk_parts_of(columns, most));
+    how->columns_a_block = (uint32_t)(gk_parts_of(even, align) * align);
+    return gk_parts_of(columns, how->columns_a_block);
+}
+
+static gk_status copy_woven(gk_call *call, gk_nest *nest, int axis, int lines, int64_t size,
+                            const gk_row *row) {
+    const bool weaves = lines == nest->ndim - 1;
+    const int64_t count = nest->shape[lines];
+    gk_weaving how = {.columns = (uint64_t)nest->shape[weaves ? axis : nest->ndim - 1],
+                      .lines = (uint32_t)count,
+                      .spread = count % 2 == 0 ? GK_WOVEN_SPREAD : GK_WOVEN_DENSE,
+                      .weaves = weaves,
+                      .pitch = nest->stride[weaves ? FROM : TO][lines]};
+    const int64_t blocks = cut_woven(&how, size, row);
+    how.blocks = gk_divisor_of((uint32_t)blocks);
+    stacking matrix = {.row = row, .how = &how, .blocks = (size_t)blocks};
+    return copy_stack(call, nest, axis, &matrix);
+}
+
+/* all ------------------------------------------------------------------------------------------ */
+
+/* What is moved a second without tiles. */
+static double rate_without_tiles(gk_call *call, const gk_nest *nest, int64_t size) {
+    return gk_boxes_are_worth(nest, size, atomic_load(&call->engine->boxed_limit))
+               ? gk_rate_of_boxes(size)
+               : gk_rate_of_elements(size, gk_until_next(nest) >= GK_SOON);
+}
+
+bool gk_are_runs_better(gk_call *call, const gk_nest *nest, int64_t size) {
+    const size_t most = atomic_load(&call->engine->boxed_limit);
+    const int last = nest->ndim - 1;
+    if (last < 1 || (nest->stride[FROM][last] == size && nest->shape[last] >= LONG_ROW))
+        return false;
+    return (size < WORD || gk_boxes_are_worth(nest, size, 0)) &&
+           gk_run_boxes_are_worth(nest, size, size == 1 ? most : most / 2);
+}
+
+/* The tiles that are better than boxes and single elements; NULL: there are none. */
+static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, int64_t size,
+                                 const chains *of, const gk_row **row) {
+    const gk_row *tiles = NULL, *ragged = NULL;
+    *row = NULL;
+    if (!are_enough_for_tiles(call, nest, size) || !are_near(nest, axis))
+        return GK_OK;
+    double rate = rate_without_tiles(call, nest, size);
+    gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, &tiles);
+    if (status == GK_OK && size <= WORD && are_side_by_side(nest, axis, size))
+        status = choose_tiles(call, size, (uintptr_t)size, true, NULL, &ragged);
+    if (status != GK_OK)
+        return status;
+    const int64_t rows = nest->shape[nest->ndim - 1], columns = nest->shape[axis];
+    const double filled = gk_filled(rows, columns, tiles);
+    const double by_ragged = ragged ? gk_filled(of->rows.length, of->columns.length, ragged) : 0;
+    const size_t bytes = gk_nest_count(nest) * (size_t)size;
+    const bool may_be_ragged = ragged && are_enough(nest, of, ragged);
+    const bool parts = may_be_ragged && bytes >= UNCACHED && !are_on_sectors(nest, size);
+    const double of_tiles = gk_rate_of_tiles(tiles, size, filled, parts);
+    const double of_ragged =
+        may_be_ragged ? gk_rate_of_ragged(size, by_ragged, are_even(of), bytes) : 0;
+    bool little = false; /* is filled, of the only tile that there is, or of ragged ones */
+    if (of_tiles >= rate && of_tiles >= of_ragged) {
+        *row = tiles;
+        little = (rows < tiles->tile_rows || columns < tiles->tile_columns) && filled < WELL_FILLED;
+    } else if (of_ragged >= rate) {
+        *row = ragged;
+        little = by_ragged < WELL_FILLED;
+    }
+    if (little && gk_are_runs_better(call, nest, size))
+        *row = NULL;
+    return GK_OK;
+}
+
+gk_status gk_copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size, const gk_row **ran,
+                           bool *done) {
+    const gk_row *wanted = ran ? call->wanted : NULL, *woven = NULL, *row = NULL;
+    const chains of = chains_along(nest, axis);
+    int lines = -1;
+    gk_status status = GK_OK;
+    if (wanted)
+        status = choose_tiles(call, size, tile_bits(nest, axis, size),
+                              are_side_by_side(nest, axis, size), wanted, &row);
+    else
+        status = choose_lines(call, nest, axis, size, &lines, &woven);
+    if (woven && woven->alignment < VECTOR && gk_are_runs_better(call, nest, size))
+        woven = NULL;
+    else if (status == GK_OK && !wanted && !woven)
+        status = choose_matrices(call, nest, axis, size, &of, &row);
+    *done = status == GK_OK && (row || woven);
+    if (!*done)
+        return status;
+    if (ran)
+        *ran = woven ? woven : row;
+    if (woven)
+        return copy_woven(call, nest, axis, lines, size, woven);
+    return row->plain ? copy_ragged(call, nest, &of, row) : copy_tiles(call, nest, axis, row);
+}

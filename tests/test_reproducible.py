@@ -323,15 +323,16 @@ STACKED = (
 
 
 def stacked(a: Array, compensated: bool) -> Any:
-    """The sums of little matrices' columns, each matrix by part of a warp: of its rows a thread
-    takes every `height`-th one, and threads are joined by halves."""
+    """The sums of little matrices' columns, each matrix by part of a warp, or two: of its rows a
+    thread takes every `height`-th one, and threads are joined by halves."""
     outer, length, inner = a.shape
     taken, joined = (take, join) if compensated else (plain, plain_join)
     vectors, lanes = -(-inner * a.dtype.itemsize // 16), 1
     while lanes < min(vectors, WARP):
         lanes *= 2
+    threads = 2 * WARP if lanes == 8 and length * inner >= 2048 else WARP
     height = 1
-    while height * lanes < WARP and height < length:
+    while height * lanes < threads and height < length:
         if height * 2 * COLUMN_LOADS >= length and outer * height * lanes >= 512 * COLUMN_THREADS:
             break
         height *= 2
@@ -364,6 +365,22 @@ def test_columns_of_little_matrices_have_their_model(dtype, variant, shape, by_v
     }.items():
         got = gk.sum(there, 1, variant=variant)
         assert hexadecimal(np.asarray(got)) == want, case
+
+
+@pytest.mark.parametrize(("dtype", "variant"), VARIANTS)
+@pytest.mark.parametrize(("outer", "length", "vectors"), [(1030, 310, 4), (690, 207, 6)])
+def test_columns_of_many_matrices_have_their_model(dtype, variant, outer, length, vectors):
+    """Larger ones, so many that each has a few threads as well."""
+    inner = vectors * 16 // DTYPES[dtype].itemsize - 1
+    a = troublesome(outer * length * inner, dtype).reshape(outer, length, inner)
+    want = model_of(a, stacked, variant)
+    wide = np.zeros((outer, length + 1, inner + 3), a.dtype)
+    wide[:, 1:, 1:-2] = a
+    for case, there in {
+        "as it is": gk.to_device(a),
+        "apart": gk.to_device(wide)[:, 1:, 1:-2],
+    }.items():
+        assert hexadecimal(gk.sum(there, 1, variant=variant).to_host()) == want, case
 
 
 # What the model gave when it was written, so that it cannot change along with the kernels.

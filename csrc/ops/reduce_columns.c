@@ -11,8 +11,8 @@ enum {
     WHOLE_ROWS = 48,       /* of no more rows of a thread */
     PART = 2,              /* times less columns than a vector has: of these by vectors, too */
     LONGEST_WAY = 1 << 15, /* rows that a thread of a block of columns numbers */
-    HEAVY_LENGTH = 1024,   /* rows of little matrices of large states that are stacked, */
-    HEAVY_OUTER = 4096,    /* of which there are many */
+    STACKED_LENGTH = 1024, /* rows of matrices of few columns that are stacked, */
+    STACKED_OUTER = 4096,  /* of which there are many */
     HEAVY_ROWS = 16,       /* rows of a thread of such, at least */
     COLUMN_PLACES = 792,   /* of blocks at a time, on a device of 132 multiprocessors */
     JOINED_BLOCKS = 396,   /* of columns in segments: half as many, with twice as much each, */
@@ -126,26 +126,28 @@ static bool are_matrices_little(const gk_reduction *how) {
     return how->outer > 1 && how->inner > 1 && how->length * how->inner < GK_REDUCE_FEW_ELEMENTS;
 }
 
-/* Whether they are columns all the same, which are a good part of a vector; or, of heavy states, so
-   many that each has a few threads. */
+/* Whether they are columns all the same, which are a good part of a vector, and little, or so many
+   that each has a few threads. */
 static bool are_stacked(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
     const gk_reduction *how = &plan->how;
-    const size_t vectors = gk_divided(how->inner, gk_vector_width(dtype));
-    if (heavy && !plan->packed && how->inner > 1 && how->inner * PART >= gk_vector_width(dtype) &&
-        vectors * PART <= GK_REDUCE_LEAST_LANES && how->length <= HEAVY_LENGTH &&
-        how->outer * vectors >= HEAVY_OUTER)
-        return true;
-    return !plan->packed && are_matrices_little(&plan->how) &&
-           plan->how.inner * PART >= gk_vector_width(dtype);
+    const size_t width = gk_vector_width(dtype), vectors = gk_divided(how->inner, width);
+    const size_t most = heavy ? GK_REDUCE_LEAST_LANES / PART : GK_REDUCE_LEAST_LANES;
+    if (plan->packed || how->inner == 1 || how->inner * PART < width)
+        return false;
+    return are_matrices_little(how) || (vectors <= most && how->length <= STACKED_LENGTH &&
+                                        how->outer * vectors >= STACKED_OUTER);
 }
 
 /* Several of them in a block, each by part of a warp: as many threads as it takes to load it in
-   two turns, more where there would be few blocks. */
+   two turns, more where there would be few blocks. Of a warp's threads few would be below one
+   another where larger ones have more columns: they have two. */
 static void plan_stacked(gk_reduction *how, gk_dtype dtype, bool heavy) {
     const size_t rows = heavy ? HEAVY_ROWS : GK_REDUCE_COLUMN_LOADS;
     how->lanes = gk_lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), GK_REDUCE_WARP);
+    const bool wide = how->lanes == GK_REDUCE_LEAST_LANES && !are_matrices_little(how);
+    const uint32_t most = wide ? 2 * GK_REDUCE_WARP : GK_REDUCE_WARP;
     uint32_t threads = how->lanes;
-    while (threads < GK_REDUCE_WARP && threads / how->lanes < how->length &&
+    while (threads < most && threads / how->lanes < how->length &&
            (threads / how->lanes * 2 * rows < how->length ||
             how->outer * threads / GK_REDUCE_COLUMN_THREADS < ENOUGH_BLOCKS))
         threads *= 2;

@@ -280,7 +280,7 @@ def cut(text: str) -> slice:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
-@pytest.mark.parametrize("line", [2, 5, 17, 49, 131])
+@pytest.mark.parametrize("line", [2, 3, 5, 17, 49, 131])
 def test_broken_lines(dtype, line):
     """Rows of several lines that end between two vectors, few and many."""
     held = random((1501, 3, line + 2), DTYPES[dtype], 5)

@@ -18,7 +18,7 @@ enum {
     LINE = 8,           /* elements near one another that are worth a load; of more than so */
     SMALL = 2,          /* many bytes one is, where they come as they lie */
     MOST_APART = 3,     /* elements from one to the next: a copy reads and writes as much */
-    FEW_LONE = 1 << 12, /* rows that are found, of which a warp has one at a time if short too */
+    FEW_LONE = 1 << 14, /* rows that are found, of which a warp has one at a time if short too */
     NEAR = 32,          /* bytes: what memory is read by */
     BUSY = 3 << 15,     /* threads that a device is busy with, however many rows they have, */
     BUSY_WITH_FEW = 3 << 14, /* or with these, which are read at once */
@@ -358,7 +358,8 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
     plan->how.apart = apart == NO_STRIDE ? 0 : apart;
     if (plan->walk == GK_WALK_COLUMNS)
         return gk_plan_listed(plan, array, reduced);
-    const bool ends_between = plan->how.apart == 0 && line >= width && line % width != 0;
+    const bool ends_between =
+        plan->how.apart == 0 && (line >= width || layout->ndim == 2) && line % width != 0;
     plan->how.broken = ends_between && line < SHORT_LINE * width;
     plan->how.lines = ends_between && plan->walk == GK_WALK_ROWS && line >= SHORT_LINE * width &&
                       line < LONG_LINE * width && layout->axis[last].stride == (int64_t)size;

@@ -197,7 +197,7 @@ template <typename T> struct gk_gathered {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
                 loaded[j] = gk_load_between((const T *)place[j]);
-        } else if (COUNT > 1 && sizeof(T) < 8 && straight && within && second) {
+        } else if (sizeof(T) < 8 && straight && within && second) {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
                 loaded[j] = gk_load_every_second((const T *)place[j]);
@@ -259,9 +259,8 @@ template <typename T> struct gk_gathered {
     }
 };
 
-// The same of lines that are no whole vectors, and so short that a warp always has some that go on in the next one: so
-// each element is loaded by itself, and only the two lines are looked for. A line has a vector's elements or more.
-template <typename T> struct gk_broken {
+// The same of lines that are no whole vectors, some of which go on in the next one: how these are loaded is WAY's.
+template <typename T, template <typename> class WAY> struct gk_in_lines {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
     static constexpr bool IS_RUN = false;
@@ -269,54 +268,58 @@ template <typename T> struct gk_broken {
     const gk_gathered<T> *all;
     uint32_t at;
 
-    __device__ gk_broken operator+(size_t i) const { return {all, at + (uint32_t)i}; }
-    __device__ gk_broken row(const gk_reduction &how, size_t i) const { return *this + i * how.length; }
+    __device__ gk_in_lines operator+(size_t i) const { return {all, at + (uint32_t)i}; }
+    __device__ gk_in_lines row(const gk_reduction &how, size_t i) const { return *this + i * how.length; }
     __device__ static constexpr bool is_aligned() { return false; }
-    __device__ static constexpr bool reaches(size_t) { return true; }
-    template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_broken (&at)[COUNT], int wanted, int = COUNT) {
-        const gk_gathered<T> &all = *at[0].all;
-        const char *place[COUNT];
-        int left[COUNT]; // of the line
-        int64_t jump[COUNT];
+    __device__ static constexpr bool reaches(size_t) { return true; } // each load looks
+    template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_in_lines (&at)[COUNT], int wanted, int = COUNT) {
+        uint32_t number[COUNT];
 #pragma unroll
-        for (int j = 0; j < COUNT; j++) {
-            uint32_t along, beginning;
-            const int64_t here = all.find(at[j].at, along);
-            place[j] = all.base + here;
-            left[j] = (int)(all.length - along);
-            jump[j] = left[j] < wanted ? all.find(at[j].at + left[j], beginning) - here - (left[j] - 1) * all.stride : 0;
-        }
-        gk_load_apart(loaded, place, wanted, [&](int e, int j) { return e + 1 == left[j] ? jump[j] : all.stride; });
+        for (int j = 0; j < COUNT; j++)
+            number[j] = at[j].at;
+        WAY<T>::load(loaded, *at[0].all, number, wanted);
     }
 };
 
-// The same of lines that are runs of a vector's elements or more: of a vector that ends in the next line the parts of both are loaded,
-// and joined.
-template <typename T> struct gk_lines {
-    typedef T Element;
-    enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
-    static constexpr bool IS_RUN = false;
-    static constexpr gk_lies RAGGED = GK_BETWEEN;
-    const gk_gathered<T> *all;
-    uint32_t at;
+// Lines so short that a warp always has some that go on: each element is loaded by itself, and only the two lines are
+// looked for. A line has a vector's elements or more; or all lines lie evenly apart, and one is as far behind the other everywhere.
+template <typename T> struct gk_by_elements {
+    template <int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered<T> &all, const uint32_t (&number)[COUNT], int wanted) {
+        const char *place[COUNT];
+        int left[COUNT]; // of the line
+        int64_t jump[COUNT];
+        const int64_t back = (int64_t)(all.length - 1) * all.stride;
+        const bool even = all.layout->ndim == 2;
+#pragma unroll
+        for (int j = 0; j < COUNT; j++) {
+            uint32_t along, beginning;
+            const int64_t here = all.find(number[j], along);
+            place[j] = all.base + here;
+            left[j] = (int)(all.length - along);
+            jump[j] = even ? all.layout->axis[0].stride - back : left[j] < wanted ? all.find(number[j] + left[j], beginning) - here - (left[j] - 1) * all.stride : 0;
+        }
+        gk_load_apart(loaded, place, wanted, [&](int e, int j) {
+            if (e + 1 != left[j])
+                return all.stride;
+            left[j] += (int)all.length;
+            return jump[j];
+        });
+    }
+};
 
-    __device__ gk_lines operator+(size_t i) const { return {all, at + (uint32_t)i}; }
-    __device__ gk_lines row(const gk_reduction &how, size_t i) const { return *this + i * how.length; }
-    __device__ static constexpr bool is_aligned() { return false; }
-    __device__ static constexpr bool reaches(size_t) { return true; } // each load looks
+// Lines that are runs of a vector's elements or more: of a vector that ends in the next line the parts of both are loaded, and joined.
+template <typename T> struct gk_by_parts {
     // Whether the aligned vectors that a vector lies between are the array's.
-    __device__ bool is_inside(const char *place) const { return place + 2 * GK_REDUCE_VECTOR_BYTES <= all->reach; }
-    template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_lines (&at)[COUNT], int wanted, int = COUNT) {
-        uint32_t number[COUNT];
+    __device__ static bool is_inside(const gk_gathered<T> &all, const char *place) { return place + 2 * GK_REDUCE_VECTOR_BYTES <= all.reach; }
+    template <int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered<T> &all, uint32_t (&number)[COUNT], int wanted) {
         int left[COUNT]; // of the line; 0: the vector is to be loaded one by one
         bool whole = true;
 #pragma unroll
         for (int j = 0; j < COUNT; j++) {
             uint32_t along;
-            const char *const place = at[j].all->base + at[j].all->find(at[j].at, along);
-            const bool inside = at[j].is_inside(place);
-            number[j] = at[j].at;
-            left[j] = inside ? (int)(at[j].all->length - along) : 0;
+            const char *const place = all.base + all.find(number[j], along);
+            const bool inside = is_inside(all, place);
+            left[j] = inside ? (int)(all.length - along) : 0;
             whole = whole && left[j] >= wanted;
             if (inside)
                 loaded[j] = gk_load_between((const T *)place);
@@ -325,23 +328,25 @@ template <typename T> struct gk_lines {
             return;
 #pragma unroll 1
         for (int turn = 0; turn < COUNT; turn++) { // by code that stands there once
-            const gk_lines next = {at[0].all, number[0]};
-            const gk_vector<T> one = left[0] < wanted ? next.joined(loaded[0], left[0], wanted) : loaded[0];
+            const gk_vector<T> one = left[0] < wanted ? joined(all, number[0], loaded[0], left[0], wanted) : loaded[0];
 #pragma unroll
             for (int j = 0; j < COUNT - 1; j++)
                 number[j] = number[j + 1], left[j] = left[j + 1], loaded[j] = loaded[j + 1];
             loaded[COUNT - 1] = one;
         }
     }
-    // The elements from number `first` on of a vector are those of the next line.
-    __device__ gk_vector<T> joined(const gk_vector<T> &front, int first, int wanted) const {
+    // The elements from number `first` on of the vector at number `at` are those of the next line.
+    __device__ static gk_vector<T> joined(const gk_gathered<T> &all, uint32_t at, const gk_vector<T> &front, int first, int wanted) {
         uint32_t along;
-        const char *const place = all->base + all->find(at + first, along);
-        if (first == 0 || !is_inside(place))
-            return (*all + at).one_by_one(wanted);
-        return gk_joined(front, gk_load_part((const T *)place - first, first, WIDTH), first);
+        const char *const place = all.base + all.find(at + first, along);
+        if (first == 0 || !is_inside(all, place))
+            return (all + at).one_by_one(wanted);
+        return gk_joined(front, gk_load_part((const T *)place - first, first, gk_vector<T>::WIDTH), first);
     }
 };
+
+template <typename T> using gk_broken = gk_in_lines<T, gk_by_elements>;
+template <typename T> using gk_lines = gk_in_lines<T, gk_by_parts>;
 
 // Of the next n elements as many, from the first one on, as begin vectors that are GK_BETWEEN.
 template <class A> __device__ static inline size_t gk_between_of(const A &next, size_t n) {

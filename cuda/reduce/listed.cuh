@@ -68,14 +68,14 @@ __device__ static inline void gk_take_some_listed(const Op &op, const gk_columns
             listed::take(op, x[j], number + j, state);
 }
 
-// All of them.
+// All of them. Only an index asks for their numbers, whose rows lie evenly and are those of a single list.
 template <bool WORDS, class Op, class STATE, int WIDTH>
 __device__ static inline void gk_take_listed_columns(const Op &op, const gk_columns &at, const gk_listed<typename Op::Element, WORDS> &columns, const typename Op::Element *a,
-                                                     const gk_listed_rows &place, unsigned rows, unsigned number, STATE (&state)[WIDTH]) {
+                                                     const gk_listed_rows &place, unsigned rows, STATE (&state)[WIDTH]) {
     // As many loads as there are registers for, beside large states.
     enum { ROOM = sizeof state > GK_REDUCE_LARGE_STATES ? GK_REDUCE_LISTED_LOADS / 2 : GK_REDUCE_LISTED_LOADS, FIT = ROOM / gk_listed<typename Op::Element, WORDS>::COUNT };
     enum { LOADS = FIT < GK_REDUCE_COLUMN_LOADS ? (int)FIT : (int)GK_REDUCE_COLUMN_LOADS };
-    unsigned row = at.y;
+    unsigned row = at.y, number = 0;
 #pragma unroll 1
     for (; row + (LOADS - 1) * at.height < rows; row += LOADS * at.height, number += LOADS)
         gk_take_some_listed<LOADS, true>(op, at, columns, a, place, row, rows, number, state);
@@ -105,8 +105,7 @@ template <bool WORDS, class Op> __device__ static inline void gk_reduce_listed(c
     at.take_pieces<WIDTH>(how);
     const gk_listed<T, WORDS> mine(at, how, columns);
     a += gk_offset_along(layout, 0, how.outer_axes, at.outer < how.outer ? (uint32_t)at.outer : 0) + (even ? (int64_t)begin * place.step : 0);
-    unsigned number = 0;
-    for (size_t row = begin; row < end; row += listed, number += (unsigned)listed >> __popc(at.height - 1)) {
+    for (size_t row = begin; row < end; row += listed) {
         const unsigned count = end - row < listed ? (unsigned)(end - row) : (unsigned)listed;
         if (!even) {
             __syncthreads(); // all threads are through with those before
@@ -114,7 +113,7 @@ template <bool WORDS, class Op> __device__ static inline void gk_reduce_listed(c
             __syncthreads();
         }
         if (mine.count > 0)
-            gk_take_listed_columns(op, at, mine, a, place, count, number, down);
+            gk_take_listed_columns(op, at, mine, a, place, count, down);
     }
     gk_end_columns(op, how, at, begin + at.y, down);
 }

@@ -74,7 +74,7 @@ def test_variants_are_named_by_dtype_and_hide_what_is_internal():
     assert all(callable(getattr(gpukern, v.op)) for v in everything), "operations that one may call"
     assert not any(v.dtype.startswith("bits") for v in everything)
     names = [v.variant for v in gpukern.variants("transpose", np.dtype("int32"))]
-    assert names == ["naive", "tiled", "tiled_padded", "vectorized", "vectorized_wide"]
+    assert names == ["naive", "tiled", "tiled_padded", "vectorized", "vectorized_wide", "ragged"]
     assert gpukern.variants("add", np.float32) == gpukern.variants("add", "float32")
     assert all(v.dtype == "bfloat16" for v in gpukern.variants(dtype="bfloat16"))
 

@@ -12,13 +12,16 @@ typedef enum gk_lies { GK_ALIGNED, GK_BETWEEN, GK_BESIDE, GK_ANYWHERE } gk_lies;
 
 // Of either kind a thread loads AT_ONCE vectors at a time, and LEAST where fewer are left.
 
+// Whether the first of every second element is the first one that its aligned vector has of them.
+template <typename T> __device__ static inline bool gk_begins_vector(const void *at) { return (uintptr_t)at % GK_REDUCE_VECTOR_BYTES < 2 * sizeof(T); }
+
 // Every second element from `at` on: those of each aligned vector that hold them side by side, and moved to
-// where the first one lies. The last vector may reach 16 bytes beyond the last element.
-template <typename T> __device__ static inline gk_vector<T> gk_load_every_second(const T *at) {
+// where the first one lies, if it does not begin its vector. The last vector may reach 16 bytes beyond the last element.
+template <bool BEGINS, typename T> __device__ static inline gk_vector<T> gk_load_every_second(const T *at) {
     enum { SIZE = sizeof(T), EVEN = SIZE == 1 ? 0x6420 : SIZE == 2 ? 0x5410 : 0x3210, ODD = SIZE == 1 ? 0x7531 : SIZE == 2 ? 0x7632 : 0x7654 };
-    const unsigned shift = (uintptr_t)at % 16, number = shift / SIZE, begin = number / 2 * SIZE, which = number % 2 ? ODD : EVEN;
+    const unsigned shift = (uintptr_t)at % 16, number = shift / SIZE, begin = BEGINS ? 0 : number / 2 * SIZE, which = number % 2 ? ODD : EVEN;
     const uint4 *low = (const uint4 *)((uintptr_t)at - shift);
-    const uint4 from[3] = {low[0], low[1], low[number > 1 ? 2 : 1]};
+    const uint4 from[3] = {low[0], low[1], low[!BEGINS && number > 1 ? 2 : 1]};
     uint32_t word[6];
 #pragma unroll
     for (int v = 0; v < 3; v++) {
@@ -182,25 +185,35 @@ template <typename T> struct gk_gathered {
     // The same, of all of them: to find one is work. Where each is of a single line, one index is enough for
     // it, and where its elements lie side by side it is in one piece.
     template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered (&at)[COUNT], int wanted, int = COUNT) {
+        constexpr bool PAYS = sizeof(T) != 4; // to look whether all begin aligned vectors, or pairs of these
         const char *place[COUNT];
         const int64_t apart = at[0].stride;
         const bool second = apart == 2 * (int64_t)sizeof(T);
-        bool straight = true, within = true;
+        bool straight = true, within = true, begins = PAYS;
 #pragma unroll
         for (int j = 0; j < COUNT; j++) {
             uint32_t along;
             place[j] = at[j].base + at[j].find(at[j].at, along);
             straight = straight && along + wanted <= at[j].length;
             within = within && place[j] + (second ? 3 : 2) * GK_REDUCE_VECTOR_BYTES <= at[j].reach;
+            begins = begins && (second ? gk_begins_vector<T>(place[j]) : (uintptr_t)place[j] % GK_REDUCE_VECTOR_BYTES == 0);
         }
-        if (straight && within && apart == sizeof(T)) {
+        if (straight && within && begins && apart == sizeof(T)) {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
-                loaded[j] = gk_load_between((const T *)place[j]);
+                loaded[j] = *(const gk_vector<T> *)place[j];
+        } else if (straight && within && apart == sizeof(T)) {
+#pragma unroll
+            for (int j = 0; j < COUNT; j++)
+                loaded[j] = gk_load_anywhere((const T *)place[j]);
+        } else if (sizeof(T) < 8 && straight && within && second && begins) {
+#pragma unroll
+            for (int j = 0; j < COUNT; j++)
+                loaded[j] = gk_load_every_second<true>((const T *)place[j]);
         } else if (sizeof(T) < 8 && straight && within && second) {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
-                loaded[j] = gk_load_every_second((const T *)place[j]);
+                loaded[j] = gk_load_every_second<false>((const T *)place[j]);
         } else if (straight) {
             gk_load_apart(loaded, place, wanted, [&](int, int) { return apart; });
         } else {

@@ -323,9 +323,15 @@ def allocated():
     return sys.getallocatedblocks(), info.uordblks + info.hblkhd
 
 
+# Python keeps the names that it last looked up, thousands of them, and `ast` makes new ones in each
+# call of `inspect.signature`.
+_forget_names = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
+
+
 def _drop():
-    """What is garbage, and what was put off until somebody waits."""
+    """What is garbage, what Python keeps for later, and what was put off until somebody waits."""
     gc.collect()
+    _forget_names()
     gk.synchronize()
 
 
@@ -340,7 +346,7 @@ def growth(call, calls):
 
 
 def assert_steady(call, calls):
-    """A leak grows every time; what Python and the C library keep for later comes once."""
+    """A leak grows every time; what else is kept for later comes once."""
     for _ in range(10):
         blocks, used = growth(call, calls)
         if sanitized() or (blocks < 0.5 and used < 16):

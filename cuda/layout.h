@@ -19,6 +19,9 @@ enum {
     GK_COMPACT_LENGTHS = 1 << 27, /* an axis in it is shorter, but for the outermost */
 };
 
+/* In bytes: what memory moves at a time, a thread at most, and a bank of shared memory. */
+enum { GK_SECTOR = 32, GK_VECTOR = 16, GK_WORD = 4 };
+
 /* Division by an invariant: n / d == (n + high word of n * multiplier) >> shift, for n < 2^31.
    After T. Granlund and P. Montgomery, "Division by Invariant Integers using Multiplication". */
 typedef struct gk_divisor {

@@ -3,20 +3,14 @@
 #include <stdlib.h>
 
 enum {
-    TO,
-    FROM,
-    SHARED = 16, /* the same, that are nearer than half a sector: it is there when it is needed */
-    SECTOR = 32, /* bytes that memory moves at a time */
-    VECTOR = 16,
-    WORD = 4,                 /* bytes of elements: smaller ones are as soon moved otherwise, */
-    LITTLE_SOON = SECTOR / 4, /* bytes of a sector, if there are so many at a time */
-    BANKS = 32,               /* of shared memory */
-    LATE = 8192,              /* elements, after which no cache of a multiprocessor has it */
-    WIDEST = 8,               /* bytes of elements of boxes of runs, */
-    LONG_ENOUGH = 96,         /* of these runs, which are worth it, */
-    FEW_IN_A_BANK = 3,        /* words of a warp: with more that is what it waits for */
-    RUN_BLOCKS = 264,         /* of such boxes at a time, on a device of 132 multiprocessors */
-    MANY_BLOCKS = 1024,       /* enough for a device that has to be filled evenly */
+    LITTLE_SOON = GK_SECTOR / 4, /* bytes of a sector, if there are so many at a time */
+    BANKS = 32,                  /* of shared memory */
+    LATE = 8192,                 /* elements, after which no cache of a multiprocessor has it */
+    WIDEST = 8,                  /* bytes of elements of boxes of runs, */
+    LONG_ENOUGH = 96,            /* of these runs, which are worth it, */
+    FEW_IN_A_BANK = 3,           /* words of a warp: with more that is what it waits for */
+    RUN_BLOCKS = 264,            /* of such boxes at a time, on a device of 132 multiprocessors */
+    MANY_BLOCKS = 1024,          /* enough for a device that has to be filled evenly */
     PACKED = 4096,   /* bytes that the host copies at full speed, wherever the next ones are */
     MOST_BOXES = 64, /* of a block, for which a thread finds its elements once */
 };
@@ -40,11 +34,11 @@ static void sort_axes(const gk_nest *nest, int array, int *order) {
     }
 }
 
-/* The same to the next one along an axis whose elements are nearer than that. */
+/* How many elements are read to the next one along an axis whose elements are nearer than that. */
 static int64_t until_nearer(const gk_nest *nest, uint64_t than, int64_t least) {
     int64_t count = 1;
     for (int i = nest->ndim - 1; i >= 0; i--) {
-        if (count >= least && distance(nest->stride[FROM][i]) < than)
+        if (count >= least && distance(nest->stride[GK_FROM][i]) < than)
             return count;
         count *= nest->shape[i];
     }
@@ -52,7 +46,7 @@ static int64_t until_nearer(const gk_nest *nest, uint64_t than, int64_t least) {
 }
 
 int64_t gk_until_next(const gk_nest *nest) {
-    return until_nearer(nest, SHARED, 1);
+    return until_nearer(nest, GK_SECTOR / 2, 1);
 }
 
 /* Whether 32 bits tell the elements from the first to the last one of any box. */
@@ -73,8 +67,8 @@ static bool are_counted(const gk_nest *nest, int64_t size) {
 static int64_t bytes_soon(const gk_nest *nest, int64_t size) {
     int64_t bytes = size, count = 1;
     for (int i = nest->ndim - 1; i >= 0 && count < GK_SOON; i--) {
-        const uint64_t stride = distance(nest->stride[FROM][i]);
-        const int64_t most = stride < SECTOR ? SECTOR / (int64_t)stride : 1;
+        const uint64_t stride = distance(nest->stride[GK_FROM][i]);
+        const int64_t most = stride < GK_SECTOR ? GK_SECTOR / (int64_t)stride : 1;
         bytes *= nest->shape[i] < most ? nest->shape[i] : most;
         count *= nest->shape[i];
     }
@@ -86,10 +80,10 @@ static int64_t bytes_soon(const gk_nest *nest, int64_t size) {
 static bool is_fetched_again(const gk_nest *nest, int64_t size, size_t least) {
     if (gk_until_next(nest) >= GK_SOON)
         return true;
-    if (until_nearer(nest, SECTOR, LATE) == 0)
+    if (until_nearer(nest, GK_SECTOR, LATE) == 0)
         return false;
-    return size < WORD ? bytes_soon(nest, size) < LITTLE_SOON
-                       : gk_nest_count(nest) >= 2 * (least / (size_t)size);
+    return size < GK_WORD ? bytes_soon(nest, size) < LITTLE_SOON
+                          : gk_nest_count(nest) >= 2 * (least / (size_t)size);
 }
 
 bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
@@ -97,7 +91,7 @@ bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
     size_t count = gk_nest_count(nest);
     if (last < 1 || count < least / (size_t)size || !are_counted(nest, size))
         return false;
-    return distance(nest->stride[TO][last]) <= GK_NEAR && is_fetched_again(nest, size, least);
+    return distance(nest->stride[GK_TO][last]) <= GK_NEAR && is_fetched_again(nest, size, least);
 }
 
 /* Sides such that the box has `run` elements, or all there are, along what is near in an array. */
@@ -127,8 +121,8 @@ static void choose_sides(const gk_nest *nest, int (*order)[GK_MAX_DIMENSIONS], i
         for (int twice = 1; twice >= 0; twice--) {
             for (int i = 0; i < nest->ndim; i++)
                 side[i] = 1;
-            widen(nest, order[TO], run << twice, side);
-            widen(nest, order[FROM], run, side);
+            widen(nest, order[GK_TO], run << twice, side);
+            widen(nest, order[GK_FROM], run, side);
             if (product(side, nest->ndim) <= most)
                 return;
         }
@@ -148,8 +142,8 @@ static void choose_long_sides(const gk_nest *nest, int (*order)[GK_MAX_DIMENSION
     for (int64_t run = most;; run /= 2) {
         for (int i = 0; i < nest->ndim; i++)
             side[i] = 1;
-        widen(nest, order[TO], run, side);
-        widen(nest, order[FROM], read, side);
+        widen(nest, order[GK_TO], run, side);
+        widen(nest, order[GK_FROM], read, side);
         if (product(side, nest->ndim) <= most)
             return;
     }
@@ -158,9 +152,9 @@ static void choose_long_sides(const gk_nest *nest, int (*order)[GK_MAX_DIMENSION
 void gk_travelling_sides(const gk_nest *nest, int64_t size, int64_t most, int64_t *side,
                          int (*order)[GK_MAX_DIMENSIONS]) {
     const int last = nest->ndim - 1;
-    sort_axes(nest, TO, order[TO]);
-    sort_axes(nest, FROM, order[FROM]);
-    if (last >= 0 && order[TO][last] == order[FROM][last])
+    sort_axes(nest, GK_TO, order[GK_TO]);
+    sort_axes(nest, GK_FROM, order[GK_FROM]);
+    if (last >= 0 && order[GK_TO][last] == order[GK_FROM][last])
         choose_sides(nest, order, most / size, side);
     else
         choose_long_sides(nest, order, PACKED / size, most / size, side);
@@ -186,8 +180,8 @@ gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size) {
     int64_t side[GK_LAYOUT_DIMENSIONS], pitch[GK_LAYOUT_DIMENSIONS], elements = 1;
     int64_t most = GK_BOX_BYTES / size < GK_BOX_ELEMENTS ? GK_BOX_BYTES / size : GK_BOX_ELEMENTS;
     int order[2][GK_MAX_DIMENSIONS];
-    sort_axes(nest, TO, order[TO]);
-    sort_axes(nest, FROM, order[FROM]);
+    sort_axes(nest, GK_TO, order[GK_TO]);
+    sort_axes(nest, GK_FROM, order[GK_FROM]);
     choose_sides(nest, order, most, side);
     even_out(nest, side);
     for (int i = nest->ndim - 1; i >= 0; i--) {
@@ -235,8 +229,8 @@ typedef struct run_box {
 } run_box;
 
 static bool is_in_row(const run_box *box, int ndim, int axis) {
-    for (int k = 0; k < box->run[FROM].axes; k++)
-        if (box->order[FROM][ndim - 1 - k] == axis)
+    for (int k = 0; k < box->run[GK_FROM].axes; k++)
+        if (box->order[GK_FROM][ndim - 1 - k] == axis)
             return true;
     return false;
 }
@@ -246,29 +240,29 @@ static bool is_in_row(const run_box *box, int ndim, int axis) {
 static int64_t lay_out(const gk_nest *nest, int64_t size, int64_t farther, run_box *box) {
     const int last = nest->ndim - 1;
     int64_t taken = size;
-    for (int k = 0; k < box->run[FROM].axes; k++) {
-        const int axis = box->order[FROM][last - k];
+    for (int k = 0; k < box->run[GK_FROM].axes; k++) {
+        const int axis = box->order[GK_FROM][last - k];
         box->cell[axis] = taken;
         taken *= box->side[axis];
     }
-    taken = box->vectors * VECTOR;
+    taken = box->vectors * GK_VECTOR;
     for (int k = 0; k < nest->ndim; k++) {
-        const int axis = box->order[TO][last - k];
+        const int axis = box->order[GK_TO][last - k];
         if (is_in_row(box, nest->ndim, axis) || box->side[axis] == 1)
             continue;
-        box->cell[axis] = taken + ((nest->stride[FROM][axis] - taken) & (VECTOR - 1));
-        box->cell[axis] += farther * VECTOR;
+        box->cell[axis] = taken + ((nest->stride[GK_FROM][axis] - taken) & (GK_VECTOR - 1));
+        box->cell[axis] += farther * GK_VECTOR;
         farther = 0;
         taken += (box->side[axis] - 1) * box->cell[axis];
     }
-    return taken + VECTOR;
+    return taken + GK_VECTOR;
 }
 
 /* Where an element is, of those of the box in the order of the array that is written. */
 static int64_t place_of(const gk_nest *nest, const run_box *box, int64_t number) {
     int64_t place = 0;
     for (int k = nest->ndim - 1; k >= 0; k--) {
-        const int axis = box->order[TO][k];
+        const int axis = box->order[GK_TO][k];
         place += number % box->side[axis] * box->cell[axis];
         number /= box->side[axis];
     }
@@ -280,7 +274,8 @@ static int words_in_a_bank(const gk_nest *nest, int64_t size, const run_box *box
     int64_t word[BANKS][BANKS];
     int count[BANKS] = {0}, most = 0;
     for (int lane = 0; lane < BANKS; lane++) {
-        const int64_t its = place_of(nest, box, size < WORD ? lane * (WORD / size) : lane) / WORD;
+        const int64_t its =
+            place_of(nest, box, size < GK_WORD ? lane * (GK_WORD / size) : lane) / GK_WORD;
         const int bank = (int)(its % BANKS);
         int i = 0;
         while (i < count[bank] && word[bank][i] != its)
@@ -297,7 +292,7 @@ static int words_in_a_bank(const gk_nest *nest, int64_t size, const run_box *box
 static void spread(const gk_nest *nest, int64_t size, run_box *box) {
     int64_t best = 0;
     box->in_a_bank = BANKS + 1;
-    for (int64_t farther = 0; farther < BANKS * WORD / VECTOR; farther++) {
+    for (int64_t farther = 0; farther < BANKS * GK_WORD / GK_VECTOR; farther++) {
         if (lay_out(nest, size, farther, box) > GK_RUN_BOX_BYTES)
             break;
         const int most = words_in_a_bank(nest, size, box);
@@ -312,26 +307,26 @@ static bool has_room(const gk_nest *nest, int64_t size, run_box *box) {
     const uintptr_t bits = gk_nest_bits(nest);
     for (int k = 0; k < 2; k++)
         box->run[k] = run_of(nest, k, box->order[k], box->side, size);
-    const int64_t word = size < WORD ? WORD : size;
-    box->words = gk_parts_of(box->run[TO].bytes, word) + (bits % (uintptr_t)word == 0 ? 0 : 1);
-    box->vectors =
-        gk_parts_of(box->run[FROM].bytes + (bits % VECTOR == 0 ? 0 : VECTOR - size), VECTOR);
-    return box->words * box->run[TO].count <= GK_RUN_BOX_WORDS &&
-           box->vectors * box->run[FROM].count <= GK_RUN_BOX_VECTORS &&
+    const int64_t word = size < GK_WORD ? GK_WORD : size;
+    box->words = gk_parts_of(box->run[GK_TO].bytes, word) + (bits % (uintptr_t)word == 0 ? 0 : 1);
+    box->vectors = gk_parts_of(
+        box->run[GK_FROM].bytes + (bits % GK_VECTOR == 0 ? 0 : GK_VECTOR - size), GK_VECTOR);
+    return box->words * box->run[GK_TO].count <= GK_RUN_BOX_WORDS &&
+           box->vectors * box->run[GK_FROM].count <= GK_RUN_BOX_VECTORS &&
            lay_out(nest, size, 0, box) <= GK_RUN_BOX_BYTES;
 }
 
 /* The longest runs in both arrays that have room, those that are written up to twice as long. */
 static run_box choose_run_box(const gk_nest *nest, int64_t size) {
     run_box box = {.vectors = 0};
-    sort_axes(nest, TO, box.order[TO]);
-    sort_axes(nest, FROM, box.order[FROM]);
+    sort_axes(nest, GK_TO, box.order[GK_TO]);
+    sort_axes(nest, GK_FROM, box.order[GK_FROM]);
     for (int64_t run = GK_RUN_BOX_BYTES / size;; run -= gk_parts_of(run, 24))
         for (int twice = 1; twice >= 0; twice--) {
             for (int i = 0; i < nest->ndim; i++)
                 box.side[i] = 1;
-            widen(nest, box.order[TO], run << twice, box.side);
-            widen(nest, box.order[FROM], run, box.side);
+            widen(nest, box.order[GK_TO], run << twice, box.side);
+            widen(nest, box.order[GK_FROM], run, box.side);
             even_out(nest, box.side);
             if (has_room(nest, size, &box) || run == 1) {
                 spread(nest, size, &box);
@@ -342,17 +337,17 @@ static run_box choose_run_box(const gk_nest *nest, int64_t size) {
 
 static void describe_axes(const gk_nest *nest, const run_box *box, gk_run_boxes *boxes) {
     for (int k = nest->ndim - 1; k >= 0; k--) {
-        const int axis = box->order[TO][k];
+        const int axis = box->order[GK_TO][k];
         const gk_divisor side = gk_divisor_of((uint32_t)box->side[axis]);
         if (side.value == 1)
             continue;
         boxes->written[boxes->axes].side = side;
-        boxes->written[boxes->axes].stride = (int32_t)nest->stride[TO][axis];
+        boxes->written[boxes->axes].stride = (int32_t)nest->stride[GK_TO][axis];
         boxes->written[boxes->axes++].cell = (uint32_t)box->cell[axis];
         if (is_in_row(box, nest->ndim, axis))
             continue;
         boxes->read[boxes->across].side = side;
-        boxes->read[boxes->across].stride = (int32_t)nest->stride[FROM][axis];
+        boxes->read[boxes->across].stride = (int32_t)nest->stride[GK_FROM][axis];
         boxes->read[boxes->across++].cell = (uint32_t)box->cell[axis];
     }
 }
@@ -374,22 +369,22 @@ bool gk_run_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
         gk_nest_count(nest) * (size_t)size < least)
         return false;
     const run_box box = choose_run_box(nest, size);
-    return box.run[TO].bytes >= LONG_ENOUGH && box.run[FROM].bytes >= LONG_ENOUGH &&
+    return box.run[GK_TO].bytes >= LONG_ENOUGH && box.run[GK_FROM].bytes >= LONG_ENOUGH &&
            box.in_a_bank <= FEW_IN_A_BANK && is_near(nest, &box);
 }
 
 gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size) {
     const run_box box = choose_run_box(nest, size);
     gk_run_boxes boxes = {.grid = grid_of(nest, box.side),
-                          .row_vectors = (uint32_t)(box.vectors * box.run[FROM].count),
+                          .row_vectors = (uint32_t)(box.vectors * box.run[GK_FROM].count),
                           .vectors = gk_divisor_of((uint32_t)box.vectors),
-                          .runs = (uint32_t)box.run[TO].count,
-                          .run_elements = (uint32_t)(box.run[TO].bytes / size),
-                          .run_words = (uint32_t)(box.words * box.run[TO].count),
+                          .runs = (uint32_t)box.run[GK_TO].count,
+                          .run_elements = (uint32_t)(box.run[GK_TO].bytes / size),
+                          .run_words = (uint32_t)(box.words * box.run[GK_TO].count),
                           .words = gk_divisor_of((uint32_t)box.words),
                           .reach = {0, size}};
     for (int i = 0; i < nest->ndim; i++)
-        boxes.reach[nest->stride[FROM][i] > 0] += (box.side[i] - 1) * nest->stride[FROM][i];
+        boxes.reach[nest->stride[GK_FROM][i] > 0] += (box.side[i] - 1) * nest->stride[GK_FROM][i];
     describe_axes(nest, &box, &boxes);
     return boxes;
 }

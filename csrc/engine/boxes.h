@@ -10,8 +10,8 @@ enum {
     GK_SOON = 256, /* elements, within which the first cache still has a sector */
 };
 
-/* How many elements are written from one that is read to the next one of its sector; 0: there is
- * none. */
+/* How many elements are written from one that is read to the next one of its sector, which is
+   nearer than half of one; 0: there is none. */
 int64_t gk_until_next(const gk_nest *nest);
 
 /* Whether that is worth its while: the arrays are large, their elements lie near one another in

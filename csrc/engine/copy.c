@@ -8,10 +8,6 @@
 #include "transpose/copies.h"
 
 enum {
-    TO,
-    FROM,
-    VECTOR = 16,             /* bytes of an access */
-    WORD = 4,                /* bytes, of which smaller elements are moved several at a time */
     MANY = 1 << 17,          /* for which a device has no thread each */
     LINE = 128,              /* bytes of a cache */
     LITTLE_COPIED = 1 << 16, /* bytes of a run that is no whole vectors, which is as soon moved by
@@ -27,7 +23,7 @@ enum {
 static bool are_runs(const gk_array *to, const gk_array *from) {
     const uintptr_t bits = (uintptr_t)to->data | (uintptr_t)from->data | gk_bytes(to);
     return gk_is_contiguous(to) && gk_is_contiguous(from) &&
-           (bits % VECTOR == 0 || gk_bytes(to) > LITTLE_COPIED);
+           (bits % GK_VECTOR == 0 || gk_bytes(to) > LITTLE_COPIED);
 }
 
 /* By a kernel: the driver's own copies do not start under the end of the one before, and take 1.24
@@ -44,7 +40,7 @@ static gk_status copy_run(gk_call *call, const gk_array *to, const gk_array *fro
     if (!row)
         return gk_call_copy_within(call, target, source, bytes);
     void *arguments[] = {&target, &source, &bytes};
-    const int64_t vectors = gk_parts_of((int64_t)bytes, VECTOR);
+    const int64_t vectors = gk_parts_of((int64_t)bytes, GK_VECTOR);
     const size_t blocks = (size_t)gk_parts_of(vectors, row->tile_columns);
     gk_status status = gk_call_launch(call, row, blocks, arguments);
     if (status == GK_MEMORY_ERROR) /* for the kernel, which is loaded when it is first wanted */
@@ -59,7 +55,7 @@ static gk_status copy_run(gk_call *call, const gk_array *to, const gk_array *fro
 /* Elements that are not aligned to their size are copied as bytes: one more axis. */
 static int64_t split_into_bytes(gk_nest *nest, int64_t size) {
     nest->shape[nest->ndim] = size;
-    nest->stride[TO][nest->ndim] = nest->stride[FROM][nest->ndim] = 1;
+    nest->stride[GK_TO][nest->ndim] = nest->stride[GK_FROM][nest->ndim] = 1;
     nest->ndim++;
     return 1;
 }
@@ -67,14 +63,14 @@ static int64_t split_into_bytes(gk_nest *nest, int64_t size) {
 /* Runs of elements that both sides have are copied as fewer, wider ones, of up to 16 bytes. */
 static int64_t join_elements(gk_nest *nest, int64_t size) {
     int last = nest->ndim - 1;
-    if (last < 0 || nest->stride[TO][last] != size || nest->stride[FROM][last] != size)
+    if (last < 0 || nest->stride[GK_TO][last] != size || nest->stride[GK_FROM][last] != size)
         return size;
     nest->ndim = last;
     uintptr_t bits = gk_nest_bits(nest);
     nest->ndim = last + 1;
     for (; size < 16 && nest->shape[last] % 2 == 0 && bits % (uintptr_t)(2 * size) == 0; size *= 2)
         nest->shape[last] /= 2;
-    nest->stride[TO][last] = nest->stride[FROM][last] = size;
+    nest->stride[GK_TO][last] = nest->stride[GK_FROM][last] = size;
     if (nest->shape[last] == 1) /* what stood side by side is one element now */
         nest->ndim--;
     return size;
@@ -90,7 +86,7 @@ typedef struct copying {
 static int64_t run_in_line(const gk_nest *piece, int64_t size) {
     int64_t run = 1, extent = size;
     for (int i = piece->ndim - 1; i >= 0; i--) {
-        extent += (piece->shape[i] - 1) * llabs(piece->stride[FROM][i]);
+        extent += (piece->shape[i] - 1) * llabs(piece->stride[GK_FROM][i]);
         if (extent > LINE)
             return run;
         run *= piece->shape[i];
@@ -107,11 +103,11 @@ static bool is_packed(const gk_nest *piece, const copying *how) {
     if (!how->packed || gk_nest_count(piece) <= MANY || gk_until_next(piece) >= GK_SOON)
         return false;
     for (int i = piece->ndim - 1; i >= 0; next *= piece->shape[i], i--)
-        if (piece->stride[TO][i] != next)
+        if (piece->stride[GK_TO][i] != next)
             return false;
     const int64_t run = run_in_line(piece, how->size);
     return (run == 1 || run >= LEAST_RUN) &&
-           piece->data[TO] % (uintptr_t)how->packed->alignment == 0;
+           piece->data[GK_TO] % (uintptr_t)how->packed->alignment == 0;
 }
 
 static gk_course course_of(const gk_nest *piece) {
@@ -119,7 +115,7 @@ static gk_course course_of(const gk_nest *piece) {
     int64_t passed = 0; /* from the first to the last along all nearer axes */
     for (int k = 0; k < piece->ndim; k++) {
         const int i = piece->ndim - 1 - k;
-        const int64_t stride = piece->stride[FROM][i];
+        const int64_t stride = piece->stride[GK_FROM][i];
         course.axis[k].length = gk_divisor_of((uint32_t)piece->shape[i]);
         course.axis[k].stride = stride;
         course.axis[k].step = stride - passed;
@@ -129,7 +125,7 @@ static gk_course course_of(const gk_nest *piece) {
 }
 
 static gk_status launch_packed(gk_call *call, const gk_nest *piece, const gk_row *row) {
-    uintptr_t to = piece->data[TO], from = piece->data[FROM];
+    uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM];
     gk_course course = course_of(piece);
     void *arguments[] = {&to, &from, &course};
     size_t blocks = (size_t)gk_parts_of(course.count, row->tile_columns);
@@ -143,7 +139,7 @@ static bool are_shared(const gk_nest *piece, const copying *how) {
     const gk_row *row = how->rows[GK_LAID_OUT];
     const int64_t length = piece->ndim > 0 ? piece->shape[piece->ndim - 1] : 1;
     return !gk_nest_is_lone(piece, row->tile_columns / row->threads) &&
-           (how->size < WORD || length <= SHARED_ROW);
+           (how->size < GK_WORD || length <= SHARED_ROW);
 }
 
 /* Elements that are found one by one, which lie so near one another that 32 bits count what is
@@ -159,7 +155,7 @@ static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layou
                              void *context) {
     const copying *how = context;
     const gk_row *row = is_packed(piece, how) ? how->packed : how->rows[GK_LAID_OUT];
-    uintptr_t to = piece->data[TO], from = piece->data[FROM];
+    uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM];
     gk_compact compact;
     if (how->ran)
         *how->ran = row;
@@ -183,7 +179,7 @@ static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const
     gk_status status = choose_copy(call, GK_OP_copy, how.size, &how.rows[GK_LAID_OUT]);
     if (status == GK_OK)
         status = choose_copy(call, GK_OP_copy + GK_COMPACT, how.size, &how.rows[GK_COMPACT]);
-    if (status == GK_OK && how.size <= WORD)
+    if (status == GK_OK && how.size <= GK_WORD)
         status = choose_copy(call, GK_OP_copy_packed, how.size, &how.packed);
     return status == GK_OK ? gk_nest_run(call, nest, launch_copy, &how) : status;
 }
@@ -193,7 +189,7 @@ static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const
 static gk_status launch_boxes(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                               void *context) {
     const gk_row *row = context;
-    uintptr_t to = piece->data[TO], from = piece->data[FROM];
+    uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM];
     gk_boxes boxes = gk_boxes_of(piece, (int64_t)row->alignment);
     void *arguments[] = {&to, &from, &boxes};
     (void)layout;
@@ -203,9 +199,9 @@ static gk_status launch_boxes(gk_call *call, const gk_nest *piece, const gk_layo
 static gk_status launch_run_boxes(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                                   void *context) {
     const gk_row *row = context;
-    uintptr_t to = piece->data[TO], from = piece->data[FROM], first, end;
+    uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM], first, end;
     gk_run_boxes boxes = gk_run_boxes_of(piece, (int64_t)row->alignment);
-    gk_nest_extent(piece, FROM, (int64_t)row->alignment, &first, &end);
+    gk_nest_extent(piece, GK_FROM, (int64_t)row->alignment, &first, &end);
     void *arguments[] = {&to, &from, &first, &end, &boxes};
     (void)layout;
     return gk_call_launch(call, row, gk_run_boxes_blocks(&boxes), arguments);
@@ -221,6 +217,7 @@ static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, gk
     gk_nest_launch launch = op == GK_OP_copy_boxed ? launch_boxes : launch_run_boxes;
     return status == GK_OK ? gk_nest_run(call, nest, launch, (void *)(uintptr_t)row) : status;
 }
+
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */
 static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, const gk_row **ran) {
     int64_t size = (int64_t)gk_dtype_size(to->dtype);

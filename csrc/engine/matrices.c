@@ -8,13 +8,9 @@
 #include "transpose/copies.h"
 
 enum {
-    TO,
-    FROM,
     RAGGED = 128,        /* tiles of which there have to be so many, or a device is idle */
     UNCACHED = 32 << 20, /* bytes, whose sectors leave the cache before all parts of them came */
     LONG_CHAIN = 512,    /* elements, of which tiles along a chain are filled well enough */
-    VECTOR = 16,         /* bytes of an access */
-    WORD = 4,            /* bytes, of which smaller elements are moved several at a time */
     LITTLE_LINES = 8,    /* times the limit of tiles is as soon moved without woven lines */
     FEW_LINES = 16,      /* that are woven, */
     MOST_LINES = 64,     /* as these are where tiles would move elements by themselves, */
@@ -39,7 +35,7 @@ typedef struct stacking {
 static gk_status launch_stack(gk_call *call, const gk_nest *stack, const gk_layout *layout,
                               void *context) {
     const stacking *matrix = context;
-    uintptr_t to = stack->data[TO], from = stack->data[FROM];
+    uintptr_t to = stack->data[GK_TO], from = stack->data[GK_FROM];
     gk_layout matrices = *layout;
     void *arguments[] = {&to, &from, matrix->how, &matrices};
     return gk_call_launch(call, matrix->row, gk_nest_count(stack) * matrix->blocks, arguments);
@@ -57,30 +53,30 @@ static gk_status copy_stack(gk_call *call, gk_nest *nest, int axis, stacking *ma
 int gk_source_axis(const gk_nest *nest) {
     int closest = nest->ndim - 1;
     for (int i = 0; i < nest->ndim; i++)
-        if (nest->stride[FROM][i] != 0 &&
-            (nest->stride[FROM][closest] == 0 ||
-             llabs(nest->stride[FROM][i]) < llabs(nest->stride[FROM][closest])))
+        if (nest->stride[GK_FROM][i] != 0 &&
+            (nest->stride[GK_FROM][closest] == 0 ||
+             llabs(nest->stride[GK_FROM][i]) < llabs(nest->stride[GK_FROM][closest])))
             closest = i;
     return closest;
 }
 
 /* Whether elements lie so close along both sides that neighbours share what memory moves. */
 static bool are_near(const gk_nest *nest, int axis) {
-    return llabs(nest->stride[TO][nest->ndim - 1]) <= GK_NEAR &&
-           llabs(nest->stride[FROM][axis]) <= GK_NEAR;
+    return llabs(nest->stride[GK_TO][nest->ndim - 1]) <= GK_NEAR &&
+           llabs(nest->stride[GK_FROM][axis]) <= GK_NEAR;
 }
 
 /* Whether elements lie side by side along both sides. */
 static bool are_side_by_side(const gk_nest *nest, int axis, int64_t size) {
-    return nest->stride[TO][nest->ndim - 1] == size && nest->stride[FROM][axis] == size;
+    return nest->stride[GK_TO][nest->ndim - 1] == size && nest->stride[GK_FROM][axis] == size;
 }
 
 /* Whether all rows that are written begin and end with a sector of memory. */
 static bool are_on_sectors(const gk_nest *nest, int64_t size) {
     const int last = nest->ndim - 1;
-    uintptr_t bits = nest->data[TO] | (uintptr_t)(nest->shape[last] * size);
+    uintptr_t bits = nest->data[GK_TO] | (uintptr_t)(nest->shape[last] * size);
     for (int i = 0; i < last; i++)
-        bits |= (uintptr_t)nest->stride[TO][i];
+        bits |= (uintptr_t)nest->stride[GK_TO][i];
     return bits % GK_SECTOR == 0;
 }
 
@@ -88,12 +84,12 @@ static bool are_on_sectors(const gk_nest *nest, int64_t size) {
    alignment allows where not. */
 static uintptr_t tile_bits(const gk_nest *nest, int axis, int64_t size) {
     int last = nest->ndim - 1;
-    uintptr_t bits = nest->data[TO] | nest->data[FROM];
+    uintptr_t bits = nest->data[GK_TO] | nest->data[GK_FROM];
     if (!are_side_by_side(nest, axis, size))
         return 1;
     for (int i = 0; i < nest->ndim; i++) {
-        bits |= i == last ? 0 : (uintptr_t)nest->stride[TO][i];
-        bits |= i == axis ? 0 : (uintptr_t)nest->stride[FROM][i];
+        bits |= i == last ? 0 : (uintptr_t)nest->stride[GK_TO][i];
+        bits |= i == axis ? 0 : (uintptr_t)nest->stride[GK_FROM][i];
     }
     return bits | (uintptr_t)(nest->shape[last] * size) | (uintptr_t)(nest->shape[axis] * size);
 }
@@ -113,7 +109,7 @@ static gk_status choose_tiles(gk_call *call, int64_t size, uintptr_t bits, bool 
 /* Whether there is so much that elements by themselves are not as soon through with it as tiles: of
    less than words it is their number that counts. */
 static bool are_enough_for_tiles(gk_call *call, const gk_nest *nest, int64_t size) {
-    const size_t each = size > WORD ? (size_t)size : WORD;
+    const size_t each = size > GK_WORD ? (size_t)size : GK_WORD;
     return gk_nest_count(nest) * each > atomic_load(&call->engine->tiled_limit);
 }
 
@@ -133,10 +129,10 @@ static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, const gk_row
     int last = nest->ndim - 1;
     gk_tiles tiles = {.rows = (uint64_t)nest->shape[last],
                       .columns = (uint64_t)nest->shape[axis],
-                      .from_row = nest->stride[FROM][last],
-                      .from_column = nest->stride[FROM][axis],
-                      .to_row = nest->stride[TO][last],
-                      .to_column = nest->stride[TO][axis]};
+                      .from_row = nest->stride[GK_FROM][last],
+                      .from_column = nest->stride[GK_FROM][axis],
+                      .to_row = nest->stride[GK_TO][last],
+                      .to_column = nest->stride[GK_TO][axis]};
     gk_status status = cut_into_tiles(call, row, &tiles);
     stacking matrix = {.row = row, .how = &tiles, .blocks = tiles.in_matrix.value};
     return status == GK_OK ? copy_stack(call, nest, axis, &matrix) : status;
@@ -181,8 +177,8 @@ typedef struct chains {
 static chains chains_along(const gk_nest *nest, int axis) {
     const int last = nest->ndim - 1;
     chains of = {.rows = {1, {last}, nest->shape[last]}, .columns = {1, {axis}, nest->shape[axis]}};
-    lengthen(nest, TO, &of.columns, &of.rows);
-    lengthen(nest, FROM, &of.rows, &of.columns);
+    lengthen(nest, GK_TO, &of.columns, &of.rows);
+    lengthen(nest, GK_FROM, &of.rows, &of.columns);
     return of;
 }
 
@@ -213,8 +209,8 @@ static gk_chain steps_of(const gk_nest *nest, int array, const chain *of) {
 static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, const gk_row *row) {
     gk_chain_tiles how = {
         .tiles = {.rows = (uint64_t)of->rows.length, .columns = (uint64_t)of->columns.length},
-        .rows = steps_of(nest, FROM, &of->rows),
-        .columns = steps_of(nest, TO, &of->columns),
+        .rows = steps_of(nest, GK_FROM, &of->rows),
+        .columns = steps_of(nest, GK_TO, &of->columns),
         .is_even = are_even(of)};
     if (of->rows.length > INT32_MAX || of->columns.length > INT32_MAX)
         return gk_fail(&call->error, GK_VALUE_ERROR,
@@ -228,6 +224,7 @@ static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, con
             gk_nest_take_out(nest, i);
     return status == GK_OK ? gk_nest_run(call, nest, launch_stack, &matrix) : status;
 }
+
 /* few lines ------------------------------------------------------------------------------------ */
 
 /* Which of `axis` and the last one is short and lies closest on one side, if the other is what its
@@ -237,7 +234,7 @@ static int axis_of_lines(const gk_nest *nest, int axis, int64_t size) {
     const bool weaves =
         nest->shape[last] <= MOST_LINES; /* the lines lie apart where they are read */
     const int lines = weaves ? last : axis, columns = weaves ? axis : last;
-    const int woven = weaves ? TO : FROM, apart = weaves ? FROM : TO;
+    const int woven = weaves ? GK_TO : GK_FROM, apart = weaves ? GK_FROM : GK_TO;
     const int64_t width = nest->shape[lines] * size;
     bool are = nest->stride[woven][lines] == size && nest->stride[woven][columns] == width &&
                nest->stride[apart][columns] == size && nest->shape[lines] <= MOST_LINES &&
@@ -248,8 +245,8 @@ static int axis_of_lines(const gk_nest *nest, int axis, int64_t size) {
 
 /* What both sides are multiples of: of the line that is woven and of those that lie apart. */
 static uintptr_t bits_of_lines(const gk_nest *nest, int axis, int lines) {
-    const int last = nest->ndim - 1, woven = lines == last ? TO : FROM;
-    uintptr_t bits = nest->data[TO] | nest->data[FROM];
+    const int last = nest->ndim - 1, woven = lines == last ? GK_TO : GK_FROM;
+    uintptr_t bits = nest->data[GK_TO] | nest->data[GK_FROM];
     for (int k = 0; k < nest->arrays; k++)
         for (int i = 0; i < nest->ndim; i++)
             bits |= (i == lines && k != woven) || (i != axis && i != last)
@@ -286,10 +283,10 @@ static gk_status choose_lines(gk_call *call, const gk_nest *nest, int axis, int6
 /* Blocks of a woven matrix, and what each has. What it has may begin within a word; all begin alike
    in one, and have as much. */
 static int64_t cut_woven(gk_weaving *how, int64_t size, const gk_row *row) {
-    const int64_t columns = (int64_t)how->columns, align = WORD / size;
-    if (row->alignment > WORD)
+    const int64_t columns = (int64_t)how->columns, align = GK_WORD / size;
+    if (row->alignment > GK_WORD)
         return columns / row->tile_columns + 1;
-    const int64_t most = (GK_WOVEN_BYTES - WORD) / (how->lines * size) / align * align;
+    const int64_t most = (GK_WOVEN_BYTES - GK_WORD) / (how->lines * size) / align * align;
     const int64_t even = gk_parts_of(columns, gk_parts_of(columns, most));
     how->columns_a_block = (uint32_t)(gk_parts_of(even, align) * align);
     return gk_parts_of(columns, how->columns_a_block);
@@ -303,7 +300,7 @@ static gk_status copy_woven(gk_call *call, gk_nest *nest, int axis, int lines, i
                       .lines = (uint32_t)count,
                       .spread = count % 2 == 0 ? GK_WOVEN_SPREAD : GK_WOVEN_DENSE,
                       .weaves = weaves,
-                      .pitch = nest->stride[weaves ? FROM : TO][lines]};
+                      .pitch = nest->stride[weaves ? GK_FROM : GK_TO][lines]};
     const int64_t blocks = cut_woven(&how, size, row);
     how.blocks = gk_divisor_of((uint32_t)blocks);
     stacking matrix = {.row = row, .how = &how, .blocks = (size_t)blocks};
@@ -322,9 +319,9 @@ static double rate_without_tiles(gk_call *call, const gk_nest *nest, int64_t siz
 bool gk_are_runs_better(gk_call *call, const gk_nest *nest, int64_t size) {
     const size_t most = atomic_load(&call->engine->boxed_limit);
     const int last = nest->ndim - 1;
-    if (last < 1 || (nest->stride[FROM][last] == size && nest->shape[last] >= LONG_ROW))
+    if (last < 1 || (nest->stride[GK_FROM][last] == size && nest->shape[last] >= LONG_ROW))
         return false;
-    return (size < WORD || gk_boxes_are_worth(nest, size, 0)) &&
+    return (size < GK_WORD || gk_boxes_are_worth(nest, size, 0)) &&
            gk_run_boxes_are_worth(nest, size, size == 1 ? most : most / 2);
 }
 
@@ -337,7 +334,7 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
         return GK_OK;
     double rate = rate_without_tiles(call, nest, size);
     gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, &tiles);
-    if (status == GK_OK && size <= WORD && are_side_by_side(nest, axis, size))
+    if (status == GK_OK && size <= GK_WORD && are_side_by_side(nest, axis, size))
         status = choose_tiles(call, size, (uintptr_t)size, true, NULL, &ragged);
     if (status != GK_OK)
         return status;
@@ -374,7 +371,7 @@ gk_status gk_copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size,
                               are_side_by_side(nest, axis, size), wanted, &row);
     else
         status = choose_lines(call, nest, axis, size, &lines, &woven);
-    if (woven && woven->alignment < VECTOR && gk_are_runs_better(call, nest, size))
+    if (woven && woven->alignment < GK_VECTOR && gk_are_runs_better(call, nest, size))
         woven = NULL;
     else if (status == GK_OK && !wanted && !woven)
         status = choose_matrices(call, nest, axis, size, &of, &row);

@@ -6,7 +6,8 @@
 #include "engine/call.h"
 #include "layout.h"
 
-enum { GK_SECTOR = 32 }; /* bytes that memory moves at a time */
+/* The arrays of a copy. */
+enum { GK_TO, GK_FROM, GK_COPY_ARRAYS };
 
 typedef struct gk_nest {
     int ndim, arrays;

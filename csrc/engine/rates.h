@@ -8,8 +8,8 @@
 /* The share of its tiles that a matrix fills. */
 double gk_filled(int64_t rows, int64_t columns, const gk_row *row);
 
-/* Tiles that are filled so far, of elements of so many bytes. `parts`: they write parts of sectors.
- */
+/* Tiles that are filled so far, of elements of so many bytes. `parts`: of sectors, which is what
+   they write. */
 double gk_rate_of_tiles(const gk_row *row, int64_t size, double filled, bool parts);
 
 /* The same of those whose lines begin anywhere, of up to four bytes, of so many in all. `even`:

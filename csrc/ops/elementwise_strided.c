@@ -3,8 +3,6 @@
 #include "ops/elementwise_strided.h"
 
 enum {
-    VECTOR = 16,       /* bytes of operands that strided kernels take at a time */
-    WORD = 4,          /* bytes */
     MANY = 1 << 17,    /* elements: for fewer the shorter kernel is as fast */
     LONE = 3 << 17,    /* elements, or vectors: so many are best found one by one */
     SHORT_ROW = 140,   /* words in a row, of whose threads, if they shared it, too many were idle */
@@ -16,7 +14,7 @@ enum {
 };
 
 bool gk_is_better_strided(const gk_call *call, const gk_row *row, const gk_array *result) {
-    return !call->wanted && row->alignment <= WORD && (uintptr_t)result->data % VECTOR == 0 &&
+    return !call->wanted && row->alignment <= GK_WORD && (uintptr_t)result->data % GK_VECTOR == 0 &&
            gk_count(result) > MANY;
 }
 
@@ -38,10 +36,10 @@ static bool are_better_single(const gk_nest *nest, int64_t size) {
     const size_t count = gk_nest_count(nest);
     const int last = nest->ndim - 1;
     const size_t bytes = last > 0 ? SINGLE_BYTES : 0;
-    const size_t most = size == 1 ? bytes : size < WORD ? SINGLE_HALVES : SINGLE_WORDS;
+    const size_t most = size == 1 ? bytes : size < GK_WORD ? SINGLE_HALVES : SINGLE_WORDS;
     bool between = false;
     for (int k = 1; k < nest->arrays && last >= 0; k++)
-        between = between || (nest->stride[k][last] == size && row_bits(nest, k) % VECTOR != 0);
+        between = between || (nest->stride[k][last] == size && row_bits(nest, k) % GK_VECTOR != 0);
     return between && count > LONE && count * (size_t)size <= most;
 }
 
@@ -60,7 +58,7 @@ static bool are_own_rows(const gk_nest *nest, const gk_row_vectors *rows, int64_
     for (int k = 1; k < nest->arrays; k++)
         if (rows->array[k].axis[0].stride != 1 && rows->array[k].axis[0].stride != 0)
             return false;
-    return size < WORD || (size == WORD && count_found(nest, rows) <= 1);
+    return size < GK_WORD || (size == GK_WORD && count_found(nest, rows) <= 1);
 }
 
 /* The same of an array walked by itself. */
@@ -81,7 +79,7 @@ static uintptr_t strided_bits(const gk_nest *nest, const gk_row_vectors *rows, i
     const bool own = wanted || are_own_rows(nest, rows, size);
     const int64_t shared = nest->ndim > 0 ? nest->shape[nest->ndim - 1] : 1;
     const int64_t length = own ? (int64_t)rows->length : shared;
-    const bool whole = length * size % VECTOR == 0 || length * size >= LEAST_VECTORS * VECTOR;
+    const bool whole = length * size % GK_VECTOR == 0 || length * size >= LEAST_VECTORS * GK_VECTOR;
     if (!wanted && (!whole || are_better_single(nest, size)))
         return (uintptr_t)size;
     const uintptr_t bits = own ? own_row_bits(nest, 0, &rows->array[0]) : row_bits(nest, 0);
@@ -93,7 +91,7 @@ static uintptr_t strided_bits(const gk_nest *nest, const gk_row_vectors *rows, i
 static gk_status choose_strided(gk_call *call, const gk_work *ready, const gk_nest *piece,
                                 gk_row_vectors *rows, const gk_row **row) {
     const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
-    const bool known = gk_nest_row_vectors(piece, VECTOR / size, rows);
+    const bool known = gk_nest_row_vectors(piece, GK_VECTOR / size, rows);
     const gk_row *wanted =
         call->wanted && call->wanted->takes == GK_TAKES_LAYOUT ? call->wanted : NULL;
     const uintptr_t bits = known ? strided_bits(piece, rows, size, wanted) : (uintptr_t)size;
@@ -123,14 +121,14 @@ static bool are_vectors(const gk_nest *nest, int64_t width) {
 }
 
 static bool are_rows_short(const gk_nest *nest, int64_t size) {
-    const int64_t words = size < WORD ? WORD / size : 1; /* elements of one, or one of more */
+    const int64_t words = size < GK_WORD ? GK_WORD / size : 1; /* elements of one, or one of more */
     return nest->ndim > 0 && nest->shape[nest->ndim - 1] <= SHORT_ROW * words;
 }
 
 /* Whether short rows of whole words are better taken by these than by vectors along the result's
    own rows, several of which end in each. */
 static bool are_better_by_words(const gk_nest *nest, const gk_row_vectors *rows, int64_t size) {
-    return size < WORD && are_rows_short(nest, size) && are_vectors(nest, WORD / size) &&
+    return size < GK_WORD && are_rows_short(nest, size) && are_vectors(nest, GK_WORD / size) &&
            (size == 1 || count_found(nest, rows) > 1);
 }
 
@@ -140,16 +138,16 @@ static bool are_better_by_words(const gk_nest *nest, const gk_row_vectors *rows,
 static int64_t lone_width(const gk_nest *nest, const gk_row_vectors *rows, int64_t size,
                           int64_t each) {
     size_t count = gk_nest_count(nest);
-    if (count > MANY && are_vectors(nest, VECTOR / size))
-        return VECTOR / size;
+    if (count > MANY && are_vectors(nest, GK_VECTOR / size))
+        return GK_VECTOR / size;
     bool lone = count <= LONE || gk_nest_is_lone(nest, each);
     if (each == 0)
         lone = lone || are_better_by_words(nest, rows, size);
     else
-        lone = lone || (size >= WORD && are_rows_short(nest, size));
+        lone = lone || (size >= GK_WORD && are_rows_short(nest, size));
     if (!lone)
         return 0;
-    return count > MANY && size < WORD && are_vectors(nest, WORD / size) ? WORD / size : 1;
+    return count > MANY && size < GK_WORD && are_vectors(nest, GK_WORD / size) ? GK_WORD / size : 1;
 }
 
 /* Vectors or elements one by one, unless a variant was asked for; `ran` tells the row then, else it
@@ -171,9 +169,9 @@ static gk_status launch_found(gk_call *call, const gk_work *ready, const gk_nest
     for (int k = 1; k < piece->arrays; k++)
         if (piece->data[k] == 0)
             gk_compact_number(&compact, k, ready->terms.value[k - 1]);
-    int most = width * size < VECTOR  ? GK_LONE_ELEMENTS
-               : compact.count > LONE ? GK_LONE_VECTORS
-                                      : 1;
+    int most = width * size < GK_VECTOR ? GK_LONE_ELEMENTS
+               : compact.count > LONE   ? GK_LONE_VECTORS
+                                        : 1;
     return gk_launch_compact(call, *ran, &compact, most);
 }
 
@@ -253,10 +251,10 @@ static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layo
     gk_status status = choose_strided(call, ready, piece, &rows, &row);
     if (status != GK_OK)
         return status;
-    const bool wide = row->alignment == VECTOR;
+    const bool wide = row->alignment == GK_VECTOR;
     if (wide)
         blocks = gk_blocks(rows.count, row->threads * (rows.straight ? GK_ROW_VECTORS : 1));
-    if (!wide || !read_in_turn(&rows, piece->arrays, least, VECTOR / size, row, &blocks)) {
+    if (!wide || !read_in_turn(&rows, piece->arrays, least, GK_VECTOR / size, row, &blocks)) {
         const int each = wide ? 0 : row->tile_columns / row->threads;
         status = launch_lone(call, ready, piece, lone_width(piece, &rows, size, each), &ran);
     }

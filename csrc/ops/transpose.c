@@ -51,7 +51,6 @@ static gk_status run_transpose(const gk_operation *operation, gk_call *call,
 /* from the host, box by box ----------------------------------------------------------------------
  */
 
-enum { TO, FROM, ARRAYS };
 enum {
     FLOW_BYTES = 1 << 20, /* of both arrays, from which boxes are worth it */
     BOXES = 16,
@@ -63,8 +62,8 @@ enum {
 typedef struct boxed {
     gk_call *call;
     gk_nest nest;
-    gk_array whole[ARRAYS]; /* in the nest's axes */
-    int order[ARRAYS][GK_MAX_DIMENSIONS];
+    gk_array whole[GK_COPY_ARRAYS]; /* in the nest's axes */
+    int order[GK_COPY_ARRAYS][GK_MAX_DIMENSIONS];
     int64_t side[GK_MAX_DIMENSIONS];
 } boxed;
 
@@ -92,21 +91,21 @@ static gk_array ordered(const gk_array *array, const int *order) {
 
 static void view_box(const void *context, size_t number, gk_array *operands, gk_array *result) {
     const boxed *of = context;
-    gk_array box[ARRAYS];
-    for (int k = 0; k < ARRAYS; k++)
+    gk_array box[GK_COPY_ARRAYS];
+    for (int k = 0; k < GK_COPY_ARRAYS; k++)
         gk_copy_view(&box[k], &of->whole[k]);
     for (int i = of->nest.ndim - 1; i >= 0; i--) {
         int64_t along = gk_parts_of(of->nest.shape[i], of->side[i]);
         int64_t begin = (int64_t)(number % (size_t)along) * of->side[i];
         int64_t left = of->nest.shape[i] - begin;
         number /= (size_t)along;
-        for (int k = 0; k < ARRAYS; k++) {
+        for (int k = 0; k < GK_COPY_ARRAYS; k++) {
             box[k].data = (char *)box[k].data + begin * box[k].strides[i];
             box[k].shape[i] = left < of->side[i] ? left : of->side[i];
         }
     }
-    operands[0] = ordered(&box[FROM], of->order[FROM]);
-    *result = box[TO];
+    operands[0] = ordered(&box[GK_FROM], of->order[GK_FROM]);
+    *result = box[GK_TO];
 }
 
 static gk_status turn_box(void *context, gk_stream stream, const gk_array *operands,
@@ -118,8 +117,8 @@ static gk_status turn_box(void *context, gk_stream stream, const gk_array *opera
     call.phases = NULL;
     gk_copy_view(&turned, &operands[0]);
     for (int i = 0; i < turned.ndim; i++) {
-        turned.shape[of->order[FROM][i]] = operands[0].shape[i];
-        turned.strides[of->order[FROM][i]] = operands[0].strides[i];
+        turned.shape[of->order[GK_FROM][i]] = operands[0].shape[i];
+        turned.strides[of->order[GK_FROM][i]] = operands[0].strides[i];
     }
     gk_status status = gk_copy_transposed(&call, result, &turned);
     of->call->ran = call.ran; /* a profile names it */
@@ -146,16 +145,16 @@ static gk_status flow_transpose(const gk_operation *operation, gk_call *call,
     boxed of = {.call = call};
     gk_array view;
     view_through(operation, call, &operands[0], &view);
-    gk_nest_make(&of.nest, (const gk_array *[]){result, &view}, ARRAYS);
-    of.whole[TO] = whole_of(&of.nest, TO, result);
-    of.whole[FROM] = whole_of(&of.nest, FROM, &view);
+    gk_nest_make(&of.nest, (const gk_array *[]){result, &view}, GK_COPY_ARRAYS);
+    of.whole[GK_TO] = whole_of(&of.nest, GK_TO, result);
+    of.whole[GK_FROM] = whole_of(&of.nest, GK_FROM, &view);
     gk_flow flow = {.part = view_box,
                     .operand_count = 1,
-                    .operands = {of.whole[FROM]},
+                    .operands = {of.whole[GK_FROM]},
                     .work = turn_box,
                     .context = &of,
                     .has_result = true,
-                    .result = of.whole[TO]};
+                    .result = of.whole[GK_TO]};
     size_t most;
     flow.chunk = GK_FLOW_CHUNK;
     do { /* lines of smaller boxes may not be worth a copy each, and then boxes are smaller still */

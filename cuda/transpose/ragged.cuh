@@ -13,12 +13,12 @@
     X(16, uint16_t, 32, 64)                                                                        \
     X(32, uint32_t, 64, 64)
 
+enum { GK_RAGGED_THREADS = 256 };
+
 #ifndef GK_ROWS_ONLY
 
 #include "ahead.cuh"
 #include "strided.cuh"
-
-enum { GK_RAGGED_THREADS = 256, GK_SECTOR_BYTES = 32 };
 
 // Where the lines of a tile begin, in bytes from its first: a step apart, or as they are listed.
 struct gk_even_lines {
@@ -47,7 +47,7 @@ __device__ static inline int64_t gk_find_in_chain(const gk_chain &chain, uint32_
 // DOWN x ACROSS words.
 template <typename T, int DOWN, int ACROSS> struct gk_ragged_tile {
     typedef uint32_t WORD;
-    enum { THREADS = GK_RAGGED_THREADS, WORD_BYTES = sizeof(WORD), E = WORD_BYTES / sizeof(T), SECTOR = GK_SECTOR_BYTES / sizeof(T), WARPS = THREADS / GK_WARP };
+    enum { THREADS = GK_RAGGED_THREADS, E = GK_WORD / sizeof(T), SECTOR = GK_SECTOR / sizeof(T), WARPS = THREADS / GK_WARP };
     enum { ROWS = DOWN * E, COLUMNS = ACROSS * E, READ = ROWS + SECTOR - 1 };
     // E rows have an odd number of words, so that what a warp takes of a column, E rows a lane, is in as many banks.
     enum { OF_ROWS = E * (ACROSS + 1) + (E > 1 ? 1 : 0), WORDS = (READ * OF_ROWS + E - 1) / E + 1 };
@@ -56,7 +56,7 @@ template <typename T, int DOWN, int ACROSS> struct gk_ragged_tile {
     struct alignas(E * sizeof(uint16_t)) places {
         uint16_t of[E];
     };
-    static_assert(WORDS * WORD_BYTES <= UINT16_MAX, "two bytes count what a tile has");
+    static_assert(WORDS * GK_WORD <= UINT16_MAX, "two bytes count what a tile has");
     struct memory {
         WORD cell[WORDS];
         places place[READ];            // of each row on
@@ -80,7 +80,7 @@ template <typename T, int DOWN, int ACROSS> struct gk_ragged_tile {
         enum { ACROSS_WARP = ACROSS / GK_WARP, TIMES = (READ + WARPS - 1) / WARPS };
         static_assert(WARPS % E == 0, "a step is a whole number of words");
         const int lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
-        const char *from = a + row.at(WHOLE || warp < rows ? warp : 0), *low = from - (uintptr_t)from % WORD_BYTES + lane * WORD_BYTES;
+        const char *from = a + row.at(WHOLE || warp < rows ? warp : 0), *low = from - (uintptr_t)from % GK_WORD + lane * GK_WORD;
         WORD *const to = shared.cell + slot(warp) + lane;
 #pragma unroll
         for (int i = 0; i < TIMES; i++) {
@@ -89,18 +89,18 @@ template <typename T, int DOWN, int ACROSS> struct gk_ragged_tile {
                 break;
             if (!PLACES::EVEN && i > 0) {
                 from = a + row.at(line);
-                low = from - (uintptr_t)from % WORD_BYTES + lane * WORD_BYTES;
+                low = from - (uintptr_t)from % GK_WORD + lane * GK_WORD;
             }
 #pragma unroll
             for (int j = 0; j < ACROSS_WARP; j++)
-                fetch<WHOLE>(to + slot(i * WARPS) + j * GK_WARP, low + j * GK_WARP * WORD_BYTES, from + columns * sizeof(T));
+                fetch<WHOLE>(to + slot(i * WARPS) + j * GK_WARP, low + j * GK_WARP * GK_WORD, from + columns * sizeof(T));
             if (PLACES::EVEN)
                 low += row.at(WARPS), from += row.at(WARPS);
         }
     }
     template <bool WHOLE> __device__ static inline void fetch(WORD *to, const char *at, const char *end) {
-        if (WHOLE || at + WORD_BYTES <= end)
-            gk_copy_element<WORD_BYTES>(to, at);
+        if (WHOLE || at + GK_WORD <= end)
+            gk_copy_element<GK_WORD>(to, at);
         else if (at < end)
             *to = part(at, end);
     }
@@ -109,18 +109,18 @@ template <typename T, int DOWN, int ACROSS> struct gk_ragged_tile {
         for (int line = threadIdx.x; line < READ; line += THREADS) {
             const bool is_there = WHOLE || line < rows;
             const char *const from = a + row.at(is_there ? line : 0);
-            const uint32_t behind = (uintptr_t)from % WORD_BYTES;
+            const uint32_t behind = (uintptr_t)from % GK_WORD;
 #pragma unroll
             for (int e = 0; e < E; e++)
                 if (e <= line)
-                    shared.place[line - e].of[e] = (uint16_t)(slot(line) * WORD_BYTES + behind);
+                    shared.place[line - e].of[e] = (uint16_t)(slot(line) * GK_WORD + behind);
             if (E > 1 && behind > 0 && is_there)
-                fetch<WHOLE>(shared.cell + slot(line) + ACROSS, from - behind + ACROSS * WORD_BYTES, from + columns * sizeof(T));
+                fetch<WHOLE>(shared.cell + slot(line) + ACROSS, from - behind + ACROSS * GK_WORD, from + columns * sizeof(T));
         }
     }
     __device__ inline T element(uint32_t place, int column) const { return *(const T *)((const char *)shared.cell + place + column * sizeof(T)); }
     // How many elements of a column lie in front of the first sector that begins in it.
-    __device__ static inline uint32_t before(const char *column) { return (uint32_t)(-(uintptr_t)column % GK_SECTOR_BYTES) / (uint32_t)sizeof(T); }
+    __device__ static inline uint32_t before(const char *column) { return (uint32_t)(-(uintptr_t)column % GK_SECTOR) / (uint32_t)sizeof(T); }
 
     // Columns a sector's elements apart begin alike, where they lie evenly.
     template <bool WHOLE, class PLACES> __device__ inline void write(char *out, const PLACES &column) const {

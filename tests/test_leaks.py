@@ -298,11 +298,21 @@ def tried(call, things):
     return False
 
 
+# Python keeps the names that it last looked up, thousands of them, or None in their places, and
+# `ast` makes new ones in each call of `inspect.signature`.
+_forget_names = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
+
+
+def references(objects):
+    _forget_names()
+    return [sys.getrefcount(each) for each in objects]
+
+
 def counts(things):
     held = [*vars(things).values(), None, True, False, np.float32, np.dtype("float32")]
     held += [gk.DeviceArray, gk.Event, gk.Stream, gk.Graph, _core, gk.CudaError]
     held += [ValueError, TypeError, MemoryError]
-    return [sys.getrefcount(each) for each in held]
+    return references(held)
 
 
 MALLINFO = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks")
@@ -321,11 +331,6 @@ def allocated():
     library.mallinfo2.restype = Mallinfo
     info = library.mallinfo2()
     return sys.getallocatedblocks(), info.uordblks + info.hblkhd
-
-
-# Python keeps the names that it last looked up, thousands of them, and `ast` makes new ones in each
-# call of `inspect.signature`.
-_forget_names = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
 
 
 def _drop():
@@ -403,9 +408,9 @@ def test_wrong_calls(name):
         warnings.simplefilter("ignore")
         for _ in range(10):
             refused()
-        before = [sys.getrefcount(each) for each in types]
+        before = references(types)
         assert_steady(refused, 100)
-        after = [sys.getrefcount(each) for each in types]
+        after = references(types)
     assert all(b - a < 20 for a, b in zip(before, after, strict=True)), (before, after)
 
 

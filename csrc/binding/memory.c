@@ -2,6 +2,8 @@
 #include "binding/memory.h"
 
 #include "binding/arrays/device_object.h"
+#include "binding/arrays/dtypes.h"
+#include "binding/arrays/host_arrays.h"
 #include "binding/arrays/operands.h"
 #include "binding/calls/device_convert.h"
 #include "binding/calls/device_dlpack.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "binding/arrays/operands.h"
+#include "binding/arrays/dtypes.h"
 #include "binding/calls/device_array.h"
 #include "binding/calls/operations.h"
 #include "binding/event.h"
@@ -426,7 +426,7 @@ static int module_exec(PyObject *module) {
         PyErr_NoMemory();
         return -1;
     }
-    if (gk_args_init() < 0 || intern_names(state) < 0 || add_exceptions(module, state) < 0)
+    if (gk_load_numpy() < 0 || intern_names(state) < 0 || add_exceptions(module, state) < 0)
         return -1;
     if (gk_add_operations(module, state) < 0 || gk_add_memory(module) < 0 ||
         add_public_names(module) < 0 || add_dtypes(module) < 0)

@@ -6,7 +6,7 @@
 #include "binding/arrays/cuda_interface.h"
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/indexing.h"
-#include "binding/arrays/operands.h"
+#include "binding/arrays/dtypes.h"
 #include "binding/calls/device_assign.h"
 #include "binding/calls/device_convert.h"
 #include "binding/calls/device_dlpack.h"

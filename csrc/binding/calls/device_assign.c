@@ -2,6 +2,7 @@
 
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/indexing.h"
+#include "binding/arrays/dtypes.h"
 #include "binding/arrays/operands.h"
 #include "binding/calls/device_convert.h"
 #include "binding/profile.h"

@@ -1,6 +1,7 @@
 #include "binding/calls/device_convert.h"
 
 #include "binding/arrays/operands.h"
+#include "binding/arrays/outputs.h"
 #include "binding/profile.h"
 #include "binding/values.h"
 #include "engine/copy.h"

@@ -1,6 +1,6 @@
 #include "binding/calls/device_repr.h"
 
-#include "binding/arrays/operands.h"
+#include "binding/arrays/host_arrays.h"
 #include "binding/calls/device_convert.h"
 
 enum { REPR_WHOLE = 1000, REPR_EDGE = 3 }; /* elements shown in full; at each end of a longer one */

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "binding/arrays/device_object.h"
+#include "binding/arrays/host_arrays.h"
 #include "binding/arrays/operands.h"
+#include "binding/arrays/outputs.h"
 #include "binding/calls/parameters.h"
 #include "binding/profile.h"
 #include "binding/signals.h"

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "binding/arrays/dtypes.h"
 #include "binding/arrays/operands.h"
 #include "binding/values.h"
 

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "binding/arrays/device_object.h"
-#include "binding/arrays/operands.h"
+#include "binding/arrays/dtypes.h"
 #include "binding/values.h"
 #include "ops/user_kernel.h"
 

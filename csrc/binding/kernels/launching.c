@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "binding/arrays/device_object.h"
+#include "binding/arrays/dtypes.h"
 #include "binding/arrays/operands.h"
+#include "binding/arrays/outputs.h"
 #include "binding/kernels/arguments.h"
 #include "binding/kernels/direction.h"
 #include "binding/kernels/image.h"

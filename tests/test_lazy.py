@@ -123,6 +123,42 @@ def test_what_nobody_waits_for_shows(case, with_each_seed):
         assert sum(always) <= len(SEEDS) // 4, "nearly every order shows it"
 
 
+# Uploads that have returned with copies under way, and what comes next on a stream that does not
+# wait for them. Of a new size each, since calls of the same are measured, and wait for all.
+BESIDE = """
+import json
+import numpy as np
+import gpukern as gk
+
+COUNT = 400_000
+s, t = gk.Stream(), gk.Stream()
+b = np.full(COUNT, 7, np.float32)
+made, doubled = gk.to_device(b), gk.empty(b.shape, b.dtype)
+out, held, pinned = np.empty_like(b), gk.pin(b), gk.empty_pinned(b.shape, b.dtype)
+NEXT = (
+    lambda: gk.negative(made, out=out, stream=t),
+    lambda: (made.to_host(pinned), gk.to_device(b, stream=t)),
+    lambda: (gk.add(held, made, out=doubled, stream=t), gk.to_device(b, stream=t)),
+    lambda: (gk.add(b, b, out=doubled, stream=t), gk.to_device(b, stream=t)),
+)
+gk.to_device(np.zeros(COUNT + 100, np.float32))
+gk.synchronize()
+right = []
+for i, then in enumerate(4 * NEXT):
+    a = np.arange(COUNT - 64 * i, dtype=np.float32)
+    there = gk.to_device(a, stream=s)
+    then()
+    right.append(bool((gk.add(there, 0.0, stream=s).to_host() == a).all()))
+    gk.synchronize()
+print(json.dumps(right))
+"""
+
+
+def test_an_upload_under_way_keeps_its_memory(with_each_seed):
+    """No result comes back to where an operand still leaves from, and none is packed there."""
+    assert all(all(json.loads(line)) for line in with_each_seed(BESIDE))
+
+
 def test_kernels_wait_before_they_touch_memory():
     """Those that may be started early: their arrays are turned over until they have waited."""
     operations = [

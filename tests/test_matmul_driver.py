@@ -362,3 +362,17 @@ assert work((2, 2000, 300), (2, 300, 70)) == 2 * ("iilo" + "ilo"), "rows of each
 assert work((2, 500, 30, 60), (500, 60, 9)) == 4 * "iilo", "the second axis too"
 assert work((2000, 300), (300, 700)) == "iilo" + 3 * "ilo", "no stack"
 """)
+
+
+def test_windows_that_overlap_are_no_rows_of_one_matrix(with_blas):
+    """Side by side they would be more rows than there are elements to the next column."""
+    with_blas(f"""{COUNT}
+from types import SimpleNamespace
+line = rng.integers(-4, 5, 43 * 64).astype(np.float32)
+shape, strides = (3, 64, 40), (4 * 64, 4, 4 * 64)
+there = gk.to_device(line)
+interface = dict(there.__cuda_array_interface__, shape=shape, strides=strides)
+lent = SimpleNamespace(__cuda_array_interface__=interface)
+windows = np.lib.stride_tricks.as_strided(line, shape, strides)
+assert (gk.matmul(lent, y, variant="cublas").to_host() == windows @ q).all()
+""")

@@ -465,7 +465,10 @@ def test_what_needs_no_order(shape, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_elements(dtype):
-    for shape, axis in (((0,), None), ((3, 0), 1), ((0, 3), 0), ((0, 3), 1), ((2, 0, 3), (0, 1))):
+    for shape, axis in (
+        *(((0,), None), ((3, 0), 1), ((0, 3), 0), ((0, 3), 1), ((2, 0, 3), (0, 1))),
+        *(((2, 0, 5), 1), ((70, 0, 64), 1), ((3, 0, 3, 40), 1), ((9000, 0, 2), 1)),
+    ):
         a = np.empty(shape, DTYPES[dtype])
         for x in (a, gk.to_device(a)):
             for op, fill in (("sum", 0), ("prod", 1), ("norm", 0), ("mean", np.nan)):

@@ -412,6 +412,26 @@ def test_short_axes_are_reduced_in_slabs(chunk, shape, axis, dtype):
         assert np.array_equal(gk.argmax(a, axis=axis), np.argmax(a, axis=axis))
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype", "op"),
+    [
+        ((3_000_017, 2), "int8", "sum"),
+        ((300_007, 7), "int8", "sum"),
+        ((600_007, 3), "int16", "sum"),
+        ((900_007, 2), "uint8", "argmax"),
+        ((900_007, 2), "float16", "argmin"),
+        ((2, 900_007), "bool", "sum"),
+    ],
+)
+def test_results_of_more_bytes_than_what_they_are_made_of(chunk, shape, dtype, op):
+    a = random(shape, DTYPES[dtype], 5)
+    axis = int(np.argmin(shape))
+    want = np.asarray(getattr(np, op)(a, axis=axis), np.int64)
+    out = np.empty_like(want)
+    same_bits(getattr(gk, op)(a, axis=axis), want, "into a new array")
+    same_bits(getattr(gk, op)(a, axis=axis, out=out), want, "into an array")
+
+
 @pytest.mark.parametrize("limit", [0, 1 << 20])
 def test_arrays_in_the_other_order_are_reduced_as_they_lie(limit):
     """Along long axes: brought as they lie on the host, with nothing gathered there."""
@@ -422,6 +442,29 @@ def test_arrays_in_the_other_order_are_reduced_as_they_lie(limit):
             same_bits(gk.sum(LAYOUTS["fortran"](a), axis=axis), expected, f"axis {axis}")
             turned = gk.sum(np.ascontiguousarray(a.T).T, axis=axis)
             same_bits(turned, expected, f"axis {axis} of a transpose")
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 18])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64"])
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [
+        ((1100, 701), (1, 0)),
+        ((178, 1676), (1, 0)),
+        ((2900, 163), (1, 0)),
+        ((5, 128, 937), (0, 2, 1)),
+        ((37, 6, 2003), (2, 0, 1)),
+    ],
+)
+def test_indices_of_arrays_in_another_order(shape, order, dtype, limit):
+    """By the plan of the array as it lies, not as the host has it."""
+    a = random(shape, DTYPES[dtype], 6)
+    lies = np.ascontiguousarray(a.transpose(order)).transpose(np.argsort(order))
+    with gk.limits(device_memory=limit):
+        for axis in (*range(a.ndim), None):
+            for op in ("argmax", "argmin"):
+                want = np.asarray(getattr(np, op)(a, axis=axis))
+                same_bits(np.asarray(getattr(gk, op)(lies, axis=axis)), want, f"{op}, {axis}")
 
 
 # --- mapped -----------------------------------------------------------------------------------

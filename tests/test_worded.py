@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random as chance
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import gpukern as gk
 import oracle
 from arrays import DTYPES, limited, on_device, places, ran, random
+from test_simulator import C_FLAGS, PLANTED, ROOT, compile_all
 
 LEAST = 1 << 15  # bytes; of words and wider elements boxes have half of them
 
@@ -114,3 +116,28 @@ def test_chance_draws():
         axes = tuple(draws.sample(range(ndim), ndim))
         a = random(tuple(shape), DTYPES[dtype], 3)
         assert_moved(gk.to_device(a), a, axes, f"{shape} {axes} {dtype}")
+
+
+# Size, shape, and the strides of the array that is written and of the one that is read.
+FAR = (
+    (1, (6_197_645, 231, 3), (693, 3, 1), (3, 18_592_935, 1)),
+    (2, (11_000_003, 101, 2), (404, 4, 2), (4, 44_000_012, 2)),
+    (8, (3_000_017, 401, 2), (6416, 16, 8), (16, 48_000_272, 8)),
+)
+
+
+@pytest.mark.parametrize(("size", "shape", "to", "source"), FAR)
+def test_offsets_in_a_box_of_more_than_a_launch_takes(size, shape, to, source, tmp_path):
+    """Of 32 bits, also in what is left for the last launch, whose boxes have other sides."""
+    sources = [
+        PLANTED / "farthest.c",
+        *(ROOT / f"csrc/engine/{name}.c" for name in ("boxes", "nest")),
+    ]
+    flags = [*C_FLAGS, "-shared", "-fPIC", f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'cuda'}"]
+    compile_all([["gcc", *flags, *map(str, sources), "-o", "far.so"]], tmp_path)
+    farthest = ctypes.c_int64()
+    arrays = [(ctypes.c_int64 * len(shape))(*each) for each in (shape, to, source)]
+    search = ctypes.CDLL(str(tmp_path / "far.so")).farthest_in_a_box
+    pieces = search(ctypes.c_int64(size), len(shape), *arrays, ctypes.byref(farthest))
+    assert pieces > 1
+    assert farthest.value < 1 << 31

@@ -302,6 +302,18 @@ static void spread(const gk_nest *nest, int64_t size, run_box *box) {
     lay_out(nest, size, best, box);
 }
 
+/* Offsets in a box are of 32 bits. */
+static bool is_near(const gk_nest *nest, const run_box *box) {
+    for (int k = 0; k < 2; k++) {
+        int64_t span = 0;
+        for (int i = 0; i < nest->ndim; i++)
+            span += (box->side[i] - 1) * llabs(nest->stride[k][i]);
+        if (span > INT32_MAX - GK_RUN_BOX_BYTES)
+            return false;
+    }
+    return true;
+}
+
 /* Whether a block has room for it, and each thread for its parts. */
 static bool has_room(const gk_nest *nest, int64_t size, run_box *box) {
     const uintptr_t bits = gk_nest_bits(nest);
@@ -328,7 +340,7 @@ static run_box choose_run_box(const gk_nest *nest, int64_t size) {
             widen(nest, box.order[GK_TO], run << twice, box.side);
             widen(nest, box.order[GK_FROM], run, box.side);
             even_out(nest, box.side);
-            if (has_room(nest, size, &box) || run == 1) {
+            if ((is_near(nest, &box) && has_room(nest, size, &box)) || run == 1) {
                 spread(nest, size, &box);
                 return box;
             }
@@ -352,25 +364,13 @@ static void describe_axes(const gk_nest *nest, const run_box *box, gk_run_boxes 
     }
 }
 
-/* Offsets in a box are of 32 bits. */
-static bool is_near(const gk_nest *nest, const run_box *box) {
-    for (int k = 0; k < 2; k++) {
-        int64_t span = 0;
-        for (int i = 0; i < nest->ndim; i++)
-            span += (box->side[i] - 1) * llabs(nest->stride[k][i]);
-        if (span > INT32_MAX - GK_RUN_BOX_BYTES)
-            return false;
-    }
-    return true;
-}
-
 bool gk_run_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
     if (nest->ndim < 2 || nest->ndim > GK_LAYOUT_DIMENSIONS || size > WIDEST ||
         gk_nest_count(nest) * (size_t)size < least)
         return false;
     const run_box box = choose_run_box(nest, size);
     return box.run[GK_TO].bytes >= LONG_ENOUGH && box.run[GK_FROM].bytes >= LONG_ENOUGH &&
-           box.in_a_bank <= FEW_IN_A_BANK && is_near(nest, &box);
+           box.in_a_bank <= FEW_IN_A_BANK;
 }
 
 gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size) {

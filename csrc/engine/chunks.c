@@ -135,8 +135,11 @@ static void count_pieces(gk_chunks *chunks) {
             staged = first.operands[i].offset + first.operands[i].bytes;
     chunks->packs = staged > 0 ? pieces_of(staged) : 1;
     chunks->outward = aligned(staged);
-    chunks->unpacks =
-        chunks->flow->has_result && !chunks->is_result_direct ? pieces_of(first.result.bytes) : 0;
+    const size_t results = chunks->flow->has_result ? first.result.bytes : 0;
+    chunks->unpacks = chunks->is_result_direct ? 0 : pieces_of(results);
+    chunks->most = chunks->is_result_direct ? chunks->outward : chunks->outward + results;
+    if (!chunks->flow->source && results > chunks->most)
+        chunks->most = results; /* as they leave the device */
 }
 
 void gk_chunks_plan(gk_chunks *chunks, const gk_flow *flow, gk_pool *pool, size_t bytes) {

@@ -12,6 +12,7 @@ typedef struct gk_chunks {
     size_t count;
     size_t packs, unpacks; /* pieces of a chunk, but the last one may have fewer */
     size_t outward;        /* where a result is in a chunk's pinned memory, behind the operands */
+    size_t most;           /* bytes of a chunk in any of its buffers */
     bool is_long;          /* the result, for any cache: its lines are written past them */
     bool stages;           /* any operand, through pinned memory */
     bool direct[GK_FLOW_OPERANDS], is_result_direct; /* pinned memory itself: no staging */

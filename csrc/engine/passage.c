@@ -106,10 +106,16 @@ static bool await_issue(passage *run, size_t number) {
     return await(run, (event){.counter = &run->issued, .needed = number + 1});
 }
 
-/* The copies in of the chunk that had the slot before are through. */
+/* Whether it writes to slots, or has copies in of its own to be told of: not where results alone go
+   straight to where they belong. */
+static bool uses_slots(const passage *run) {
+    return run->flow->operand_count > 0 || run->chunks.unpacks > 0;
+}
+
+/* The copies in of the chunk that had the slot before are through, be it one of another flow's. */
 static gk_status watch_free(passage *run, size_t number, gk_error *error) {
     gk_slot *slot = slot_of(run, number);
-    if (number >= SLOTS && !await_issue(run, number - SLOTS))
+    if (number >= SLOTS && (!await_issue(run, number - SLOTS) || !run->chunks.stages))
         return GK_OK;
     if (number < SLOTS && !slot->lands)
         return GK_OK;
@@ -307,7 +313,7 @@ static gk_status unpack(passage *run, size_t number, size_t piece, gk_error *err
 static gk_status pack(passage *run, size_t number, size_t piece, gk_error *error) {
     gk_chunk at;
     gk_status status = GK_OK;
-    if (run->chunks.stages)
+    if (uses_slots(run))
         status = pass_gate(run, &run->free, number, watch_free, error);
     else if (number >= SLOTS)
         (void)await_issue(run, number - SLOTS);
@@ -398,10 +404,10 @@ static gk_status finish(passage *run, bool settles, gk_error *error) {
     const gk_hold *hold = hold_of(run, run->chunks.count - 1);
     for (int i = 0; i < flow->operand_count; i++)
         settles |= run->chunks.direct[i];
-    for (size_t i = 0; i < SLOTS && i < run->chunks.count; i++)
+    for (size_t i = 0; i < SLOTS && i < run->chunks.count && uses_slots(run); i++)
         slot_of(run, i)->lands = flow->operand_count > 0 && !settles && !flow->has_result;
-    for (size_t i = 0; i < HOLDS && i < run->chunks.count; i++)
-        hold_of(run, i)->works = flow->work && !flow->has_result;
+    for (size_t i = 0; i < HOLDS && i < run->chunks.count && flow->work; i++)
+        hold_of(run, i)->works = !flow->has_result;
     if (flow->has_result)
         return backend->reach(backend, last->returned, error);
     gk_status status = settles ? backend->reach(backend, last->landed, error) : GK_OK;
@@ -453,6 +459,9 @@ gk_status gk_passage_run(gk_berth *berth, gk_backend *backend, gk_workers *worke
                    .moved = PTHREAD_COND_INITIALIZER};
     gk_status status = GK_OK;
     gk_chunks_plan(&run.chunks, flow, pool, how.chunk);
+    if (run.chunks.most > GK_PASSAGE_BYTES)
+        return gk_fail(error, GK_VALUE_ERROR, "a chunk of %zu bytes is more than its buffers hold",
+                       run.chunks.most);
     choose_streams(&run);
     if (flow->busy)
         status = gk_trace_new(backend, run.in, run.chunks.count * (size_t)(flow->operand_count + 2),

@@ -364,7 +364,10 @@ static void take_axis(gk_nest *nest, gk_gemm *gemm) {
     if (last >= 0 && gemm->m == 1 && !gemm->a_transposed && nest->stride[1][last] >= gemm->k * size)
         gemm->a_leading = nest->stride[1][last] / size; /* the next row is the next matrix */
     int64_t a_row = (gemm->a_transposed ? 1 : gemm->a_leading) * size;
-    if (last >= 0 && nest->stride[2][last] == 0 && nest->stride[1][last] == gemm->m * a_row) {
+    const bool has_room = /* windows that overlap leave none for more rows, side by side */
+        last < 0 || !gemm->a_transposed || gemm->a_leading >= gemm->m * nest->shape[last];
+    if (last >= 0 && nest->stride[2][last] == 0 && nest->stride[1][last] == gemm->m * a_row &&
+        has_room) {
         gemm->m *= nest->shape[last];
         nest->ndim = last--;
     }

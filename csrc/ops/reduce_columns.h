@@ -45,11 +45,12 @@ static inline uint16_t gk_lanes_for(size_t vectors, uint32_t most) {
     return (uint16_t)lanes;
 }
 
-/* Segments of `multiple` elements or a multiple of them, about as many as are asked for. */
+/* Segments of `multiple` elements or a multiple of them, about as many as are asked for; of columns
+   without an element one that is empty. */
 static inline void gk_cut(gk_reduction *how, size_t wanted, size_t least, size_t multiple) {
     how->segment = gk_divided(gk_divided(how->length, wanted), multiple) * multiple;
-    if (how->segment < least)
-        how->segment = least;
+    if (how->segment < least || how->segment == 0)
+        how->segment = least > 0 ? least : 1;
     how->segments = gk_divided(how->length, how->segment);
 }
 

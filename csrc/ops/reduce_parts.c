@@ -20,17 +20,19 @@ typedef struct slabs {
     int64_t side; /* of the slabs along it, but the last one may have less */
 } slabs;
 
-/* The outermost kept axis of which a slab can have several elements, or one. False: there is none.
- */
+/* The outermost kept axis of which a slab can have several elements, or one, and room for the
+   results: those of few small elements are more bytes than these. False: there is none. */
 static bool choose_axis(slabs *of, size_t most) {
-    size_t bytes = gk_bytes(&of->a);
+    size_t bytes = gk_bytes(&of->a), results = gk_bytes(&of->result);
     for (of->axis = 0; of->axis < of->a.ndim; of->axis++) {
         const int64_t length = of->a.shape[of->axis];
         if (gk_is_reduced(of->reduced, of->axis) || length == 1)
             continue;
         bytes /= (size_t)length;
-        if (bytes <= most) {
-            of->side = (int64_t)(most / bytes) < length ? (int64_t)(most / bytes) : length;
+        results /= (size_t)length;
+        const size_t more = bytes > results ? bytes : results;
+        if (more <= most) {
+            of->side = (int64_t)(most / more) < length ? (int64_t)(most / more) : length;
             return true;
         }
     }
@@ -78,7 +80,7 @@ static gk_status reduce_slab(void *context, gk_stream stream, const gk_array *op
     gk_call call = gk_call_part(of->call, stream);
     (void)number;
     call.phases = NULL;
-    gk_status status = gk_run_stages(of->kind, &call, &of->stages, operands, result);
+    gk_status status = gk_run_part(of->kind, &call, of->reduced, &of->stages, operands, result);
     of->call->ran = call.ran; /* a profile names it */
     gk_call_end(&call);
     if (status != GK_OK)
@@ -134,7 +136,7 @@ static gk_status run_panel(panels *of, const gk_array *part) {
     if (status == GK_OK)
         status = gk_call_temporary(&call, gk_bytes(&result), &result.data);
     if (status == GK_OK)
-        status = gk_run_stages(of->kind, &call, &of->stages, &there, &result);
+        status = gk_run_part(of->kind, &call, of->reduced, &of->stages, &there, &result);
     if (status == GK_OK)
         status = gk_download(&call, result.data, &host);
     gk_call_end(&call);

@@ -386,8 +386,9 @@ gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_cal
     return made;
 }
 
-gk_status gk_run_stages(const gk_reduction_operation *kind, gk_call *call,
-                        const gk_reduce_stages *of, const gk_array *operands, gk_array *result) {
+static gk_status run_stages(const gk_reduction_operation *kind, gk_call *call,
+                            const gk_reduce_stages *of, const gk_array *operands,
+                            gk_array *result) {
     gk_reduction_operation part = *kind; /* of a mean, the sum */
     remainder between[GK_MOST_STAGES];
     size_t divisor = 1, parts = 1;
@@ -431,7 +432,7 @@ static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call,
     const gk_reduce_stages planned =
         gk_plan_stages(kind, call, &lies.array, lies.axes, result->dtype);
     if (status == GK_OK)
-        status = gk_run_stages(kind, call, &planned, &lies.array, &lies.found);
+        status = run_stages(kind, call, &planned, &lies.array, &lies.found);
     return status == GK_OK ? turn_back(call, &lies) : status;
 }
 
@@ -484,5 +485,12 @@ gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, ui
     if (is_turned(&operands[0]) && is_exact(kind, &operands[0], axes, result->dtype) &&
         !is_little(&operands[0], &planned))
         return run_in_order(kind, call, &operands[0], axes, result);
-    return gk_run_stages(kind, call, &planned, operands, result);
+    return run_stages(kind, call, &planned, operands, result);
+}
+
+gk_status gk_run_part(const gk_reduction_operation *kind, gk_call *call, uint64_t axes,
+                      const gk_reduce_stages *whole, const gk_array *operands, gk_array *result) {
+    return is_exact(kind, &operands[0], axes, result->dtype)
+               ? gk_run_reduction(kind, call, axes, operands, result)
+               : run_stages(kind, call, whole, operands, result);
 }

@@ -55,8 +55,10 @@ typedef struct gk_reduce_stages {
 } gk_reduce_stages;
 gk_reduce_stages gk_plan_stages(const gk_reduction_operation *kind, const gk_call *call,
                                 const gk_array *a, uint64_t axes, gk_dtype result);
-gk_status gk_run_stages(const gk_reduction_operation *kind, gk_call *call,
-                        const gk_reduce_stages *of, const gk_array *operands, gk_array *result);
+/* A part by that plan, so that its results have the bits of the whole one's; by a plan of its own
+   where no order of the elements changes any, and that of the whole may come of where they lay. */
+gk_status gk_run_part(const gk_reduction_operation *kind, gk_call *call, uint64_t axes,
+                      const gk_reduce_stages *whole, const gk_array *operands, gk_array *result);
 
 /* All of it, of arrays on the device. */
 gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, uint64_t axes,

@@ -10,7 +10,17 @@ import pytest
 
 import gpukern as gk
 import oracle
-from arrays import DTYPES, is_float, on_device, on_gpu, places, random, settled
+from arrays import (
+    DTYPES,
+    is_float,
+    on_device,
+    on_gpu,
+    places,
+    random,
+    same_bits,
+    settled,
+    swapped,
+)
 from gpukern import _core
 
 SHAPES = ((), (1,), (7,), (3, 4), (2, 3, 4), (0,), (3, 0))
@@ -469,3 +479,14 @@ def test_whether_a_value_is_in_an_array():
         assert "2" not in there
     with pytest.raises(RuntimeError, match="who knows"):
         assert Undecided() in there
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "float64"])
+def test_an_array_of_the_other_byte_order_is_as_any_there(dtype):
+    a = np.arange(15).reshape(3, 5).astype(dtype)
+    there = gk.to_device(swapped(a))
+    assert there.dtype == a.dtype
+    assert there.dtype.isnative
+    same_bits(gk.elementwise("T x, T y", "y = x")(there).to_host(), a, "to_device")
+    sums = gk.reduction("T x", "x")(gk.asarray(swapped(a)), axis=1).to_host()
+    np.testing.assert_array_equal(sums, a.sum(1), "asarray")

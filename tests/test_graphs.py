@@ -208,6 +208,33 @@ def test_a_chain_with_arrays_of_its_own(library):
     assert len(filler) == 20
 
 
+def test_what_is_being_captured_has_no_values():
+    """Whoever reads it is told, and the capture goes on."""
+    x, stream, other = gk.to_device(small_integers(1)), gk.Stream(), gk.Stream()
+    stream.begin_capture()
+    made = gk.add(x, x, stream=stream)
+    total = gk.sum(made, stream=stream)
+    for read in (
+        made.to_host,
+        total.item,
+        made[0].tolist,
+        lambda: bool(total > 1),
+        lambda: np.asarray(made.T),
+        lambda: made + 1,
+        lambda: gk.add(x, made, stream=other),
+        lambda: gk.to_device(made),
+        lambda: gk.add(np.float32(1), total),
+    ):
+        with pytest.raises(ValueError, match="being captured in a CUDA graph"):
+            read()
+    assert repr(made) == f"DeviceArray(<being captured>, shape={made.shape}, dtype=float32)"
+    graph = stream.end_capture()
+    graph.launch()
+    np.testing.assert_array_equal(made.to_host(), 2 * small_integers(1))
+    assert (made + 1)[0, 0].item() == 2 * small_integers(1)[0, 0] + 1
+    assert total.item() == 2 * small_integers(1).sum()
+
+
 def test_a_launch_is_in_order_with_what_comes_before_and_after_it():
     x, y, stream = gk.to_device(small_integers(1)), gk.to_device(small_integers(2)), gk.Stream()
     stream.begin_capture()

@@ -48,11 +48,27 @@ static gk_stream home(const gk_call *call) {
     return call->captured || call->stream == GK_PER_THREAD_STREAM ? 0 : call->stream;
 }
 
+/* Where a capture goes on, as long as somebody holds that stream open. */
+static gk_stream capturing(const gk_call *call) {
+    return call->captured && call->keeper ? call->stream : 0;
+}
+
+bool gk_is_being_captured(gk_device_array *array) {
+    gk_backend *backend = array->capturing ? gk_device_usable(array->device) : NULL;
+    bool captured = false;
+    gk_error ignored; /* what has ended by a failure has ended */
+    if (backend && backend->captured(backend, array->capturing, &captured, &ignored) != GK_OK)
+        captured = false;
+    if (!captured)
+        array->capturing = 0;
+    return captured;
+}
+
 /* What an array has of the call or of the array that it comes from; no references. */
 typedef struct origin {
     const char *operation;
     gk_device *device;
-    gk_stream stream;
+    gk_stream stream, capturing;
     PyObject *stream_keeper, *owner; /* or NULL */
 } origin;
 
@@ -61,7 +77,8 @@ static origin of_call(const gk_call *call, PyObject *owner) {
     return (origin){.operation = call->operation,
                     .device = call->device,
                     .stream = stream,
-                    .stream_keeper = stream ? call->keeper : NULL,
+                    .capturing = capturing(call),
+                    .stream_keeper = stream || capturing(call) ? call->keeper : NULL,
                     .owner = owner};
 }
 
@@ -69,6 +86,7 @@ static origin of_array(gk_device_array *source) {
     return (origin){.operation = "DeviceArray",
                     .device = source->device,
                     .stream = source->stream,
+                    .capturing = source->capturing,
                     .stream_keeper = source->stream_keeper,
                     .owner = source->owner ? source->owner : (PyObject *)source};
 }
@@ -86,6 +104,7 @@ static gk_device_array *new_object(gk_state *state, origin from, const gk_array 
     made->module = Py_NewRef(state->module);
     made->device = from.device;
     made->stream = from.stream;
+    made->capturing = from.capturing;
     made->owner = Py_XNewRef(from.owner);
     made->stream_keeper = Py_XNewRef(from.stream_keeper);
     made->weak_references = NULL;
@@ -101,7 +120,7 @@ PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *li
     gk_device_array *made = new_object(state, of_call(call, NULL), like);
     if (!made)
         return NULL;
-    made->array.readonly = false;
+    made->array.readonly = made->array.swapped = false;
     made->array.data = NULL;
     gk_make_contiguous(&made->array);
     Py_BEGIN_ALLOW_THREADS;

@@ -114,6 +114,14 @@ PyObject *gk_device_array_copy(const char *operation, PyObject *self, PyObject *
 /* to the host ---------------------------------------------------------------------------------- */
 
 int gk_device_array_go_home(gk_device_array *self, gk_call *call) {
+    if (gk_is_being_captured(self)) {
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: the array is made by a stream that is being captured in a CUDA graph, and "
+            "has its values when the graph has been launched",
+            call->operation);
+        return -1;
+    }
     if (gk_call_on(call, self->stream) == GK_OK)
         return 0;
     gk_raise(self->state, &call->error);

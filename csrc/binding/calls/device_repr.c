@@ -79,7 +79,9 @@ static PyObject *format_ends(gk_device_array *self) {
 PyObject *gk_device_array_repr(PyObject *self) {
     gk_device_array *array = (gk_device_array *)self;
     PyObject *values = NULL;
-    if (gk_count(&array->array) > REPR_WHOLE) {
+    if (gk_is_being_captured(array)) {
+        values = PyUnicode_FromString("<being captured>");
+    } else if (gk_count(&array->array) > REPR_WHOLE) {
         values = format_ends(array);
     } else {
         PyObject *host = gk_device_array_to_host(array, NULL);

@@ -166,6 +166,38 @@ print("status", os.waitstatus_to_exitcode(status))
 """
 
 
+FORK_WITHIN = """
+import os, signal, sys, threading, time
+import gpukern as gk, numpy as np
+begun = threading.Event()
+class Slowly:
+    def find_spec(name, path=None, target=None):
+        if name == "gpukern.machine.tables":
+            begun.set()
+            time.sleep(0.5)
+sys.meta_path.insert(0, Slowly)
+a = np.ones(1000, np.float32)
+first = threading.Thread(target=gk.add, args=(a, a))
+first.start()
+assert begun.wait(60)
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    # Or the next thread may have the number of the one that is not here, which holds a lock.
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    os._exit(0 if gk.sum(a) == 1000 else 1)
+_, status = os.waitpid(child, 0)
+first.join()
+assert os.waitstatus_to_exitcode(status) == 0, status
+"""
+
+
+def test_a_fork_while_the_first_call_imports(script):
+    """The child imports the same, and no thread of the parent's is there to let it."""
+    run = script(FORK_WITHIN)
+    assert run.returncode == 0, run.stderr
+
+
 def test_a_child_of_a_fork_before_first_use(script):
     run = script(FORK, "unused")
     assert run.returncode == 0, run.stderr

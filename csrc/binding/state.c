@@ -151,10 +151,10 @@ static void locate(question asked) {
 
 void gk_locate_cublas(void *context, char *candidates, size_t size) {
     (void)context;
-    locate((question){"gpukern.machine.libraries", "find_cublas", NULL, candidates, size});
+    locate((question){"gpukern.machine.finding", "find_cublas", NULL, candidates, size});
 }
 
 void gk_locate_tables(void *context, const char *device, char *paths, size_t size) {
     (void)context;
-    locate((question){"gpukern.machine.tables", "find_tables", device, paths, size});
+    locate((question){"gpukern.machine.finding", "find_tables", device, paths, size});
 }

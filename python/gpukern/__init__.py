@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 try:
     from gpukern import _core
     from gpukern._core import *  # noqa: F403 (what _core.__all__ lists: the operations, say)
+    from gpukern.machine import finding as _finding  # noqa: F401 (before any fork)
 except (ImportError, RuntimeError) as error:
     from gpukern.machine import install
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 import numpy as np
@@ -63,6 +64,69 @@ def test_matrices():
     same(np.dot(gk.to_device(A), B.T), A @ B.T)
     same(np.dot(gk.to_device(A), B[0]), A @ B[0])
     same(np.dot(gk.to_device(A)[0], B[0]), np.dot(A[0], B[0])[...])
+
+
+DOTS = [((2, 3, 4), (2, 4, 6)), ((3, 4), (5, 4, 6)), ((4,), (5, 4, 6)), ((2, 2, 4), (3, 2, 4, 5))]
+DOTS += [((2, 3, 4), (4, 6)), ((2, 3, 4), (4,)), ((4,), (4, 6)), ((4,), (4,)), ((2, 1), (3, 1, 1))]
+DOTS += [((0, 4), (2, 4, 3)), ((2, 0), (3, 0, 4)), ((2, 4), (0, 4, 3)), ((), (2, 3)), ((2, 3), ())]
+
+
+@pytest.mark.parametrize("shapes", DOTS)
+def test_dot_of_any_axes_is_numpys(shapes, balanced):
+    """Where matmul pairs the matrices of two stacks, dot multiplies each by each."""
+    a, b = (np.arange(1, 1 + math.prod(shape), dtype="i4").reshape(shape) for shape in shapes)
+    want = np.asarray(np.dot(a, b))
+    for left, right in ((gk.to_device(a), gk.to_device(b)), (a, gk.to_device(b))):
+        same(np.dot(left, right), want)
+    same(np.dot(b=b, a=gk.to_device(a)), want)
+    turned = gk.to_device(b.T.copy()).T
+    same(np.dot(a, turned), want)
+    del left, right, turned
+
+
+def test_dot_of_a_number_multiplies():
+    d = gk.to_device(A)
+    same(np.dot(d, 2.0), A * 2)
+    same(np.dot(2, d), A * 2)
+    out = gk.empty(A.shape)
+    assert np.dot(d, np.float32(3), out=out) is out
+    same(out, A * 3)
+
+
+def test_dot_of_an_array_that_does_not_tell_its_axes():
+    class Foreign:
+        def __init__(self, array):
+            self.array = array
+            self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+    same(np.dot(gk.to_device(A), Foreign(gk.to_device(B.T.copy()))), A @ B.T)
+
+
+def test_dot_says_what_does_not_fit():
+    d, stack = gk.to_device(A), gk.ones((2, 3, 4))
+    with pytest.raises(
+        ValueError, match=r"^dot: shapes \(2, 3\) and \(2, 3\) not aligned: 3 \(dim 1"
+    ):
+        np.dot(d, d)
+    with pytest.raises(
+        ValueError, match=r"^dot: shapes \(2, 3, 4\) and \(2, 3, 4\) .*!= 3 \(dim 1\)$"
+    ):
+        np.dot(stack, stack)
+    with pytest.raises(ValueError, match=r"^dot: shapes \(3,\) and \(2,\) not aligned"):
+        np.dot(d[0], d[:, 0])
+    with pytest.raises(TypeError, match=r"^dot: operands of different dtypes"):
+        np.dot(d, np.ones((3, 2)))
+    with pytest.raises(TypeError, match=r"^dot: b is the .*complex"):
+        np.dot(d, 1j)
+    with pytest.raises(TypeError, match=r"^dot: b has to be a NumPy array, .*numpy\.array"):
+        np.dot(d, [1.0, 2.0, 3.0])
+    with pytest.raises(TypeError, match=r"^dot: out is not offered"):
+        np.dot(d, stack, out=gk.empty((2, 2, 4)))
+
+
+def test_clip_takes_bounds_by_one_kind_of_name():
+    with pytest.raises(ValueError, match=r"^clip: the bounds are a_min and a_max, or min and max"):
+        np.clip(gk.to_device(A), 0, 1, min=3)
 
 
 def test_a_host_array_on_the_left_of_an_in_place_operator_stays_one():

@@ -27,7 +27,7 @@ _RAISED += (BufferError, _core.DeviceLostError, _core.CudaError)  # the narrower
 
 
 @contextmanager
-def _said_by(name: str) -> Iterator[None]:
+def said_by(name: str, steps: tuple[str, ...] = _STEPS) -> Iterator[None]:
     """Have every step say what is wrong by the name of the function that was called."""
     try:
         yield
@@ -36,7 +36,7 @@ def _said_by(name: str) -> Iterator[None]:
         step, _, text = whole.partition(": ")
         # NumPy's kinds of these exceptions are made of other things than a text.
         kind = next(kind for kind in _RAISED if isinstance(error, kind))
-        raise kind(f"{name}: {text if step in _STEPS else whole}") from None
+        raise kind(f"{name}: {text if step in (name, *steps) else whole}") from None
 
 
 def _dtype(dtype: npt.DTypeLike | None) -> Any:
@@ -87,7 +87,8 @@ def _on_host(argument: str, value: Any, dtype: npt.DTypeLike | None) -> npt.NDAr
         raise ValueError(f"{argument} has to be an array or a sequence of numbers: {why}") from None
 
 
-def _is_on_device(a: Any) -> bool:
+def is_on_device(a: Any) -> bool:
+    """Whether it is an array in the memory of a device, ours or another library's."""
     if isinstance(a, type):
         return False
     if isinstance(a, DeviceArray) or hasattr(a, "__cuda_array_interface__"):
@@ -96,7 +97,7 @@ def _is_on_device(a: Any) -> bool:
 
 
 def _asarray(a: Any, dtype: npt.DTypeLike | None, stream: Any) -> DeviceArray:
-    if not _is_on_device(a):
+    if not is_on_device(a):
         return _core.to_device(_on_host("a", a, dtype), stream=stream)
     array = a if isinstance(a, DeviceArray) else _core.to_device(a, stream=stream)
     return array if dtype is None else array.astype(dtype, copy=False, stream=stream)
@@ -104,7 +105,7 @@ def _asarray(a: Any, dtype: npt.DTypeLike | None, stream: Any) -> DeviceArray:
 
 def _full(shape: _Shape, fill_value: Any, dtype: npt.DTypeLike | None, stream: Any) -> DeviceArray:
     value: Any
-    if _is_on_device(fill_value):
+    if is_on_device(fill_value):
         value = _asarray(fill_value, dtype, stream)
     else:
         value = _on_host("fill_value", fill_value, dtype)
@@ -123,7 +124,7 @@ def _number(argument: str, value: Any) -> None:
 
 
 @called_as("asarray")
-@_said_by("asarray")
+@said_by("asarray")
 def asarray(a: Any, /, dtype: npt.DTypeLike | None = None, *, stream: Any = None) -> DeviceArray:
     """``a`` as a DeviceArray: itself if it is one of that dtype, else a copy in device memory.
 
@@ -138,7 +139,7 @@ def asarray(a: Any, /, dtype: npt.DTypeLike | None = None, *, stream: Any = None
 
 
 @called_as("arange")
-@_said_by("arange")
+@said_by("arange")
 def arange(
     start: float,
     stop: float | None = None,
@@ -169,7 +170,7 @@ def arange(
 
 
 @called_as("full")
-@_said_by("full")
+@said_by("full")
 def full(
     shape: _Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, *, stream: Any = None
 ) -> DeviceArray:
@@ -183,7 +184,7 @@ def full(
 
 
 @called_as("zeros")
-@_said_by("zeros")
+@said_by("zeros")
 def zeros(
     shape: _Shape, dtype: npt.DTypeLike | None = "float32", *, stream: Any = None
 ) -> DeviceArray:
@@ -192,7 +193,7 @@ def zeros(
 
 
 @called_as("ones")
-@_said_by("ones")
+@said_by("ones")
 def ones(
     shape: _Shape, dtype: npt.DTypeLike | None = "float32", *, stream: Any = None
 ) -> DeviceArray:
@@ -205,21 +206,21 @@ def _shape_and_dtype(a: Any, dtype: npt.DTypeLike | None) -> tuple[_Shape, npt.D
     if isinstance(a, DeviceArray | np.ndarray):
         array = a
     else:
-        array = _asarray(a, None, None) if _is_on_device(a) else _on_host("a", a, None)
+        array = _asarray(a, None, None) if is_on_device(a) else _on_host("a", a, None)
     if dtype is None:
         _check("a", a, array)
     return array.shape, array.dtype.newbyteorder("=") if dtype is None else dtype
 
 
 @called_as("empty_like")
-@_said_by("empty_like")
+@said_by("empty_like")
 def empty_like(a: Any, /, dtype: npt.DTypeLike | None = None, *, stream: Any = None) -> DeviceArray:
     """A contiguous array of the shape of ``a``, and its dtype unless another is given."""
     return _core.empty(*_shape_and_dtype(a, dtype), stream=stream)
 
 
 @called_as("zeros_like")
-@_said_by("zeros_like")
+@said_by("zeros_like")
 def zeros_like(a: Any, /, dtype: npt.DTypeLike | None = None, *, stream: Any = None) -> DeviceArray:
     """Zeros in the shape of ``a``, and its dtype unless another is given."""
     shape, dtype = _shape_and_dtype(a, dtype)
@@ -227,7 +228,7 @@ def zeros_like(a: Any, /, dtype: npt.DTypeLike | None = None, *, stream: Any = N
 
 
 @called_as("ones_like")
-@_said_by("ones_like")
+@said_by("ones_like")
 def ones_like(a: Any, /, dtype: npt.DTypeLike | None = None, *, stream: Any = None) -> DeviceArray:
     """Ones in the shape of ``a``, and its dtype unless another is given."""
     shape, dtype = _shape_and_dtype(a, dtype)
@@ -235,7 +236,7 @@ def ones_like(a: Any, /, dtype: npt.DTypeLike | None = None, *, stream: Any = No
 
 
 @called_as("full_like")
-@_said_by("full_like")
+@said_by("full_like")
 def full_like(
     a: Any, /, fill_value: Any, dtype: npt.DTypeLike | None = None, *, stream: Any = None
 ) -> DeviceArray:

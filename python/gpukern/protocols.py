@@ -5,6 +5,7 @@ host in silence.
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -45,6 +46,9 @@ def _clip(
     min: Any = None,
     max: Any = None,
 ) -> Any:
+    old, new = (a_min, a_max), (min, max)
+    if old != (None, None) and new != (None, None):
+        raise ValueError("clip: the bounds are a_min and a_max, or min and max, and not of both")
     return _core.clip(a, a_min if min is None else min, a_max if max is None else max, out)
 
 
@@ -54,9 +58,43 @@ def _norm(x: Any, ord: None = None, axis: Any = None, keepdims: bool = False) ->
     return _core.norm(x, axis, keepdims=keepdims)
 
 
+def _with_axes(x: Any) -> Any:
+    """``x`` itself, or ours of another library's array that does not tell how many axes it has."""
+    return creation.asarray(x) if not hasattr(x, "ndim") and creation.is_on_device(x) else x
+
+
+def _check_aligned(a: Any, b: Any) -> None:
+    """That the last axis of ``a`` is as long as the one of ``b`` that a dot multiplies it by."""
+    rows, columns = tuple(np.shape(a)), tuple(np.shape(b))
+    last, axis = len(rows) - 1, max(len(columns) - 2, 0)
+    if rows[last] != columns[axis]:
+        raise ValueError(
+            f"shapes {rows} and {columns} not aligned: {rows[last]} (dim {last}) != "
+            f"{columns[axis]} (dim {axis})"
+        )
+
+
+def _dot_of_stack(a: Any, b: Any, out: None) -> Any:
+    """Each row of ``a`` by each column of each matrix of ``b``, where matmul pairs the matrices."""
+    if out is not None:
+        raise TypeError("out is not offered where b has three axes or more; leave it out")
+    stack = b if isinstance(b, np.ndarray) else creation.asarray(b)
+    *outer, length, columns = stack.shape
+    side_by_side = stack.transpose(len(outer), *range(len(outer)), len(outer) + 1)
+    product = _core.matmul(a, side_by_side.reshape(length, math.prod(outer) * columns))
+    return product.reshape(*np.shape(a)[:-1], *outer, columns)
+
+
+@creation.said_by("dot", ("matmul", "multiply", "asarray"))
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Of two vectors the inner product, else the product of matrices."""
-    return (_core.dot if np.ndim(a) == np.ndim(b) == 1 else _core.matmul)(a, b, out)
+    """Of two vectors the inner product, of a number the multiples, else the product of matrices."""
+    a, b = _with_axes(a), _with_axes(b)
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return _core.multiply(a, b, out)
+    _check_aligned(a, b)
+    if np.ndim(a) == np.ndim(b) == 1:
+        return _core.dot(a, b, out)
+    return (_core.matmul if np.ndim(b) <= 2 else _dot_of_stack)(a, b, out)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {

@@ -195,6 +195,15 @@ def test_scalars_out_of_range(dtype, scalar):
     assert gk.add(a, 1).tobytes() == (a + DTYPES[dtype].type(1)).tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32"])
+def test_a_scalar_of_any_length_is_named(dtype):
+    a = np.ones(3, dtype)
+    with pytest.raises(OverflowError, match=rf"^add: a is an integer of 1329 bits, .* {dtype}$"):
+        gk.add(10**400, a)
+    with pytest.raises(OverflowError, match=r"^fill: value is an integer of 33220 bits"):
+        gk.to_device(a).fill(10**10_000)
+
+
 class Failing:
     @property
     def __cuda_array_interface__(self):

@@ -49,6 +49,8 @@ WRONG: dict[str, tuple[str, ...]] = {
         "gk.add(a, whole)",
         "gk.add(whole, 1.5)",
         "gk.add(a, 1j)",
+        "gk.add(whole, 1 << 31)",
+        "gk.add(a, 10**400)",
         "gk.add(a, four)",
         "gk.add(records, records)",
         "gk.add(np.array(['a']), np.array(['b']))",

@@ -111,7 +111,7 @@ static PyObject *pin(PyObject *module, gk_arguments arguments, Py_ssize_t count,
     PyObject *value, *keeper, *made = NULL;
     if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
         gk_begin(state, &call, "pin") < 0 ||
-        gk_take_operands(state, &call, names, &value, 1, &array, &keeper) < 0)
+        gk_take_operands(state, &call, names, &value, 1, &array, &keeper, NULL) < 0)
         return NULL;
     if (array.place == GK_HOST)
         made = pinned(state, &call, value, &array);

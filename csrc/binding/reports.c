@@ -49,7 +49,7 @@ PyObject *gk_report_matmul_row(gk_state *state, PyObject *const *objects, bool b
     const gk_row *row = NULL;
     int ordinal = gk_device_of(state, "variants", names, objects, 2, NULL);
     if (ordinal < 0 || gk_begin_on(state, &call, ordinal, "variants") < 0 ||
-        gk_take_operands(state, &call, names, objects, 2, arrays, keepers) < 0)
+        gk_take_operands(state, &call, names, objects, 2, arrays, keepers, NULL) < 0)
         return NULL;
     gk_status status;
     Py_BEGIN_ALLOW_THREADS; /* as for a call: a library may be looked for */

@@ -96,45 +96,6 @@ int gk_take_array(gk_state *state, gk_call *call, const char *name, PyObject *ob
     return gk_refuse_operand(call, name, object);
 }
 
-/* A Python scalar takes the dtype of the array beside it, where that loses nothing of its kind. */
-static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObject *object,
-                       gk_dtype dtype, gk_array *array, PyObject **keeper) {
-    bool whole = PyLong_Check(object) && !PyBool_Check(object);
-    if (PyComplex_Check(object) || (PyFloat_Check(object) && !gk_is_float(dtype)) ||
-        (whole && gk_dtype_kind(dtype) == GK_BOOLEAN)) {
-        PyErr_Format(PyExc_TypeError, "%s: %s is the %S %R beside an array of %s; convert one",
-                     call->operation, name, (PyObject *)Py_TYPE(object), object,
-                     gk_dtype_name(dtype));
-        return -1;
-    }
-    if (gk_planted_host_fault(state, call) < 0)
-        return -1;
-    PyArray_Descr *descr = (PyArray_Descr *)gk_dtype_object(state, dtype);
-    *keeper = descr ? PyArray_FromAny(object, descr, 0, 0, NPY_ARRAY_CARRAY, NULL) : NULL;
-    if (!*keeper)
-        return gk_name_failure(call->operation);
-    gk_view_host(*keeper, dtype, array);
-    return 0;
-}
-
-int gk_take_value(gk_state *state, gk_call *call, const char *name, PyObject *object,
-                  gk_dtype dtype, gk_array *array, PyObject **keeper) {
-    if (!gk_is_device_array(state, object) && is_python_scalar(object))
-        return take_scalar(state, call, name, object, dtype, array, keeper);
-    return gk_take_array(state, call, name, object, array, keeper);
-}
-
-int gk_take_flag(const char *function, const char *name, PyObject *object, bool *flag) {
-    if (PyBool_Check(object) || PyLong_Check(object) || PyArray_IsScalar(object, Bool) ||
-        PyArray_IsScalar(object, Integer)) {
-        int is_true = PyObject_IsTrue(object);
-        *flag = is_true == 1;
-        return is_true < 0 ? -1 : 0;
-    }
-    PyErr_Format(PyExc_TypeError, "%s: %s has to be True or False, not %R", function, name, object);
-    return -1;
-}
-
 /* A Python integer beside integers: where it lies, and its bits where the dtype holds it. */
 static int take_whole_bound(PyObject *number, gk_dtype dtype, gk_bound *bound) {
     int overflow, width = 8 * (int)gk_dtype_size(dtype);
@@ -158,6 +119,62 @@ static int take_whole_bound(PyObject *number, gk_dtype dtype, gk_bound *bound) {
     else if (overflow > 0 || (value > 0 && (uint64_t)value > greatest))
         bound->is = GK_ABOVE_ALL;
     return 0;
+}
+
+static int refuse_whole(const gk_call *call, const char *name, PyObject *number, gk_dtype dtype) {
+    PyErr_Clear();
+    int overflow;
+    PyLong_AsLongLongAndOverflow(number, &overflow);
+    PyObject *bits = PyObject_CallMethod(number, "bit_length", NULL);
+    if (!bits)
+        return -1;
+    const char *format = overflow ? "%s: %s is an integer of %S bits, out of bounds for %s"
+                                  : "%s: %s is the integer %S, out of bounds for %s";
+    PyErr_Format(PyExc_OverflowError, format, call->operation, name, overflow ? bits : number,
+                 gk_dtype_name(dtype));
+    Py_DECREF(bits);
+    return -1;
+}
+
+/* A Python scalar takes the dtype of the array beside it, where that loses nothing of its kind. */
+static int take_scalar(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                       gk_dtype dtype, gk_array *array, PyObject **keeper) {
+    bool whole = PyLong_Check(object) && !PyBool_Check(object);
+    if (PyComplex_Check(object) || (PyFloat_Check(object) && !gk_is_float(dtype)) ||
+        (whole && gk_dtype_kind(dtype) == GK_BOOLEAN)) {
+        PyErr_Format(PyExc_TypeError, "%s: %s is the %S %R beside an array of %s; convert one",
+                     call->operation, name, (PyObject *)Py_TYPE(object), object,
+                     gk_dtype_name(dtype));
+        return -1;
+    }
+    if (gk_planted_host_fault(state, call) < 0)
+        return -1;
+    PyArray_Descr *descr = (PyArray_Descr *)gk_dtype_object(state, dtype);
+    *keeper = descr ? PyArray_FromAny(object, descr, 0, 0, NPY_ARRAY_CARRAY, NULL) : NULL;
+    if (!*keeper && whole && PyErr_ExceptionMatches(PyExc_OverflowError))
+        return refuse_whole(call, name, object, dtype);
+    if (!*keeper)
+        return gk_name_failure(call->operation);
+    gk_view_host(*keeper, dtype, array);
+    return 0;
+}
+
+int gk_take_value(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                  gk_dtype dtype, gk_array *array, PyObject **keeper) {
+    if (!gk_is_device_array(state, object) && is_python_scalar(object))
+        return take_scalar(state, call, name, object, dtype, array, keeper);
+    return gk_take_array(state, call, name, object, array, keeper);
+}
+
+int gk_take_flag(const char *function, const char *name, PyObject *object, bool *flag) {
+    if (PyBool_Check(object) || PyLong_Check(object) || PyArray_IsScalar(object, Bool) ||
+        PyArray_IsScalar(object, Integer)) {
+        int is_true = PyObject_IsTrue(object);
+        *flag = is_true == 1;
+        return is_true < 0 ? -1 : 0;
+    }
+    PyErr_Format(PyExc_TypeError, "%s: %s has to be True or False, not %R", function, name, object);
+    return -1;
 }
 
 int gk_take_bound(gk_state *state, gk_call *call, const char *name, PyObject *object,
@@ -194,8 +211,19 @@ int gk_take_bound(gk_state *state, gk_call *call, const char *name, PyObject *ob
     return same ? 0 : -1;
 }
 
+/* Whether the scalar is an integer beyond all of an array's: 1 above, -1 below, else 0. */
+static int beyond(PyObject *scalar, const gk_array *array) {
+    gk_kind kind = gk_dtype_kind(array->dtype);
+    gk_bound bound;
+    if (!PyLong_Check(scalar) || (kind != GK_SIGNED && kind != GK_UNSIGNED) ||
+        take_whole_bound(scalar, array->dtype, &bound) < 0)
+        return 0;
+    return bound.is == GK_ABOVE_ALL ? 1 : bound.is == GK_BELOW_ALL ? -1 : 0;
+}
+
 int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,
-                     PyObject *const *objects, int count, gk_array *arrays, PyObject **keepers) {
+                     PyObject *const *objects, int count, gk_array *arrays, PyObject **keepers,
+                     int *order) {
     int array = -1;
     for (int i = 0; i < count; i++)
         keepers[i] = NULL;
@@ -212,6 +240,13 @@ int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,
         if (array < 0) { /* scalars alone: there is no dtype to take */
             gk_refuse_operand(call, names[i], objects[i]);
             goto fail;
+        }
+        int side = order ? beyond(objects[i], &arrays[array]) : 0;
+        if (side) {
+            *order = i == 0 ? side : -side;
+            gk_copy_view(&arrays[i], &arrays[array]);
+            keepers[i] = Py_NewRef(keepers[array]);
+            continue;
         }
         if (take_scalar(state, call, names[i], objects[i], arrays[array].dtype, &arrays[i],
                         &keepers[i]) < 0)

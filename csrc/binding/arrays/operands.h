@@ -6,9 +6,13 @@
 #include "binding/state.h"
 
 /* Take every operand of a call: arrays as they are, Python scalars in the dtype of the array beside
-   them. The keepers (owned) keep their memory alive. -1: raised, and nothing is held. */
+   them. The keepers (owned) keep their memory alive. -1: raised, and nothing is held. `order` is
+   for comparisons, else NULL: an integer that the dtype does not hold is raised of where it is
+   NULL; else the array stands in for it, and `order` becomes 1 where the left side is the greater
+   one, or -1. */
 int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,
-                     PyObject *const *objects, int count, gk_array *arrays, PyObject **keepers);
+                     PyObject *const *objects, int count, gk_array *arrays, PyObject **keepers,
+                     int *order);
 void gk_drop_operands(PyObject **keepers, int count);
 
 /* One of them that is no Python scalar, and what is raised of something else. */

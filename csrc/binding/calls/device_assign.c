@@ -27,7 +27,7 @@ static int begin(assignment *made, PyObject *self, PyObject *stream, const char 
     if (gk_take_stream(made->state, &made->call, stream) < 0)
         return -1;
     return gk_take_operands(made->state, &made->call, (const char *const[]){"self"}, &self, 1,
-                            &made->self, &made->keeper);
+                            &made->self, &made->keeper, NULL);
 }
 
 static int run(assignment *made, const gk_array *target, const gk_array *source) {

@@ -43,8 +43,8 @@ static PyObject *copy_to(gk_state *state, const char *operation, PyObject *sourc
         return NULL;
     gk_profile_begin(state, &call, &profiled);
     if (gk_take_stream(state, &call, stream) < 0 ||
-        gk_take_operands(state, &call, (const char *const[]){"a"}, &source, 1, &operand, &keeper) <
-            0)
+        gk_take_operands(state, &call, (const char *const[]){"a"}, &source, 1, &operand, &keeper,
+                         NULL) < 0)
         return NULL;
     PyObject *made = gk_device_array_copy_operand(state, &call, &operand);
     if (made && gk_profile_end(state, &call, &profiled, &operand, 1) < 0)

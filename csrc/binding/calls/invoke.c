@@ -83,6 +83,29 @@ static int run(gk_state *state, gk_call *call, const gk_operation *operation,
     return -1;
 }
 
+/* The comparisons, and whether each holds of a left side below all of the right one, and above. */
+static const struct comparison {
+    const gk_operation *const *operation;
+    bool below, above;
+} comparisons[] = {
+    {&gk_op_less, true, false},    {&gk_op_less_equal, true, false},
+    {&gk_op_greater, false, true}, {&gk_op_greater_equal, false, true},
+    {&gk_op_equal, false, false},  {&gk_op_not_equal, true, true},
+};
+
+static const struct comparison *comparison_of(const gk_operation *operation) {
+    for (size_t i = 0; i < sizeof comparisons / sizeof comparisons[0]; i++)
+        if (*comparisons[i].operation == operation)
+            return &comparisons[i];
+    return NULL;
+}
+
+/* What gives the answer of one whose array stands in for the number beside it: integers equal
+   themselves. */
+static const gk_operation *answering(const struct comparison *comparison, int order) {
+    return (order < 0 ? comparison->below : comparison->above) ? gk_op_equal : gk_op_not_equal;
+}
+
 PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *const *objects,
                     const gk_options *options) {
     gk_call call;
@@ -91,7 +114,8 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
     gk_array arrays[GK_MAX_OPERANDS], expected;
     gk_output output;
     PyObject *result = NULL;
-    int count = operation->operand_count;
+    int count = operation->operand_count, order = 0;
+    const struct comparison *comparison = comparison_of(operation);
     _Alignas(16) unsigned char parameters[GK_PARAMETER_BYTES];
     int ordinal =
         gk_device_of(state, operation->name, operation->operands, objects, count, options->out);
@@ -100,8 +124,11 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
     gk_profile_begin(state, &call, &profiled);
     if (gk_take_stream(state, &call, options->stream) < 0 ||
         take_variant(&call, options->variant) < 0 ||
-        gk_take_operands(state, &call, operation->operands, objects, count, arrays, keepers) < 0)
+        gk_take_operands(state, &call, operation->operands, objects, count, arrays, keepers,
+                         comparison ? &order : NULL) < 0)
         return NULL;
+    if (order)
+        operation = answering(comparison, order);
     int failed =
         gk_take_parameters(state, &call, operation, options->parameters, arrays, parameters);
     if (!failed && infer(state, &call, operation, arrays, &expected) == 0 &&

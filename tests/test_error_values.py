@@ -120,15 +120,32 @@ def test_a_variant_for_whole_arrays_only(options):
     )
 
 
+NOTHING = [((0,), None), ((3, 0), 1), ((0, 3), 0), ((0, 0), 0), ((0, 0), -1), ((7, 0, 0, 2), 1)]
+
+
 @pytest.mark.parametrize("op", ["max", "min", "argmax", "argmin"])
 def test_no_elements(op):
     words = (
         "empty sequence" if op.startswith("arg") else f"operation {op}imum which has no identity"
     )
     for device in (False, True):
-        for shape, axis in (((0,), None), ((3, 0), 1), ((0, 3), 0)):
+        for shape, axis in NOTHING:
             x = gk.empty(shape) if device else np.empty(shape, np.float32)
             assert_fails(lambda _, x=x, axis=axis: getattr(gk, op)(x, axis=axis), ValueError, words)
+
+
+@pytest.mark.parametrize("op", ["max", "min", "argmax", "argmin"])
+def test_no_results_of_some_elements(op):
+    """An axis of no length that is kept is no mistake."""
+    for shape, axis in (((0, 3), 1), ((3, 0), 0), ((0, 3, 0), 1), ((2, 3, 0), -2)):
+        x = np.empty(shape, np.float32)
+        want = getattr(np, op)(x, axis=axis)
+        for got in (getattr(gk, op)(x, axis=axis), getattr(gk, op)(gk.to_device(x), axis=axis)):
+            assert (got.shape, got.dtype) == (want.shape, want.dtype)
+    if not op.startswith("arg"):
+        assert getattr(gk, op)(np.empty((0, 3, 0), np.float32), axis=()).shape == (0, 3, 0)
+        with pytest.raises(ValueError, match="no identity"):
+            getattr(gk, op)(np.empty((2, 0, 0), np.float32), axis=(0, 2))
 
 
 def test_dot_takes_vectors():

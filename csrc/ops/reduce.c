@@ -79,6 +79,14 @@ static gk_status check_variant(const gk_operation *operation, gk_call *call, con
     return gk_call_blame(call, status);
 }
 
+/* Whether no element comes to any result, also where there are no results: as NumPy sees it. */
+static bool reduces_nothing(const request *asked, const gk_array *a) {
+    for (int i = 0; i < a->ndim; i++)
+        if (a->shape[i] == 0 && gk_is_reduced(asked->axes, i))
+            return true;
+    return false;
+}
+
 static gk_status infer_reduction(const gk_operation *operation, gk_call *call,
                                  const gk_array *operands, gk_array *result) {
     const gk_array *a = &operands[0];
@@ -91,7 +99,7 @@ static gk_status infer_reduction(const gk_operation *operation, gk_call *call,
         result->dtype = asked->dtype.dtype;
     }
     result_shape(asked, a, result);
-    if (kind->no_elements && gk_count(a) == 0 && gk_count(result) > 0)
+    if (kind->no_elements && reduces_nothing(asked, a))
         return gk_fail(&call->error, GK_VALUE_ERROR, "%s: %s", call->operation, kind->no_elements);
     return check_variant(operation, call, a, result);
 }

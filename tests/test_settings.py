@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 import gpukern as gk
 from arrays import DTYPES, random
 from fakes import NEEDS_FAKE, answers
-from gpukern import _core
+from gpukern import _core, settings
 from waiting import join_all
 
 NAMES = ("pinned_memory", "device_memory", "mapped_call")
@@ -76,6 +78,85 @@ def test_limits_hold_for_all_threads():
         thread.start()
         join_all(thread)
     assert seen == [77]
+
+
+def mapped():
+    return gk.limits().mapped_call
+
+
+def test_blocks_end_in_any_order():
+    before = mapped()
+    one, two = gk.limits(mapped_call=1), gk.limits(mapped_call=2)
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(one)
+        second.enter_context(two)
+        assert mapped() == 2
+        first.close()
+        assert mapped() == 2, "the newest one that is open holds"
+        third = first.enter_context(gk.limits(mapped_call=3))
+        assert third.mapped_call == 3
+        second.close()
+        assert mapped() == 3
+    assert mapped() == before
+
+
+def test_a_block_ends_before_the_next_one_has_begun():
+    before = mapped()
+    with gk.limits(mapped_call=1):
+        two = gk.limits(mapped_call=2)
+    assert mapped() == before
+    for _ in range(2):
+        with two, two:
+            assert mapped() == 2
+            gk.limits(mapped_call=5)
+            kept = gk.limits(mapped_call=6)
+            assert mapped() == kept.mapped_call == 6
+        assert mapped() == before
+
+
+def test_what_is_set_for_good_is_what_later_blocks_go_back_to():
+    before = mapped()
+    try:
+        for count in (1, 2):
+            gk.limits(mapped_call=count)
+        with gk.limits(mapped_call=3):
+            gk.limits(mapped_call=4)
+            with gk.limits(mapped_call=5):
+                pass
+            assert mapped() == 4
+        assert mapped() == 2
+        kept = gk.limits(mapped_call=6)
+        with gk.limits(mapped_call=3):
+            del kept
+            gk.limits(mapped_call=4)
+        assert mapped() == 6
+        _core.limit("mapped_call", 7)
+        with gk.limits(mapped_call=8):
+            pass
+        assert mapped() == 7
+    finally:
+        gk.limits(mapped_call=before)
+
+
+def test_limits_set_for_good_do_not_pile_up():
+    before = mapped()
+    for _ in range(100):
+        gk.limits(mapped_call=before)
+    assert len(settings._limits["mapped_call"].changes) <= 1
+
+
+def test_blocks_of_many_threads_leave_nothing():
+    def work(count):
+        for _ in range(200):
+            with gk.limits(mapped_call=count, device_memory=count):
+                time.sleep(0)
+
+    before = gk.limits()
+    threads = [threading.Thread(target=work, args=(count,)) for count in range(4)]
+    for thread in threads:
+        thread.start()
+    join_all(*threads)
+    assert gk.limits() == before
 
 
 @pytest.mark.parametrize(

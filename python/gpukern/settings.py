@@ -1,8 +1,11 @@
 """What a program may set: the device that calls run on, and how much memory they keep."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
+from threading import Lock
+from weakref import ref
 
 from gpukern import _core
 from gpukern.text.blocks import Block
@@ -44,25 +47,97 @@ def _on(ordinal: int) -> Iterator[None]:
         _core.choose_device(before)
 
 
+@dataclass(eq=False)
+class _Change:
+    """What a call of ``limits`` has set one limit to, and how many blocks of it are open.
+
+    ``value`` is what holds in them, which a call inside of one changes.
+    """
+
+    given: int
+    value: int = 0
+    opened: int = 0
+    # The Limits that may yet be entered; a change without one, which none has, is there for good.
+    owner: Callable[[], object] = lambda: None
+
+
+class _Limit:
+    """One limit: the changes that hold while blocks are open, the newest of which is in force.
+
+    Blocks of several threads end in any order.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.before = 0
+        self.changes: list[_Change] = []
+
+    def add(self, change: _Change) -> None:
+        self._settle()
+        if not self.changes:
+            self.before = _core.limit(self.name)
+        change.value = change.given
+        self.changes.append(change)
+        self._apply()
+
+    def enter(self, change: _Change) -> None:
+        if change not in self.changes:
+            self.add(change)
+        change.opened += 1
+
+    def leave(self, change: _Change) -> None:
+        """Take it back with what was set inside of its block."""
+        change.opened -= 1
+        if change.opened:
+            return
+        first = self.changes.index(change)
+        inside = list(takewhile(lambda each: not each.opened, self.changes[first:]))
+        del self.changes[first : first + len(inside)]
+        self._apply()
+
+    def _settle(self) -> None:
+        """Have changes whose block cannot be entered any more belong to the block around them."""
+        left = []
+        for change in self.changes:
+            if change.opened or change.owner():
+                left.append(change)
+            elif left:
+                left[-1].value = change.value
+            else:
+                self.before = change.value
+        self.changes = left
+
+    def _apply(self) -> None:
+        _core.limit(self.name, self.changes[-1].value if self.changes else self.before)
+
+
+_limits = {name: _Limit(name) for name in _NAMES}
+_changing = Lock()
+
+
 @dataclass(frozen=True)
 class Limits:
     """The limits in force when ``gpukern.limits()`` returned, in bytes.
 
     In a ``with`` statement, those that the call has set are what they were before once the block
-    ends.
+    ends, also if others are open in other threads.
     """
 
     pinned_memory: int
     device_memory: int
     mapped_call: int
-    _before: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    _changes: dict[str, _Change] = field(default_factory=dict, repr=False, compare=False)
 
     def __enter__(self) -> "Limits":
+        with _changing:
+            for name, change in self._changes.items():
+                _limits[name].enter(change)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for name, count in self._before.items():
-            _core.limit(name, count)
+        with _changing:
+            for name, change in self._changes.items():
+                _limits[name].leave(change)
 
 
 @called_as("limits")
@@ -81,16 +156,23 @@ def limits(
     on host arrays of no more bytes than this, operands and result together, copy nothing: the
     kernel reads and writes the host's memory (192 KiB unless set, 1 MiB at most).
 
-    ``with gpukern.limits(...):`` takes them back when the block ends. They hold for all threads.
+    ``with gpukern.limits(...):`` takes them back when the block ends. They hold for all threads: of
+    blocks that are open in several the newest one holds, and once none is, what was before them.
     Raises TypeError for what is no whole number and ValueError for a negative one, and then changes
     nothing.
     """
     given = dict(zip(_NAMES, (pinned_memory, device_memory, mapped_call), strict=True))
     with blamed_on("limits"):
-        changes = {
+        counts = {
             name: checked_count(name, count, 0, "a number of bytes")
             for name, count in given.items()
             if count is not None
         }
-    before = {name: _core.limit(name, count) for name, count in changes.items()}
-    return Limits(**{name: _core.limit(name) for name in _NAMES}, _before=before)
+    changes = {name: _Change(count) for name, count in counts.items()}
+    with _changing:
+        for name, change in changes.items():
+            _limits[name].add(change)
+        made = Limits(**{name: _core.limit(name) for name in _NAMES}, _changes=changes)
+        for change in changes.values():
+            change.owner = ref(made)
+    return made

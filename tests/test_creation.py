@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -139,6 +141,15 @@ def test_what_is_wrong_is_said():
         gk.asarray([[1], [1, 2]])
     with pytest.raises(OverflowError):
         gk.asarray([300], "uint8")
+    for value in (float("nan"), [1.0, float("nan")]):
+        with pytest.raises(ValueError, match=r"^full: fill_value does not fit the dtype: .* NaN"):
+            gk.full(2, value, "int32")
+    for shape in (10**25, (3, 1 << 63), -(10**25)):
+        with pytest.raises(ValueError, match=rf"^empty: shape {re.escape(str(shape))} has a len"):
+            gk.empty(shape)
+    for shape in ((10**25,), (3, -(10**25)), (-1, 1 << 64)):
+        with pytest.raises(ValueError, match=r"^reshape: cannot reshape array of size 4 into sh"):
+            gk.empty(4).reshape(shape)
     with pytest.raises(ValueError, match="negative length"):
         gk.ones(-1)
     with pytest.raises(ValueError, match="does not broadcast"):

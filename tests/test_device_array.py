@@ -390,6 +390,25 @@ def test_results_do_not_share_memory_with_operands():
     oracle.assert_same(flat.to_host(), a[0], "the 1-D operand")
 
 
+def test_bytes_are_those_of_numpys_array():
+    """And not of its elements, each as one byte."""
+    for a in (random((3, 4), DTYPES["float32"]), np.arange(3, dtype="u1"), np.array(5, "i4")):
+        d = gk.to_device(a)
+        assert bytes(d) == bytes(a)
+        assert bytes(d.T) == bytes(a.T)
+
+
+def test_reversed_goes_along_the_first_axis_from_its_end(balanced):
+    a = random((3, 4), DTYPES["float32"])
+    got = [row.tolist() for row in reversed(gk.to_device(a))]
+    assert got == a[::-1].tolist()
+
+
+def test_reversed_of_no_axes():
+    with pytest.raises(TypeError, match=r"^len: a 0-d DeviceArray"):
+        reversed(gk.ones(()))
+
+
 def test_memory_goes_with_the_last_reference():
     before = settled()
     device = gk.to_device(np.ones(1000, np.float32))

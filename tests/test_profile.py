@@ -222,6 +222,15 @@ def test_the_context_manager():
     assert again.calls == []
 
 
+def test_what_is_asked_of_the_block_in_place_of_its_profile():
+    block = gk.profile()
+    with block:
+        pass
+    with pytest.raises(AttributeError, match=r"^profile: .* 'calls'; .*\) as given:' and given\.c"):
+        _ = block.calls
+    assert not hasattr(block, "table")
+
+
 def test_calls_of_other_threads_are_recorded_too():
     a = random((30, 30), DTYPES["float32"])
 

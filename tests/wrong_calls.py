@@ -147,6 +147,7 @@ WRONG: dict[str, tuple[str, ...]] = {
         "gk.empty(-1)",
         "gk.empty('x')",
         "gk.empty((1.5,))",
+        "gk.empty(10**25)",
         "gk.empty((1,) * 65)",
         "gk.empty(3, 'floaty')",
         "gk.empty(3, object)",
@@ -159,6 +160,7 @@ WRONG: dict[str, tuple[str, ...]] = {
         "gk.full(3, 'x')",
         "gk.full(3, None)",
         "gk.full(3, 300, 'uint8')",
+        "gk.full(3, float('nan'), 'int32')",
         "gk.full(3, 1, 'complex64')",
         "gk.full(3, masked)",
     ),
@@ -206,6 +208,7 @@ WRONG: dict[str, tuple[str, ...]] = {
     "reshape": (
         "d.reshape(4, 2)",
         "d.reshape(-1, -1)",
+        "d.reshape(10**25)",
         "d.reshape('x')",
         "d.reshape(2.0, 3)",
         "d.reshape(None)",

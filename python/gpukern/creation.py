@@ -76,15 +76,21 @@ def _on_host(argument: str, value: Any, dtype: npt.DTypeLike | None) -> npt.NDAr
     wanted = _dtype(dtype)
     try:
         array = np.asanyarray(value)
-        # By its own dtype: in another one NumPy takes None for NaN, and texts for numbers.
-        if wanted is None or not _is_of_numbers(array):
-            _check(argument, value, array)
-        return array if wanted is None else np.asanyarray(value, wanted)
-    except OverflowError as error:
-        raise OverflowError(f"{argument} does not fit the dtype: {error}") from None
     except ValueError as error:
         why = "; ".join(str(error).rstrip(".").split(". "))
         raise ValueError(f"{argument} has to be an array or a sequence of numbers: {why}") from None
+    # By its own dtype: in another one NumPy takes None for NaN, and texts for numbers.
+    if wanted is None or not _is_of_numbers(array):
+        _check(argument, value, array)
+    return array if wanted is None else _converted(argument, value, wanted)
+
+
+def _converted(argument: str, value: Any, wanted: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asanyarray(value, wanted)
+    except (OverflowError, ValueError) as error:
+        kind = OverflowError if isinstance(error, OverflowError) else ValueError
+        raise kind(f"{argument} does not fit the dtype: {error}") from None
 
 
 def is_on_device(a: Any) -> bool:

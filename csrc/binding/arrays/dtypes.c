@@ -83,17 +83,36 @@ int gk_dtype_from_object(gk_state *state, const char *function, PyObject *object
     return known ? 0 : -1;
 }
 
-int gk_shape_from_object(const char *function, PyObject *object, gk_array *array) {
-    npy_intp shape[GK_MAX_DIMENSIONS];
-    int ndim = PyArray_IntpFromSequence(object, shape, GK_MAX_DIMENSIONS);
-    if (ndim < 0 && !PyErr_ExceptionMatches(PyExc_TypeError))
-        return gk_name_failure(function);
-    if (ndim < 0) {
+static bool is_of_integers(PyObject *shape) {
+    Py_ssize_t count = PyTuple_Check(shape) ? PyTuple_Size(shape) : 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!PyLong_Check(PyTuple_GetItem(shape, i)))
+            return false;
+    return PyTuple_Check(shape) || PyLong_Check(shape);
+}
+
+/* What NumPy makes no shape of, where that is not a failure of another kind. */
+static int refuse_shape(const char *function, PyObject *object) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
         PyErr_Format(PyExc_TypeError,
                      "%s: shape has to be a length or a tuple of lengths, whole numbers, not %R",
                      function, object);
-        return -1;
-    }
+    else if (PyErr_ExceptionMatches(PyExc_ValueError) && is_of_integers(object))
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: shape %S has a length that no array can have; lengths are from 0 and below "
+            "2**63",
+            function, object);
+    else
+        return gk_name_failure(function);
+    return -1;
+}
+
+int gk_shape_from_object(const char *function, PyObject *object, gk_array *array) {
+    npy_intp shape[GK_MAX_DIMENSIONS];
+    int ndim = PyArray_IntpFromSequence(object, shape, GK_MAX_DIMENSIONS);
+    if (ndim < 0)
+        return refuse_shape(function, object);
     if (ndim > GK_MAX_DIMENSIONS) {
         PyErr_Format(PyExc_ValueError, "%s: shape has %d dimensions, and the most are %d", function,
                      ndim, GK_MAX_DIMENSIONS);

@@ -141,8 +141,11 @@ static int read_lengths(PyObject *lengths, gk_array *shaped) {
     shaped->ndim = (int)ndim;
     for (int i = 0; i < shaped->ndim; i++) {
         PyObject *number = PyNumber_Index(PyTuple_GetItem(lengths, i));
-        shaped->shape[i] = number ? PyLong_AsLongLong(number) : 0;
+        int overflow = 0;
+        shaped->shape[i] = number ? PyLong_AsLongLongAndOverflow(number, &overflow) : 0;
         Py_XDECREF(number);
+        if (overflow)
+            shaped->shape[i] = INT64_MIN; /* no length, as a huge one */
         if (PyErr_Occurred())
             return refuse_lengths(lengths);
     }

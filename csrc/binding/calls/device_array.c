@@ -195,6 +195,8 @@ static PyMethodDef methods[] = {
     {"tolist", GK_FAST(gk_method_tolist),
      "tolist($self)\n--\n\n"
      "The elements as Python numbers in nested lists; of no axes the number itself."},
+    {"__bytes__", gk_method_bytes, METH_NOARGS,
+     "__bytes__($self)\n--\n\nWhat bytes() makes of NumPy's array: the elements' in C order."},
     {"__complex__", gk_number_complex, METH_NOARGS,
      "__complex__($self)\n--\n\nThe only element, for complex()."},
     {"__round__", (PyCFunction)(void (*)(void))gk_number_round, METH_FASTCALL,
@@ -314,6 +316,7 @@ static PyType_Slot slots[] = {
     {Py_tp_hash, PyObject_HashNotImplemented},
     {Py_tp_iter, iterate},
     {Py_mp_length, length},
+    {Py_sq_length, length}, /* for reversed() */
     {Py_mp_subscript, subscript},
     {Py_mp_ass_subscript, gk_assign_item},
     {Py_sq_item, item},

@@ -180,6 +180,16 @@ PyObject *gk_method_to_host(PyObject *self, PyObject *const *arguments, Py_ssize
     return gk_device_array_to_host((gk_device_array *)self, out && !Py_IsNone(out) ? out : NULL);
 }
 
+/* What Python makes of NumPy's array of the values. */
+PyObject *gk_method_bytes(PyObject *self, PyObject *unused) {
+    (void)unused;
+    PyObject *host = gk_device_array_to_host((gk_device_array *)self, NULL);
+    PyObject *bytes =
+        host ? PyObject_CallFunctionObjArgs((PyObject *)&PyBytes_Type, host, NULL) : NULL;
+    Py_XDECREF(host);
+    return bytes;
+}
+
 PyObject *gk_method_tolist(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                            PyObject *keywords) {
     if (gk_parse_none("tolist", arguments, count, keywords) < 0)

@@ -23,6 +23,7 @@ PyObject *gk_method_array_function(PyObject *self, PyObject *arguments, PyObject
 /* The methods to_host, tolist and __array__. */
 PyObject *gk_method_to_host(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                             PyObject *keywords);
+PyObject *gk_method_bytes(PyObject *self, PyObject *unused);
 PyObject *gk_method_tolist(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                            PyObject *keywords);
 PyObject *gk_method_array(PyObject *self, PyObject *const *arguments, Py_ssize_t count,

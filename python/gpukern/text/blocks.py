@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -57,6 +57,16 @@ class Block(Generic[_T_co]):
                 return function(*arguments, **named)
 
         return inside
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say how to ask what the block gives, which is another object."""
+            call = vars(self).get("_call", "")
+            raise AttributeError(
+                f"{call.partition('(')[0]}: gpukern.{call} has no attribute {name!r}; to ask "
+                f"what the block gives, write 'with gpukern.{call} as given:' and given.{name}"
+            )
 
     def __repr__(self) -> str:
         return f"<gpukern.{self._call}, for a with statement>"

@@ -320,6 +320,77 @@ close(mixed(x, gk.to_device(y), k, gk.to_device(b)), np.where(b, x * y + k, -1),
 """)
 
 
+HALVES = """
+expressions = {
+    "x * 2": 2 * values, "1 + x": 1 + values, "x / 4": values / 4, "2.5f - x": 2.5 - values,
+    "x * 0.1": values * 0.1, "x * (i < n)": values,
+    "x < 1 ? -x : x": np.where(values < 1, -values, values),
+    "3u <= x ? T(1) : T(0)": values >= 3, "x == 1 || x != x": values == 1,
+    "max(x, 0)": np.maximum(values, 0), "min(0.5, x)": np.minimum(values, 0.5),
+    "abs(x)": np.abs(values), "pow(x, x)": values**values, "pow(x, 2)": values**2,
+    "isnan(x) + isinf(x) + isfinite(x) + signbit(x)": 1 + (values < 0),
+    "x / gk_double(3)": values / 6, "x + y * T(2)": 3 * values,
+}
+preamble = "template <class N> __device__ N gk_double(N n) { return n + n; }"
+preamble += "__device__ float operator*(T x, Own own);"
+preamble += "__device__ T abs(T x) { return x < 0 ? -x : x; }"
+preamble = "struct Own {};" + preamble
+"""
+
+
+def test_halves_beside_other_numbers(computes):
+    computes(
+        """
+values = np.array([-2, -1, 0.25, 1, 2, 3])
+"""
+        + HALVES
+        + """
+saxpy = gk.elementwise("float a, T x, T y, T z", "z = a * x + y")
+scaled = gk.reduction("T x", "x * 2", post="a / n")
+for dtype in np.float16, ml_dtypes.bfloat16:
+    x = values.astype(dtype)
+    for make in np.array, gk.to_device:
+        result = saxpy(0.5, make(x), make(x))
+        assert result.dtype == x.dtype
+        close(result, 1.5 * values)
+    close(scaled(x), 2 * values.mean(), 1e-2)
+    for text, expected in expressions.items():
+        given = [x] * (1 + ("y" in text))
+        close(gk.vectorize(text, preamble=preamble)(*given), expected, 1e-2)
+    try:
+        gk.vectorize("x > 0 ? x : 0")(x)
+    except gk.CompileError as error:
+        assert "hint: the two sides of ?: have to be of one type" in str(error), error
+        assert "(...)" in str(error).splitlines()[-1], error
+    else:
+        raise AssertionError
+"""
+    )
+
+
+@NEEDS_FAKE
+def test_halves_beside_other_numbers_by_nvrtc(launches):
+    launches(
+        """
+import ml_dtypes
+values = np.ones(6)
+"""
+        + HALVES
+        + """
+texts = "; ".join(f"z[{at}] = {text}" for at, text in enumerate(expressions))
+every = gk.ElementwiseKernel("T x, T y", "raw T z", texts, preamble=preamble)
+for dtype in np.float16, ml_dtypes.bfloat16:
+    x = gk.to_device(values.astype(dtype))
+    every(x, x, gk.empty(len(expressions), dtype))
+    gk.elementwise("float a, T x, T y, T z", "z = a * x + y")(0.5, x, x)
+    gk.reduction("T x", "x * 2", post="a / n")(x)
+    name, sentence = failure(gk.vectorize("x > 0 ? x : 0"), x)
+    assert name == "CompileError", name
+    assert "hint: the two sides of ?: have to be of one type" in sentence, sentence
+"""
+    )
+
+
 def test_large_host_arrays_go_in_chunks(computes):
     computes(
         SAXPY

@@ -69,7 +69,15 @@ _HINTS = (
         r'more than one instance of overloaded function "(\w+)"|overloaded function "(\w+)"',
         "give the kernels names of their own",
     ),
+    (
+        r'ambiguous "\?" operation: .*"(?:const )?(__half|__nv_bfloat16)"',
+        "the two sides of ?: have to be of one type: write {0}(...) round the other",
+    ),
     # The same of a compiler of the host, in its words.
+    (
+        r"operands to '\?:' have different types .*\b(__half|__nv_bfloat16)'",
+        "the two sides of ?: have to be of one type: write {0}(...) round the other",
+    ),
     (
         r"(?:^|\W)((?:cuda_fp\w+|cuda_bf16|cub/\S+|cuda/\S+|nv/\S+)(?:\.\w+)?): No such file",
         "{0} is of CUDA's own headers: pip install nvidia-cuda-runtime nvidia-cuda-cccl",

@@ -516,6 +516,10 @@ def elementwise(
     ``parameters`` are elements as CUDA C++ declares them; those that ``operation`` assigns are
     results. One letter in place of a type, as in ``"T x, T y"``, stands for any dtype. Otherwise as
     ElementwiseKernel, with the results among the parameters, which has more to say.
+
+    float16 and bfloat16 are calculated as CUDA's __half and __nv_bfloat16: rounded after each step
+    among themselves, and as floats beside other numbers. The two sides of ``?:`` have to be of one
+    type: ``"y = x > 0 ? x : T(0)"``.
     """
     with blamed_on("elementwise"):
         given = declared("parameters", parameters)

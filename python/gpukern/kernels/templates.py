@@ -149,24 +149,83 @@ __device__ __forceinline__ void put(gk_T *first, long long at, const pack<gk_T, 
 """
 
 
-def _half(header: str, kind: str) -> str:
-    """What is ambiguous of it otherwise, since it converts to every number."""
-    return f"""#include <{header}>
-__device__ __forceinline__ {kind} max({kind} a, {kind} b) {{ return __hmax(a, b); }}
-__device__ __forceinline__ {kind} min({kind} a, {kind} b) {{ return __hmin(a, b); }}
+_HALVES = {
+    "float16": ("cuda_fp16.h", "__half"),
+    "bfloat16": ("cuda_bf16.h", "__nv_bfloat16"),
+}
+# What a half and another number are calculated in.
+_BESIDE_HALF = """
+namespace gk {
+template <class gk_N> struct beside_half {};
+template <> struct beside_half<bool> { using type = float; };
+template <> struct beside_half<char> { using type = float; };
+template <> struct beside_half<signed char> { using type = float; };
+template <> struct beside_half<unsigned char> { using type = float; };
+template <> struct beside_half<short> { using type = float; };
+template <> struct beside_half<unsigned short> { using type = float; };
+template <> struct beside_half<int> { using type = float; };
+template <> struct beside_half<unsigned> { using type = float; };
+template <> struct beside_half<long> { using type = float; };
+template <> struct beside_half<unsigned long> { using type = float; };
+template <> struct beside_half<long long> { using type = float; };
+template <> struct beside_half<unsigned long long> { using type = float; };
+template <> struct beside_half<float> { using type = float; };
+template <> struct beside_half<double> { using type = double; };
+template <class gk_N> using beside = typename beside_half<gk_N>::type;
+template <class gk_N> using truth = decltype(beside<gk_N>() == 0);
+template <class gk_T, class gk_H, class gk_R> struct of_half {};
+template <class gk_H, class gk_R> struct of_half<gk_H, gk_H, gk_R> { using type = gk_R; };
+}
 """
 
 
-_HEADERS = {
-    "float16": _half("cuda_fp16.h", "__half"),
-    "bfloat16": _half("cuda_bf16.h", "__nv_bfloat16"),
-}
+def _half(kind: str) -> str:
+    """What is ambiguous of a half otherwise, since it converts to every number. Most are templates,
+    so that a preamble's own come first."""
+    texts = [
+        f"__device__ __forceinline__ {kind} max({kind} a, {kind} b) {{ return __hmax(a, b); }}",
+        f"__device__ __forceinline__ {kind} min({kind} a, {kind} b) {{ return __hmin(a, b); }}",
+        _of_half(kind, kind, "abs(gk_T a)", "__habs(a)"),
+        _of_half(kind, "float", "pow(gk_T a, gk_T b)", "powf(float(a), float(b))"),
+    ]
+    texts += [
+        _of_half(kind, "bool", f"{name}(gk_T a)", f"{name}(float(a))")
+        for name in ("isnan", "isinf", "isfinite", "signbit")
+    ]
+    texts += [_mixed(kind, "beside", f"operator{sign}", f"a {sign} b") for sign in "+-*/"]
+    texts += [
+        _mixed(kind, "truth", f"operator{sign}", f"a {sign} b")
+        for sign in ("==", "!=", "<", "<=", ">", ">=")
+    ]
+    texts += [_mixed(kind, "beside", name, f"{name}(a, b)") for name in ("max", "min")]
+    return "\n".join([*texts, ""])
+
+
+def _of_half(kind: str, result: str, declared: str, value: str) -> str:
+    """A function of halves alone: nothing is converted to one for it."""
+    return (
+        "template <class gk_T> __device__ __forceinline__ "
+        f"typename gk::of_half<gk_T, {kind}, {result}>::type\n{declared} {{ return {value}; }}"
+    )
+
+
+def _mixed(kind: str, result: str, name: str, value: str) -> str:
+    """A function of a half and another number, in both orders."""
+    return "\n".join(
+        f"template <class gk_N> __device__ __forceinline__ gk::{result}<gk_N>\n"
+        f"{name}({first} gk_a, {second} gk_b) {{\n"
+        f"    const gk::beside<gk_N> a(gk_a), b(gk_b);\n"
+        f"    return {value};\n}}"
+        for first, second in ((kind, "gk_N"), ("gk_N", kind))
+    )
 
 
 def head(operands: Sequence[Operand], types: dict[str, np.dtype[Any]], preamble: str) -> str:
     """What every source begins with: headers, what letters stand for, the user's preamble."""
     dtypes = {operand.dtype.name for operand in operands} | {dtype.name for dtype in types.values()}
-    headers = "".join(text for name, text in _HEADERS.items() if name in dtypes)
+    halves = [half for name, half in _HALVES.items() if name in dtypes]
+    headers = "".join(f"#include <{header}>\n" for header, _ in halves)
+    headers += _BESIDE_HALF * bool(halves) + "".join(_half(kind) for _, kind in halves)
     letters = "".join(f"using {letter} = {c_name(dtype)};\n" for letter, dtype in types.items())
     return f"{headers}{_SUPPORT}{letters}{preamble}\n"
 

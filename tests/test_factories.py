@@ -320,6 +320,25 @@ close(mixed(x, gk.to_device(y), k, gk.to_device(b)), np.where(b, x * y + k, -1),
 """)
 
 
+def test_a_result_without_axes_is_a_scalar_on_the_host(computes):
+    computes("""
+square = gk.elementwise("T x, T z", "z = x * x")
+kept = gk.elementwise("T x, T z", "if (x > 0) z = x * x")
+both = gk.ElementwiseKernel("T x", "T s, bool c", "s = x * x; c = x > 0", return_tuple=True)
+for _ in range(2):
+    for value in np.float32(3), np.array(3, np.float32), 3.0, 3:
+        for kernel in square, kept, both:
+            results = kernel(value)
+            for result in results if kernel is both else [results]:
+                assert isinstance(result, np.generic) and result in (9, True), result
+        out = np.empty((), np.result_type(value))
+        assert square(value, out=out) is out and out == 9
+        assert both(value, out, np.empty((), bool))[0] is out
+    assert isinstance(square(gk.to_device(np.float32(3))), gk.DeviceArray)
+    assert square(np.array([3.0])).shape == (1,)
+""")
+
+
 HALVES = """
 expressions = {
     "x * 2": 2 * values, "1 + x": 1 + values, "x / 4": values / 4, "2.5f - x": 2.5 - values,

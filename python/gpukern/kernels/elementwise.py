@@ -75,8 +75,9 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
 
     Arguments are arrays, which are broadcast, and numbers: NumPy's on the host, DeviceArrays, and
     those of other libraries on the device. Results are new arrays, on the device where an argument
-    is, or those that are given behind the arguments or as ``out=``. ``size`` is needed where all
-    arrays are raw. For each kind of call the kernel is compiled once, and kept on disk.
+    is, or those that are given behind the arguments or as ``out=``; one without axes on the host is
+    a scalar. ``size`` is needed where all arrays are raw. For each kind of call the kernel is
+    compiled once, and kept on disk.
 
     Raises TypeError for wrong dtypes and counts, ValueError for shapes and what the text declares,
     CompileError for an operation that does not compile.
@@ -151,7 +152,8 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         del block_size
         plain = self._plain(arguments, out) if size is None else None
         if plain is not None and plain in self._plans:
-            return self._given([self._again(self._plans[plain], arguments, out, stream)])
+            again = self._again(self._plans[plain], arguments, out, stream)
+            return self._given([again], [out])
         call = self._taken(arguments, out, stream)
         shape = self._shape(call, size)
         count = prod(shape)
@@ -167,11 +169,15 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             if len(self._plans) >= plans.MOST:
                 self._plans.clear()
             self._plans[plain] = plans.Plan(made.wide, made.a_block, count, shape, dtype, on_host)
-        return self._given(results)
+        return self._given(results, call.given[len(self._ins) :])
 
-    def _given(self, results: list[Any]) -> Any:
+    def _given(self, results: list[Any], outs: list[Any]) -> Any:
+        """As they are returned: what has no axes is a scalar on the host, unless it is an out."""
         if self._no_return:
             return None
+        for at, (result, out) in enumerate(zip(results, outs, strict=True)):
+            if out is None and isinstance(result, np.ndarray) and result.ndim == 0:
+                results[at] = result[()]
         return results[0] if len(results) == 1 and not self._return_tuple else tuple(results)
 
     def _check_results(self) -> None:

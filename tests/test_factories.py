@@ -551,6 +551,35 @@ for name in set(gk._core.DTYPES) - {"bool"}:
 """)
 
 
+def test_a_reduction_into_what_lies_anyhow(computes):
+    computes("""
+total = gk.reduction("T x", "x")
+both = gk.ReductionKernel("T x", "T s, T m", "x", "a + b", "s = a; m = a / n", "0", "both")
+x = some(5, 6)
+expected = x.astype(float).sum(0)
+wide, swapped = np.full(12, 7, np.float32), np.empty(6, ">f4")
+there = gk.to_device(wide)
+for out in wide[::2], wide[10::-2], swapped, swapped[::-1], there[::2], there[10::-2]:
+    for given in x, gk.to_device(x):
+        out[...] = 3
+        assert total(given, axis=0, out=out) is out
+        close(out, expected)
+assert (wide[1::2] == 7).all() and (there.to_host()[1::2] == 7).all(), "nothing beside"
+number = np.empty((), ">f4")
+assert total(x, out=number) is number
+close(number, x.astype(float).sum())
+s, m = both(x, axis=0, out=(wide[::2], swapped))
+close(s, expected), close(m, expected / 30)
+kept = wide.copy()
+wide.flags.writeable = False
+try:
+    total(x, axis=0, out=wide[::2])
+except ValueError as error:
+    assert "is written, and is read-only" in str(error), error
+assert (wide == kept).all()
+""")
+
+
 def test_a_reduction_of_axes(computes):
     computes("""
 squares = gk.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "squares")
@@ -849,7 +878,11 @@ says(lambda: total(x, x, axis="x"), "TypeError", "axis 'x'")
 says(lambda: total(x, x[:, :3]), "ValueError", "could not be broadcast")
 says(lambda: total(x, x.astype(float)), "TypeError", "float y", "float64")
 says(lambda: total(x, x, out=np.empty(4, np.float32)), "ValueError", "has shape (4,)", "()")
-says(lambda: total(x, x, axis=1, out=there[:, 0]), "ValueError", "not contiguous")
+class Foreign:
+    def __init__(self, array):
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+says(lambda: total(x, there, axis=1, out=Foreign(there[:, 0])), "ValueError",
+     "is another library's array that is not contiguous")
 least = gk.reduction("T x", "x", "min(a, b)", identity=None, name="least")
 says(lambda: least(x[:0]), "ValueError", "least: there is no element to reduce")
 assert least(x[:, :0], axis=0).shape == (0,)

@@ -12,6 +12,7 @@ from gpukern.kernels import layout, reduction_template, templates
 from gpukern.kernels import operands as taken
 from gpukern.kernels.compiling import compile
 from gpukern.kernels.declared import (
+    Declared,
     c_name,
     check_names,
     check_type,
@@ -209,7 +210,14 @@ class ReductionKernel(ExpressionKernel[_Made]):
         outs = outs or [
             self._new(parameter, call.types, shape, on_host, stream) for parameter in self._outs
         ]
-        self._run(call, self._targets(outs, call, shape), on_host)
+        targets = [
+            self._target(parameter, value, shape, stream)
+            for parameter, value in zip(self._outs, outs, strict=True)
+        ]
+        self._run(call, [_core.Out(one) if isinstance(one, np.ndarray) else one for one in targets])
+        for value, target in zip(outs, targets, strict=True):
+            if target is not value:
+                value[...] = target
         if made_here and on_host and not shape:
             outs = [one[()] for one in outs]
         return outs[0] if len(outs) == 1 else tuple(outs)
@@ -250,31 +258,31 @@ class ReductionKernel(ExpressionKernel[_Made]):
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"{self.name}: axis {axis!r} is none of an array of {ndim} axes") from None
 
-    def _targets(self, outs: list[Any], call: _Call, shape: tuple[int, ...]) -> list[Any]:
-        """What the kernel writes: the results, or where one is not contiguous an array for it."""
-        for parameter, value in zip(self._outs, outs, strict=True):
-            operand = taken.take(self.name, parameter, value)
-            if operand.shape != shape or taken.is_number(value):
-                raise ValueError(
-                    f"{self.name}: {parameter.text} has shape {operand.shape}, and the result has "
-                    f"{shape}"
-                )
-            if operand.on_host and not value.flags.writeable:
-                raise ValueError(f"{self.name}: {parameter.text} is written, and is read-only")
-            is_plain = (
-                value.flags.c_contiguous and value.dtype.isnative
-                if operand.on_host
-                else operand.strides is None
+    def _target(self, parameter: Declared, value: Any, shape: tuple[int, ...], stream: Any) -> Any:
+        """What the kernel writes: the result, or where that lies otherwise an array for it."""
+        operand = taken.take(self.name, parameter, value)
+        if operand.shape != shape or taken.is_number(value):
+            raise ValueError(
+                f"{self.name}: {parameter.text} has shape {operand.shape}, and the result has "
+                f"{shape}"
             )
-            if not is_plain:
+        if not operand.on_host:
+            if operand.strides is None:
+                return value
+            if not isinstance(value, _core.DeviceArray):
                 raise ValueError(
-                    f"{self.name}: {parameter.text} is not contiguous, and a result has to be"
+                    f"{self.name}: {parameter.text} is another library's array that is not "
+                    "contiguous, and a result has to be; pass one that is"
                 )
-        return [_core.Out(one) if isinstance(one, np.ndarray) else one for one in outs]
+            return _core.empty(shape, operand.dtype, stream=stream)
+        if not value.flags.writeable:
+            raise ValueError(f"{self.name}: {parameter.text} is written, and is read-only")
+        is_plain = value.flags.c_contiguous and value.dtype.isnative
+        return value if is_plain else np.empty(shape, operand.dtype)
 
     # what is run --------------------------------------------------------------------------------
 
-    def _run(self, call: _Call, targets: list[Any], on_host: bool) -> None:
+    def _run(self, call: _Call, targets: list[Any]) -> None:
         if call.results == 0:
             return
         made = self._kernels(call.types, call.operands)

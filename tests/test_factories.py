@@ -339,6 +339,60 @@ for _ in range(2):
 """)
 
 
+def test_errors_speak_of_what_the_user_wrote(computes):
+    computes("""
+def says(call, sentence):
+    try:
+        call()
+    except (TypeError, ValueError, gk.CudaError) as error:
+        assert str(error).startswith(sentence), error
+    else:
+        raise AssertionError(sentence)
+x, u, i, row = some(5, 6), np.ones(3, np.uint8), np.ones(3, np.int8), np.empty(6, np.float32)
+adding, held = gk.elementwise("T x, T y, T z", "z = x + y"), "elementwise: T y cannot hold"
+for _ in range(2):
+    for make in np.array, gk.to_device:
+        says(lambda: adding(make(u), 300), f"{held} 300, which is not within uint8")
+        says(lambda: adding(make(u), -1), f"{held} -1, which is not within uint8")
+        says(lambda: adding(make(i), 128), f"{held} 128, which is not within int8")
+        assert adding(make(u), 254).tolist() == [255] * 3
+        assert adding(make(i), -128).tolist() == [-127] * 3
+says(lambda: gk.vectorize("x + k")(u, 256), "vectorize: T k cannot hold 256")
+says(lambda: gk.vectorize("x + k", name="mine")(u, 256), "mine: T k cannot hold 256")
+says(lambda: gk.vectorize("x")(x, out=row), "vectorize: T out has shape (6,), and the result has")
+says(lambda: gk.vectorize("x")(), "vectorize: takes 1 argument, (T x -> T out), and may be")
+says(lambda: gk.reduction("T x, int k", "x + k")(x, 2.5), "reduction: int k takes a number")
+says(lambda: gk.reduction("T x", "x")(x, out=row), "reduction: T out has shape (6,)")
+says(lambda: gk.reduction("T x", "x")(x, axis=(0, 0)), "reduction: axis (0, 0) names an axis t")
+says(lambda: gk.reduction("T x", "x")(x, axis=2), "reduction: axis 2 is none of an array of 2 axes")
+one = gk.elementwise("float x", "x = 1")
+says(one, "elementwise: no array is given, so size= has to say how often it runs")
+assert one(size=3).tolist() == [1, 1, 1]
+raw = gk.ElementwiseKernel("raw T x", "T z", "z = x[i]")
+says(lambda: raw(x), "kernel: all arrays are raw, so size= has to say how often it runs")
+if gk._core.backend() == "sim":
+    says(lambda: raw(row, size=7), "kernel: block (0, 0, 0): thread ")
+with gk.profile() as profile:
+    adding(x, x), gk.reduction("T x", "x", name="mine")(x, axis=0)
+assert [call.op for call in profile.calls] == ["elementwise", "mine"]
+""")
+
+
+def test_numbers_of_the_other_byte_order(computes):
+    computes("""
+for name in set(gk._core.DTYPES) - {"bfloat16"}:  # which ml_dtypes itself reads wrongly
+    dtype = np.dtype(name)
+    number = np.array(1 if name == "bool" else 5, dtype.newbyteorder(">"))
+    assert gk.vectorize("x")(number) == number and gk.vectorize("x")(number).dtype == dtype
+    total = gk.reduction("T x, T y", "x + y")(np.ones(1, dtype), number)
+    assert total == number + dtype.type(1)
+keep = gk.compile("__global__ void keep(double x, short k, double *to) { to[0] = x + k; }").keep
+to = np.zeros(1)
+keep(1, 1, np.array(2.5, ">f8"), np.array(-3, ">i2"), to)
+assert to == -0.5
+""")
+
+
 HALVES = """
 expressions = {
     "x * 2": 2 * values, "1 + x": 1 + values, "x / 4": values / 4, "2.5f - x": 2.5 - values,
@@ -729,10 +783,10 @@ class Noting:
     def __init__(self, kernel):
         self.kernel = kernel
     def __call__(self, grid, block, *arguments, **named):
-        names.append((self.kernel.name, grid, block))
+        names.append((self.kernel.symbol, grid, block))
         self.kernel(grid, block, *arguments, **named)
     def map(self, a_block, block, shape, *arguments, **named):
-        names.append((self.kernel.name, -(-int(np.prod(shape)) // a_block), block))
+        names.append((self.kernel.symbol, -(-int(np.prod(shape)) // a_block), block))
         return self.kernel.map(a_block, block, shape, *arguments, **named)
 [key] = linear._made
 linear._plans.clear()
@@ -926,9 +980,9 @@ print(json.dumps(told))
     assert told[:6] == ["float x -> float y"] * 6
     assert told[6] == "float y -> float x"
     assert told[7:] == [
-        "T x, T y -> T gk_result",
-        "T x, T s -> T gk_result",
-        "T b, T a -> T gk_result",
+        "T x, T y -> T out",
+        "T x, T s -> T out",
+        "T b, T a -> T out",
     ]
 
 

@@ -171,6 +171,7 @@ struct gk_backend {
     gk_status (*module_load)(gk_backend *, const void *image, size_t bytes, gk_module **,
                              gk_error *);
     void (*module_free)(gk_backend *, gk_module *);
+    /* The kernel comes with the name that its user knows, or none. */
     gk_status (*module_kernel)(gk_backend *, gk_module *, const char *symbol, gk_kernel *,
                                gk_error *);
     /* A variable of the module, in memory that lives as long as the module. */

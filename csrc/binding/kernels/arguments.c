@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/pack.h"
 #include "binding/arrays/device_object.h"
 #include "binding/arrays/foreign.h"
 #include "binding/arrays/operands.h"
@@ -159,14 +160,14 @@ static int take_typed(const gk_call *call, const gk_kernel_parameter *parameter,
     bool integer = parameter->made_of == GK_OF_SIGNED || parameter->made_of == GK_OF_UNSIGNED;
     bool fits = parameter->made_of == GK_OF_UNKNOWN || gk_points_to(&like, given->dtype) ||
                 (integer && other_sign);
-    if (!fits || bytes != parameter->bytes || given->swapped) {
+    if (!fits || bytes != parameter->bytes) {
         described type = describe(parameter->made_of, parameter->bytes);
         PyErr_Format(PyExc_TypeError,
                      "%s: %s takes %s, and was given %s; convert it, or pass a number of Python's",
                      call->operation, parameter->text, type.text, gk_dtype_name(given->dtype));
         return -1;
     }
-    memcpy(&argument->number, given->data, bytes);
+    gk_pack(&argument->number, given, 0, 1); /* it may be of the other byte order */
     uint64_t top = (uint64_t)1 << (8 * bytes - 1);
     bool is_mixed = integer && (kind == GK_SIGNED) != (parameter->made_of == GK_OF_SIGNED);
     return is_mixed && (argument->number & top) ? refuse_range(call, parameter, object) : 0;

@@ -109,7 +109,7 @@ int gk_image_kernel(gk_state *state, gk_call *call, PyObject *image, const char 
 static PyObject *image_parameters(PyObject *object, PyObject *symbol) {
     image_object *self = (image_object *)object;
     gk_call call;
-    gk_kernel kernel;
+    gk_kernel kernel = {0};
     size_t bytes = 0;
     const char *text = PyUnicode_Check(symbol) ? PyUnicode_AsUTF8AndSize(symbol, NULL) : NULL;
     if (!text) {

@@ -66,7 +66,7 @@ static int read_parameters(gk_kernel_object *self) {
 
 const gk_kernel *gk_kernel_here(gk_kernel_object *self, gk_call *call) {
     gk_kernel *slot = &self->loaded[call->backend->ordinal];
-    gk_kernel found;
+    gk_kernel found = {.name = self->name_text};
     if (slot->function)
         return slot;
     if (gk_image_kernel(self->state, call, self->image, self->symbol_text, &found) < 0)

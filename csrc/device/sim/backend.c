@@ -248,11 +248,14 @@ static gk_status run_users(gk_simulated *sim, const kernel *what, gk_sim_grid *g
                         .output = sim->output,
                         .interrupted = what->interrupted,
                         .context = what->context};
+    gk_sim_body named = *grid->body; /* what is wrong is said of the name that its user knows */
+    named.symbol = what->symbol;
     gk_sim_span *spans = gk_simulated_spans(sim, &user.array_count);
     if (!spans)
         return gk_fail(error, GK_MEMORY_ERROR, "out of memory for a launch");
     user.arrays = spans;
     grid->user = &user;
+    grid->body = &named;
     bool good = gk_sim_launch(sim->sim, grid, error->text, sizeof error->text);
     free(spans);
     if (user.was_interrupted)

@@ -170,7 +170,7 @@ gk_status gk_simulated_module_kernel(gk_backend *backend, gk_module *module, con
         return gk_fail(error, GK_VALUE_ERROR, "the module has no kernel %s", symbol);
     int shared = (int)(module->about.shared_bytes - GK_SIM_DYNAMIC_BYTES);
     *kernel = (gk_kernel){
-        .name = kept_name((gk_simulated *)backend, symbol),
+        .name = kept_name((gk_simulated *)backend, kernel->name ? kernel->name : symbol),
         .function = found,
         .shared_bytes = shared,
         .most_dynamic = GK_SIM_MAX_SHARED - shared,

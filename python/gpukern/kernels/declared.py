@@ -32,6 +32,7 @@ _DTYPES = {
 }
 _QUALIFIERS = ("const", "volatile", "_non_const")
 RESERVED = ("i", "n")
+RESULT = "gk_result"  # of a kernel whose result has no name of the user's, who knows it as out
 
 
 def c_name(dtype: np.dtype[Any]) -> str:
@@ -88,9 +89,10 @@ def _one(argument: str, text: str) -> Declared:
     if name in RESERVED:
         what = "the number of an element" if name == "i" else "the number of elements"
         raise ValueError(f"{argument} has a parameter {name}, which is {what}")
+    shown = f"{kind} out" if name == RESULT else text
     if re.fullmatch(r"[A-Za-z]", kind):
-        return Declared(text, name, None, kind, raw)
-    return Declared(text, name, _checked_dtype(argument, kind), None, raw)
+        return Declared(shown, name, None, kind, raw)
+    return Declared(shown, name, _checked_dtype(argument, kind), None, raw)
 
 
 def _checked_dtype(argument: str, name: str) -> np.dtype[Any]:

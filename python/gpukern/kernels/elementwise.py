@@ -12,6 +12,7 @@ from gpukern.kernels import layout, plans, templates
 from gpukern.kernels import operands as taken
 from gpukern.kernels.compiling import compile
 from gpukern.kernels.declared import (
+    RESULT,
     Declared,
     check_names,
     check_type,
@@ -265,9 +266,9 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
             with blamed_on(self.name):
                 return (checked_count("size", size, 0, "a number of elements"),)
         if not walked and not numbers:
-            raise ValueError(
-                f"{self.name}: all arrays are raw, so size= has to say how often it runs"
-            )
+            given = any(operand is not None for operand in call.operands)
+            why = "all arrays are raw" if given else "no array is given"
+            raise ValueError(f"{self.name}: {why}, so size= has to say how often it runs")
         ins_alone = [
             operand.shape
             for parameter, operand in zip(self._ins, call.operands, strict=False)
@@ -482,9 +483,9 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         source = templates.elementwise(self.name, operands, types, self._operation, self._preamble)
         module = compile(source, self._options, name=f"{self.name}.cu")
         return _Made(
-            module[f"{self.name}_flat"],
-            module[f"{self.name}_strided"],
-            module[f"{self.name}_strided_far"],
+            self._kernel(module, "flat", operands),
+            self._kernel(module, "strided", operands),
+            self._kernel(module, "strided_far", operands),
             dtypes,
             templates.width_of(operands),
         )
@@ -562,7 +563,7 @@ def vectorize(
     expression: str,
     *,
     result: str = "T",
-    name: str = "vectorized",
+    name: str = "vectorize",
     preamble: str = "",
     options: Sequence[str] = (),
 ) -> ElementwiseKernel:
@@ -592,8 +593,8 @@ def vectorize(
             )
     return ElementwiseKernel(
         ", ".join(f"T {one}" for one in names),
-        f"{result} gk_result",
-        f"gk_result = {expression}",
+        f"{result} {RESULT}",
+        f"{RESULT} = {expression}",
         name,
         preamble=preamble,
         options=options,

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -9,13 +10,30 @@ import numpy as np
 from gpukern import _core
 from gpukern.frameworks.offer import checked_how, jax_function, torch_op
 from gpukern.frameworks.operation import Backward, check_among
+from gpukern.kernels import templates
 from gpukern.kernels.declared import Declared
 from gpukern.kernels.described import Declares, OfExpression
+from gpukern.kernels.module import Kernel, Module, make_kernel
 from gpukern.kernels.operands import Operand
+from gpukern.kernels.signature import CHAR, SIGNED, UNSIGNED, Parameter
 from gpukern.text.calls import called_as
 
 Dtype = np.dtype[Any]
 Made = TypeVar("Made")
+
+
+def _name_of(parameter: Parameter) -> str:
+    return parameter.text.replace("*", " ").split()[-1]
+
+
+def _told(parameter: Parameter, operand: templates.Operand | None) -> Parameter:
+    """As it was declared, and of a number of a byte which of both kinds it is."""
+    if operand is None:
+        return parameter
+    made_of = parameter.made_of
+    if made_of == CHAR:
+        made_of = SIGNED if operand.dtype.kind == "i" else UNSIGNED
+    return replace(parameter, text=operand.parameter.text, made_of=made_of)
 
 
 class ExpressionKernel(ABC, Generic[Made]):
@@ -41,6 +59,13 @@ class ExpressionKernel(ABC, Generic[Made]):
         if made is None:
             made = self._made[key] = self._compiled(dtypes, numbers, types)
         return made
+
+    def _kernel(self, module: Module, part: str, operands: Sequence[templates.Operand]) -> Kernel:
+        """One of a module's, under the names that its user knows."""
+        found = module.found(f"{self.name}_{part}")
+        named = {operand.name: operand for operand in operands}
+        told = tuple(_told(one, named.get(_name_of(one))) for one in found.parameters)
+        return make_kernel(self.name, found._replace(parameters=told))
 
     _TAKES: tuple[str, ...] = ()  # what a call takes by name that follows from no argument
 

@@ -310,13 +310,17 @@ class Module:
             raise TypeError(f"compile: the name of a kernel is a text, not {name!r}")
         made = self._made.get(name)
         if made is None:
-            found = self._known.get(name) or self._find(name)
+            found = self.found(name)
             if found.image is not self._variables.image and self._variables.known:
                 if self._is_shown:
                     raise ValueError(self._two_copies(name))
                 self._apart = name
             made = self._made[name] = make_kernel(name, found)
         return made
+
+    def found(self, name: str) -> Found:
+        """What there is of a kernel, by its name."""
+        return self._known.get(name) or self._find(name)
 
     @property
     def image(self) -> _core.Image | None:

@@ -102,13 +102,14 @@ def number_of(
 ) -> np.generic | int | float:
     """A number as the kernel takes it: one of another kind has to be of a kind that converts."""
     value = operand.given
-    if operand.dtype is None or operand.dtype == dtype:
+    if operand.dtype is None:
         return value  # type: ignore[no-any-return]
     if not np.can_cast(operand.dtype, dtype, "same_kind"):
         raise TypeError(
             f"{who}: {parameter.text} takes {dtype.name}, and was given a number of {operand.dtype}"
         )
-    return dtype.type(value)  # type: ignore[no-any-return]
+    # An array of the other byte order has another dtype, and is converted too.
+    return value if value.dtype == dtype else dtype.type(value)  # type: ignore[no-any-return]
 
 
 def bind(

@@ -12,6 +12,7 @@ from gpukern.kernels import layout, reduction_template, templates
 from gpukern.kernels import operands as taken
 from gpukern.kernels.compiling import compile
 from gpukern.kernels.declared import (
+    RESULT,
     Declared,
     c_name,
     check_names,
@@ -256,7 +257,9 @@ class ReductionKernel(ExpressionKernel[_Made]):
             return sorted(np.lib.array_utils.normalize_axis_tuple(axis, ndim))
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{self.name}: axis {axis!r} is none of an array of {ndim} axes") from None
+            is_twice = kind is ValueError and not isinstance(error, np.exceptions.AxisError)
+            what = "names an axis twice" if is_twice else f"is none of an array of {ndim} axes"
+            raise kind(f"{self.name}: axis {axis!r} {what}") from None
 
     def _target(self, parameter: Declared, value: Any, shape: tuple[int, ...], stream: Any) -> Any:
         """What the kernel writes: the result, or where that lies otherwise an array for it."""
@@ -410,11 +413,11 @@ class ReductionKernel(ExpressionKernel[_Made]):
         )
         module = compile(source, self._options, name=f"{self.name}.cu")
         return _Made(
-            module[f"{self.name}_flat"],
-            module[f"{self.name}_rows"],
-            module[f"{self.name}_far"],
-            module[f"{self.name}_columns"],
-            module[f"{self.name}_finish"],
+            self._kernel(module, "flat", [*ins, *outs]),
+            self._kernel(module, "rows", [*ins, *outs]),
+            self._kernel(module, "far", [*ins, *outs]),
+            self._kernel(module, "columns", [*ins, *outs]),
+            self._kernel(module, "finish", [*ins, *outs]),
             dtypes,
             templates.width_of(ins),
             reduction_template.width_of(ins),
@@ -530,10 +533,10 @@ def reduction(  # noqa: PLR0913 (what a reduction is made of)
     kind = result or given[0].letter or c_name(given[0].dtype)  # type: ignore[arg-type]
     return ReductionKernel(
         parameters,
-        f"{kind} gk_result",
+        f"{kind} {RESULT}",
         map,
         reduce,
-        f"gk_result = {post}",
+        f"{RESULT} = {post}",
         identity,
         name,
         preamble=preamble,

@@ -422,6 +422,41 @@ __global__ void kernel(float *x) { static __device__ int local; }
     assert shown == ["table", "counter", "both", "pointer", "outer::pairs", "text"]
 
 
+USING = """
+#define FIRST(x) x[0]
+__constant__ float table[4]; // table
+namespace deep {{ __device__ int count = 3, *other; }}
+__global__ void other(float *x) {{ if (x) {{ x[0] = table[0]; }} deep::count = 1; }}
+{between}
+template <class T> __global__ void __launch_bounds__(64) scale(T *x, T by) {{ x[0] *= by{used}; }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "used", "uses"),
+    [
+        ("", "", False),
+        ("", "/* table */ + tables", False),
+        ("", " * table[0]", True),
+        ("", " * FIRST(table)", True),
+        ("__device__ float of() { return table[0]; }", " * of()", True),
+        ("#define T0 table[0]", " * T0", True),
+        ("#define OF(x) ta##x", " * OF(ble)[0]", True),
+        ("__device__ float *first = table;", " * *first", True),
+        ("namespace deep { __global__ void scale(float *x) { x[0] = table[0]; } }", "", True),
+        ("template <> __global__ void scale<int>(int *x, int by) { *x = table[0]; }", "", True),
+        ("template <class T> __global__ void third(T *x) { x[0] = table[0]; }", "", False),
+        ("__global__ void third(float *);", "; third<<<1, 1>>>(x)", True),
+    ],
+)
+def test_which_variables_a_kernel_may_use(between, used, uses):
+    text = USING.format(between=between, used=used)
+    assert source.may_use(text, "scale<float>", "table") == uses
+    assert source.may_use(text, "other", "table") and source.may_use(text, "other", "deep::count")
+    if not uses:
+        assert not source.may_use(text, "deep::scale<float>", "deep::count")
+
+
 def test_variables_have_the_dtype_and_the_shape_of_the_source(compiles):
     compiles("""
 module = gk.compile('''

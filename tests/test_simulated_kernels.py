@@ -143,6 +143,61 @@ def test_plain_kernels_and_templates(right):
         right["absent"]
 
 
+VARIABLES = """
+__constant__ float table[4];
+__constant__ float other[2];
+template <class T> __global__ void saxpy(T a, const T *x, T *y) {
+    y[threadIdx.x] += a * x[threadIdx.x];
+}
+template <class T> __global__ void looked(T *y) { y[threadIdx.x] = table[threadIdx.x]; }
+__global__ void plain(float *y) { y[threadIdx.x] = table[threadIdx.x]; }
+"""
+
+
+def test_variables_beside_templates_that_do_not_use_them(kept, tmp_path):
+    values, y = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    for first in (True, False):
+        module = gk.compile(VARIABLES)
+        with pytest.raises(ValueError, match=r"^symbol: source.cu has no variable 'nope'; it has"):
+            module.symbol("nope")
+        if first:
+            module["saxpy<float>"](1, 4, 1.0, values, y)
+        module.symbol("table")[...] = values
+        with pytest.raises(ValueError, match=r"^symbol: source.cu has no variable 'nope'; it has"):
+            module.symbol("nope")
+        module["saxpy<double>"]
+        module.plain(1, 4, y)
+        np.testing.assert_array_equal(y, values)
+        own = r"^symbol: looked<float> is compiled apart from source.cu, with a table of its own; "
+        with pytest.raises(ValueError, match=own + r"compile\(..., names=\['looked<float>'\]\)"):
+            module["looked<float>"]
+    module = gk.compile(VARIABLES)
+    module["looked<float>"](1, 4, y)
+    assert module.symbol("other").shape == (2,) and not y.any()
+    with pytest.raises(ValueError, match=own):
+        module.symbol("table")
+
+
+def test_what_is_not_read_may_use_every_variable(kept, tmp_path):
+    (tmp_path / "mine.cuh").write_text("__device__ float first() { return table[0]; }")
+    text = (
+        "__constant__ float table[4];\n{}template <class T> __global__ void k(T *x) {{ *x = {}; }}"
+    )
+    folder = [f"-I{tmp_path}"]
+    for source, options in [
+        (text.format('#include "mine.cuh"\n', "first()"), folder),
+        (text.format("#include <mine.cuh>\n", "first()"), folder),
+        (text.format("", "MINE"), ["-DMINE=table[0]"]),
+    ]:
+        module = gk.compile(source, options)
+        module["k<float>"]
+        with pytest.raises(ValueError, match="k<float> is compiled apart"):
+            module.symbol("table")
+    module = gk.compile(text.format("#include <cuda_fp16.h>\n#include <math.h>\n", "1"), ["-DN=3"])
+    module["k<float>"]
+    assert module.symbol("table").shape == (4,)
+
+
 def test_pairs_of_halves_and_the_constants_of_math(kept):
     module = gk.compile("""
     #include <cuda_bf16.h>

@@ -20,7 +20,7 @@ from gpukern.kernels.host import (
 )
 from gpukern.kernels.module import Found, Module, Variables
 from gpukern.kernels.simulating import Recipe
-from gpukern.kernels.source import Written, kernels, variables
+from gpukern.kernels.source import Written, includes, kernels, may_use, variables
 from gpukern.machine.libraries import find_headers, find_nvrtc, nvrtc_cure
 from gpukern.text.calls import blamed_on, called_as, checked_texts
 
@@ -28,6 +28,8 @@ _ELF, _FATBIN = b"\x7fELF", b"\x50\xed\x55\xba"
 _ARCHITECTURES = ("-arch", "--gpu-architecture")
 # Options that name files: what is in those is not looked at.
 _READ_FILES = re.compile(r"-+(?:pre-include|include(?!-path)|optf|options-file|(?:use-)?pch)\b")
+# Headers that know nothing of a user's variables, beside those in memory.
+_OF_NVIDIA = re.compile(r"(?:cuda|cub|cooperative_groups|curand|mma|nv|thrust)[\w/.]*$")
 _FOLDERS = ("-I", "--include-path=", "-include-path=")
 
 
@@ -147,7 +149,7 @@ def _loaded(data: bytes, name: str) -> Module:
             ) from None
         return Found(image, kernel, signature.of_sizes(sizes), None)
 
-    return Module(name, "", {}, find, Variables(image, None))
+    return Module(name, "", {}, find, Variables(image, None, lambda *names: False))
 
 
 # what has to be compiled --------------------------------------------------------------------------
@@ -378,12 +380,29 @@ def _compiled(
     for kernel in built.kernels:
         shown = written.get(kernel.partition("<")[0].strip())
         known[kernel] = _found(built, kernel, shown.parameters if shown else (), on_simulator)
-    held = Variables(built.image, built.variables)
+    held = Variables(built.image, built.variables, lambda *names: _may_use(source, *names))
 
     def find(kernel: str) -> Found:
         return _sought(source, written, kernel, on_simulator)
 
     return Module(name, built.log, known, find, held)
+
+
+def _may_use(source: _Source, kernel: str, variable: str) -> bool:
+    """Whether a kernel may use a variable: so it may where files of the user's, which are not
+    looked at, or an option that names it have a part in the source."""
+    named = includes(source.text)
+    if named is None or any(not _is_known(header) for header, _ in named):
+        return True
+    bare = variable.rpartition("::")[2]
+    if any(bare in option or _READ_FILES.match(option) for option in source.options):
+        return True
+    return may_use(source.text, kernel, variable)
+
+
+def _is_known(header: str) -> bool:
+    """Whether a header is none of the user's."""
+    return header in headers.IN_MEMORY or _OF_NVIDIA.match(header) is not None
 
 
 def _sought(

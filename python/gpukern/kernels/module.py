@@ -235,10 +235,12 @@ def make_kernel(name: str, found: Found) -> Kernel:
 
 class Variables(NamedTuple):
     """The variables of an image: of each its symbol there, and what its type is made of. None in
-    place of those: it was not compiled here, and a variable is known by its symbol alone."""
+    place of those: it was not compiled here, and a variable is known by its symbol alone.
+    ``may_use`` tells of a kernel and a variable whether it may be used there."""
 
     image: _core.Image
     known: dict[str, tuple[str, tuple[int, ...]]] | None
+    may_use: Callable[[str, str], bool]
 
 
 class Module:
@@ -264,8 +266,8 @@ class Module:
         self._find = find
         self._made: dict[str, Kernel] = {}
         self._variables = variables
-        self._apart: str | None = None  # a kernel that is not in the module's own image
-        self._is_shown = False  # that a variable was handed out
+        self._apart: list[str] = []  # kernels that are not in the module's own image
+        self._shown: set[str] = set()  # variables that were handed out
 
     def symbol(self, name: str) -> _core.DeviceArray:
         """A ``__constant__`` or ``__device__`` variable as an array of its own memory::
@@ -278,17 +280,18 @@ class Module:
         thread's device's, and lives as long as an array or a kernel of it.
 
         Raises ValueError for a variable that is not there, and where a kernel of a template is in
-        use that has variables of its own: name that in ``compile(..., names=[...])``.
+        use that has one of its own, or may have as far as the source shows: name that kernel in
+        ``compile(..., names=[...])``.
         """
         if not isinstance(name, str):
             raise TypeError(f"symbol: the name of a variable is a text, not {name!r}")
-        if self._apart:
-            raise ValueError(self._two_copies(self._apart))
-        image, known = self._variables
+        image, known, _ = self._variables
         shape: tuple[int, ...]
         if known is None:
             symbol, dtype, shape = name, "uint8", (image.symbol(name)[1],)
         elif name in known:
+            for kernel in self._apart:
+                self._check_one(kernel, name)
             symbol, numbers = known[name]
             dtype, shape = variable(numbers)
         else:
@@ -296,14 +299,16 @@ class Module:
                 f"symbol: {self.name} has no variable {name!r}; it has {', '.join(known) or 'none'}"
             )
         array = image.array(symbol, dtype, shape)
-        self._is_shown = True
+        self._shown.add(name)
         return array
 
-    def _two_copies(self, kernel: str) -> str:
-        return (
-            f"symbol: {kernel} is compiled apart from {self.name}, with variables of its own; "
-            f"compile(..., names=[{kernel!r}]) compiles it with the rest"
-        )
+    def _check_one(self, kernel: str, name: str) -> None:
+        """That a kernel that is compiled apart has no variable of that name, which were another."""
+        if self._variables.may_use(kernel, name):
+            raise ValueError(
+                f"symbol: {kernel} is compiled apart from {self.name}, with a {name} of its own; "
+                f"compile(..., names=[{kernel!r}]) compiles it with the rest"
+            )
 
     def __getitem__(self, name: str) -> Kernel:
         if not isinstance(name, str):
@@ -312,9 +317,9 @@ class Module:
         if made is None:
             found = self.found(name)
             if found.image is not self._variables.image and self._variables.known:
-                if self._is_shown:
-                    raise ValueError(self._two_copies(name))
-                self._apart = name
+                for shown in self._shown:
+                    self._check_one(name, shown)
+                self._apart.append(name)
             made = self._made[name] = make_kernel(name, found)
         return made
 

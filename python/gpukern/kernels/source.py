@@ -49,11 +49,11 @@ def _blanked(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
-def _closing(code: str, opening: int) -> int:
+def _closing(code: str, opening: int, pair: str = "()") -> int:
     """Where the parenthesis ends that begins there; the end of the code where it does not."""
     depth = 0
     for place in range(opening, len(code)):
-        depth += (code[place] == "(") - (code[place] == ")")
+        depth += (code[place] == pair[0]) - (code[place] == pair[1])
         if depth == 0:
             return place
     return len(code)
@@ -100,10 +100,8 @@ def _is_template(code: str, place: int) -> bool:
     return re.search(r"\btemplate\s*<", code[start:place]) is not None
 
 
-def kernels(source: str) -> list[Written]:
-    """The kernels that a source has in so many words."""
-    code = _DIRECTIVE.sub(_blanked, without_comments(source))
-    found: dict[str, Written] = {}
+def _heads(code: str) -> Iterator[tuple[str, int, int]]:
+    """Of each kernel its name, and where it is marked and its parameters begin."""
     for mark in re.finditer(r"\b__global__\b", code):
         place = mark.end()
         while word := _WORD.search(code, place):
@@ -119,16 +117,27 @@ def kernels(source: str) -> list[Written]:
             or set("{};") & set(code[mark.end() : word.start()])
         ):
             continue
-        name = "::".join([*around, word[0]])
-        inside = code[opening.end() : _closing(code, opening.end() - 1)]
-        found.setdefault(name, Written(name, _listed(inside), _is_template(code, mark.start())))
+        yield "::".join([*around, word[0]]), mark.start(), opening.end()
+
+
+def kernels(source: str) -> list[Written]:
+    """The kernels that a source has in so many words."""
+    code = _DIRECTIVE.sub(_blanked, without_comments(source))
+    found: dict[str, Written] = {}
+    for name, start, opening in _heads(code):
+        inside = code[opening : _closing(code, opening - 1)]
+        found.setdefault(name, Written(name, _listed(inside), _is_template(code, start)))
     return list(found.values())
 
 
 def variables(source: str) -> list[str]:
     """The variables of device memory that a source has in so many words, with their namespaces."""
     code = _DIRECTIVE.sub(_blanked, without_comments(source))
-    found: dict[str, None] = {}
+    return list(dict.fromkeys(_declared(code)))
+
+
+def _declared(code: str) -> Iterator[str]:
+    """Each variable, as often as it is declared."""
     for mark in re.finditer(r"\b__(?:constant|device)__\b", code):
         end = re.compile(r"[;={(,]").search(code, mark.end())
         if end is None or end[0] == "(" or _is_template(code, mark.start()):
@@ -136,8 +145,29 @@ def variables(source: str) -> list[str]:
         named = _DECLARED.search(code[mark.end() : end.start()])
         around = _namespaces(code, mark.start())
         if named and around is not None and "}" not in code[mark.end() : end.start()]:
-            found["::".join([*around, named[1]])] = None
-    return list(found)
+            yield "::".join([*around, named[1]])
+
+
+def may_use(source: str, kernel: str, variable: str) -> bool:
+    """Whether a kernel may use a variable of the source: it does not where the variable's name
+    stands only in its declaration and in the bodies of kernels of other names."""
+    own, name = _last(kernel.partition("<")[0]), _last(variable)
+    text = without_comments(source)
+    code = _DIRECTIVE.sub(_blanked, text)
+    declared = sum(_last(one) == name for one in _declared(code))
+    named = re.compile(rf"\b{re.escape(name)}\b")
+    count = len(named.findall(text)) - declared
+    for other, _, opening in _heads(code):
+        body = re.compile(r"\s*\{").match(code, _closing(code, opening - 1) + 1)
+        if body and _last(other) != own:
+            end = _closing(code, body.end() - 1, "{}")
+            count -= len(named.findall(code, body.end(), end))
+    return count > 0 or "##" in text or "<<<" in code  # names and calls that are not in the text
+
+
+def _last(name: str) -> str:
+    """The name without its namespaces."""
+    return name.rpartition("::")[2].strip()
 
 
 def includes(source: str) -> list[tuple[str, bool]] | None:

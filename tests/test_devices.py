@@ -107,6 +107,25 @@ def test_operands_of_two_devices_are_refused_with_the_way_out():
     assert (gk.add(zero, b).to_host() == VALUES + VALUES).all()
 
 
+def test_a_stream_of_another_device_is_refused():
+    with gk.device(1):
+        far = gk.Stream()
+    near = gk.Stream()
+    zero = gk.to_device(VALUES)
+    near.begin_capture()
+    gk.add(zero, zero, stream=near)
+    graph = near.end_capture()
+    for call in (
+        lambda: gk.add(zero, zero, stream=far),
+        lambda: gk.empty(3, stream=far),
+        lambda: graph.launch(far),
+        lambda: gk.Event().record(far),
+    ):
+        with pytest.raises(ValueError, match="stream is of device 1, and the call is on device 0"):
+            call()
+    gk.synchronize(stream=far)
+
+
 def test_events_stay_on_their_device():
     one = on_one()
     with gk.device(1):

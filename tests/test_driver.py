@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -319,6 +320,7 @@ def test_kernels_that_cannot_be_loaded(on_fake, status, words):
 LOADED = """
 import ctypes
 from importlib.metadata import version
+from pathlib import Path
 def loaded():
     driver = ctypes.CDLL("libcuda.so.1")
     return (ctypes.c_char * 4096).in_dll(driver, "fake_modules").value.decode().split()
@@ -624,3 +626,50 @@ def test_a_fork_while_another_thread_is_in_the_first_call(device, on_fake, tmp_p
         for word in ("forked while a GPU was being opened", "spawn", "forkserver"):
             assert word in sentence
     assert parent == [0, "cuda"]
+
+
+def test_what_was_put_off_on_a_stream_is_freed_before_the_stream_goes(right):
+    """An array that dies while its stream is captured, and the stream next, by its owner or it."""
+    right("""
+import gc
+for hold in (True, False):
+    gk.empty(3)
+    s = gk.Stream()
+    a = gk.empty(1000, stream=s)
+    live = _core.live_bytes()
+    s.begin_capture()
+    if hold:
+        del a
+        graph = s.end_capture()
+        del graph, s
+    else:
+        del s
+        del a
+    gc.collect()
+    gk.empty(5)
+    assert _core.live_bytes() < live, hold
+""")
+
+
+def test_the_stream_that_was_current_need_not_outlive_what_it_lent(right):
+    right(f"""
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import test_dlpack as lending
+brief = gk.Stream()
+@ctypes.PYFUNCTYPE(
+    ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
+)
+def current_stream(kind, ordinal, stream):
+    stream[0] = brief.cuda_stream
+    return 0
+table = lending.Exchange(
+    1, 2, None, None, lending.address(lending.lend), None, lending.address(lending.show),
+    lending.address(current_stream),
+)
+lender = lending.tabled(table)(gk.to_device(np.ones(1000, np.float32)))
+lent = gk.from_dlpack(lender)
+brief = None
+gc.collect()
+brief = gk.Stream()
+assert (gk.add(lent, lent).to_host() == 2).all()
+""")

@@ -554,6 +554,9 @@ for sentence, arguments in [
     ("ValueError", (2048, 4096, x.shape, "f4", numbers)),
 ]:
     assert ": ".join(refused(*arguments)).startswith(sentence.replace("linear", kernel.name))
+out = gk.empty(x.shape)
+said = ": ".join(refused(2048, 256, x.shape, "f4", numbers, out=out))
+assert said.endswith("out has to be a NumPy array, and is a device array"), said
 before, kept = live(), gk._core.live_bytes()
 for number in range(1, 400):
     z[:] = 3

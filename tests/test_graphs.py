@@ -220,6 +220,7 @@ def test_what_is_being_captured_has_no_values():
         made[0].tolist,
         lambda: bool(total > 1),
         lambda: np.asarray(made.T),
+        lambda: made.__dlpack__(dl_device=(1, 0)),
         lambda: made + 1,
         lambda: gk.add(x, made, stream=other),
         lambda: gk.to_device(made),
@@ -232,7 +233,9 @@ def test_what_is_being_captured_has_no_values():
     graph.launch()
     np.testing.assert_array_equal(made.to_host(), 2 * small_integers(1))
     assert (made + 1)[0, 0].item() == 2 * small_integers(1)[0, 0] + 1
+    stream.begin_capture()  # another one, which these are not made by
     assert total.item() == 2 * small_integers(1).sum()
+    stream.end_capture()
 
 
 def test_a_launch_is_in_order_with_what_comes_before_and_after_it():

@@ -133,8 +133,12 @@ static PyObject *synchronize(PyObject *module, gk_arguments arguments, Py_ssize_
     gk_status status;
     gk_stream stream;
     PyObject *value;
-    if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
-        gk_begin(state, &call, "synchronize") < 0 || gk_read_stream(&call, value, &stream) < 0)
+    if (gk_parse(&signature, arguments, count, keywords, &value) < 0)
+        return NULL;
+    const gk_device *its = gk_stream_device(state, value);
+    const int ordinal = its ? its->backend->ordinal : gk_engine_current(state->engine);
+    if (gk_begin_on(state, &call, ordinal, "synchronize") < 0 ||
+        gk_read_stream(&call, value, &stream) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     status = call.backend->synchronize(call.backend, stream, &call.error);

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "binding/values.h"
 #include "engine/call.h"
 
@@ -74,31 +73,6 @@ int gk_begin_on(gk_state *state, gk_call *call, int ordinal, const char *operati
 
 int gk_begin(gk_state *state, gk_call *call, const char *operation) {
     return gk_begin_on(state, call, gk_engine_current(state->engine), operation);
-}
-
-int gk_read_stream(const gk_call *call, PyObject *object, gk_stream *stream) {
-    if (gk_stream_from_object(call->operation, object, stream) < 0)
-        return -1;
-    if (!call->backend->streams_are_addresses || !object || !PyLong_Check(object) ||
-        *stream <= GK_PER_THREAD_STREAM || gk_memory_is_readable(*stream))
-        return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "%s: stream %R is not the handle of a stream: there is no memory to be read",
-                 call->operation, object);
-    return -1;
-}
-
-int gk_take_stream(gk_state *state, gk_call *call, PyObject *object) {
-    gk_stream stream;
-    if (!object || Py_IsNone(object))
-        return 0;
-    if (gk_read_stream(call, object, &stream) < 0)
-        return -1;
-    call->keeper = PyLong_Check(object) ? NULL : object;
-    if (gk_call_on(call, stream) == GK_OK)
-        return 0;
-    gk_raise(state, &call->error);
-    return -1;
 }
 
 /* The list that a function of the Python side returns, or NULL. */

@@ -72,11 +72,7 @@ PyObject *gk_raise(const gk_state *state, const gk_error *error);
 int gk_begin_on(gk_state *state, gk_call *call, int ordinal, const char *operation);
 /* The same on the device that the thread has chosen. */
 int gk_begin(gk_state *state, gk_call *call, const char *operation);
-/* The stream that the user names to the call; a number that cannot be one is refused, where the
-   device would follow it. -1: raised. */
-int gk_read_stream(const gk_call *call, PyObject *object, gk_stream *stream);
-/* Run the call on the stream that the user names; after gk_profile_begin. -1: raised. */
-int gk_take_stream(gk_state *state, gk_call *call, PyObject *object);
+
 /* Where cuBLAS and the tables of a device may be, from the Python side, a path a line; called
    without the GIL. */
 void gk_locate_cublas(void *context, char *candidates, size_t size);

@@ -1,5 +1,6 @@
 #include "binding/stream.h"
 
+#include "base/memory.h"
 #include "binding/state.h"
 #include "binding/values.h"
 #include "engine/call.h"
@@ -12,6 +13,7 @@ typedef struct stream_object {
     gk_device *device;
     gk_stream handle;
     bool capturing;
+    uint64_t captures; /* that were begun */
 } stream_object;
 
 typedef struct graph_object {
@@ -25,6 +27,54 @@ static int begin_at(const stream_object *self, gk_call *call, const char *operat
 }
 
 /* streams -------------------------------------------------------------------------------------- */
+
+uint64_t gk_capture_of(const gk_state *state, PyObject *object) {
+    const stream_object *stream = (const stream_object *)object;
+    return object && Py_TYPE(object) == state->stream_type && stream->capturing ? stream->captures
+                                                                                : 0;
+}
+
+gk_device *gk_stream_device(const gk_state *state, PyObject *object) {
+    bool ours = object && Py_TYPE(object) == state->stream_type;
+    return ours ? ((const stream_object *)object)->device : NULL;
+}
+
+int gk_check_stream(const gk_state *state, const gk_call *call, PyObject *object) {
+    const gk_device *device = gk_stream_device(state, object);
+    const int here = call->backend->ordinal;
+    if (!device || device == call->device)
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: stream is of device %d, and the call is on device %d; make one under "
+                 "gpukern.device(%d)",
+                 call->operation, device->backend->ordinal, here, here);
+    return -1;
+}
+
+int gk_read_stream(const gk_call *call, PyObject *object, gk_stream *stream) {
+    if (gk_stream_from_object(call->operation, object, stream) < 0)
+        return -1;
+    if (!call->backend->streams_are_addresses || !object || !PyLong_Check(object) ||
+        *stream <= GK_PER_THREAD_STREAM || gk_memory_is_readable(*stream))
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: stream %R is not the handle of a stream: there is no memory to be read",
+                 call->operation, object);
+    return -1;
+}
+
+int gk_take_stream(gk_state *state, gk_call *call, PyObject *object) {
+    gk_stream stream;
+    if (!object || Py_IsNone(object))
+        return 0;
+    if (gk_check_stream(state, call, object) < 0 || gk_read_stream(call, object, &stream) < 0)
+        return -1;
+    call->keeper = PyLong_Check(object) ? NULL : object;
+    if (gk_call_on(call, stream) == GK_OK)
+        return 0;
+    gk_raise(state, &call->error);
+    return -1;
+}
 
 static PyObject *stream_new(PyTypeObject *type, PyObject *positional, PyObject *named) {
     gk_state *state = PyType_GetModuleState(type);
@@ -52,6 +102,7 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *positional, PyObject *
     self->device = call.device;
     self->handle = handle;
     self->capturing = false;
+    self->captures = 0;
     return (PyObject *)self;
 }
 
@@ -123,6 +174,7 @@ static PyObject *stream_begin_capture(PyObject *object, PyObject *const *argumen
         return gk_raise(self->state, &call.error);
     }
     self->capturing = true;
+    self->captures++;
     Py_RETURN_NONE;
 }
 
@@ -252,6 +304,7 @@ static PyObject *graph_launch(PyObject *object, PyObject *const *arguments, Py_s
     PyObject *value;
     if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
         begin_at(self->stream, &call, "Graph.launch") < 0 ||
+        gk_check_stream(self->stream->state, &call, value) < 0 ||
         gk_read_stream(&call, value, &stream) < 0)
         return NULL;
     if (!value || Py_IsNone(value))

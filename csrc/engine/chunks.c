@@ -3,10 +3,11 @@
 #include "base/pack.h"
 
 enum {
-    PIECE = 128 << 10, /* bytes that a worker packs at a time */
-    ALIGNMENT = 256,   /* of each operand in a half */
-    LEAST_ROW = 1024,  /* bytes that are worth a copy of rows: two thirds of the bus's rate */
-    LONG = 48 << 20,   /* bytes of a result that are in no cache by the time it is read */
+    PIECE = 128 << 10,      /* bytes that a worker packs at a time */
+    ALIGNMENT = 256,        /* of each operand in a half */
+    LEAST_ROW = 1024,       /* bytes that are worth a copy of rows: two thirds of the bus's rate */
+    MOST_APART = INT32_MAX, /* bytes from row to row, which a copy may have */
+    LONG = 48 << 20,        /* bytes of a result that are in no cache by the time it is read */
 };
 
 /* chunks --------------------------------------------------------------------------------------- */
@@ -118,7 +119,8 @@ bool gk_is_sent_directly(const gk_flow *flow, gk_pool *pool) {
     if (flow->parts == 0)
         return true;
     flow->part(flow->context, 0, operands, &first);
-    return gk_as_lines(&first, &lines) && (lines.count == 1 || lines.bytes >= LEAST_ROW);
+    return gk_as_lines(&first, &lines) &&
+           (lines.count == 1 || (lines.bytes >= LEAST_ROW && lines.apart <= MOST_APART));
 }
 
 static size_t pieces_of(size_t bytes) {

@@ -1,6 +1,7 @@
 /* __cuda_array_interface__, version 3: how GPU libraries of Python hand arrays to one another. */
 #include "binding/arrays/cuda_interface.h"
 
+#include "binding/stream.h"
 #include "binding/values.h"
 
 typedef struct typestr {

@@ -1,5 +1,7 @@
 #include "binding/arrays/device_object.h"
 
+#include "binding/stream.h"
+
 bool gk_is_device_array(const gk_state *state, PyObject *object) {
     return Py_TYPE(object) == state->device_array_type;
 }
@@ -48,20 +50,8 @@ static gk_stream home(const gk_call *call) {
     return call->captured || call->stream == GK_PER_THREAD_STREAM ? 0 : call->stream;
 }
 
-/* Where a capture goes on, as long as somebody holds that stream open. */
-static gk_stream capturing(const gk_call *call) {
-    return call->captured && call->keeper ? call->stream : 0;
-}
-
-bool gk_is_being_captured(gk_device_array *array) {
-    gk_backend *backend = array->capturing ? gk_device_usable(array->device) : NULL;
-    bool captured = false;
-    gk_error ignored; /* what has ended by a failure has ended */
-    if (backend && backend->captured(backend, array->capturing, &captured, &ignored) != GK_OK)
-        captured = false;
-    if (!captured)
-        array->capturing = 0;
-    return captured;
+bool gk_is_being_captured(const gk_device_array *array) {
+    return array->capture && gk_capture_of(array->state, array->stream_keeper) == array->capture;
 }
 
 /* What an array has of the call or of the array that it comes from; no references. */
@@ -69,16 +59,19 @@ typedef struct origin {
     const char *operation;
     gk_device *device;
     gk_stream stream, capturing;
+    uint64_t capture;
     PyObject *stream_keeper, *owner; /* or NULL */
 } origin;
 
-static origin of_call(const gk_call *call, PyObject *owner) {
+static origin of_call(const gk_state *state, const gk_call *call, PyObject *owner) {
     gk_stream stream = home(call);
+    uint64_t capture = gk_capture_of(state, call->keeper);
     return (origin){.operation = call->operation,
                     .device = call->device,
                     .stream = stream,
-                    .capturing = capturing(call),
-                    .stream_keeper = stream || capturing(call) ? call->keeper : NULL,
+                    .capturing = capture ? call->stream : 0,
+                    .capture = capture,
+                    .stream_keeper = stream || capture ? call->keeper : NULL,
                     .owner = owner};
 }
 
@@ -87,6 +80,7 @@ static origin of_array(gk_device_array *source) {
                     .device = source->device,
                     .stream = source->stream,
                     .capturing = source->capturing,
+                    .capture = source->capture,
                     .stream_keeper = source->stream_keeper,
                     .owner = source->owner ? source->owner : (PyObject *)source};
 }
@@ -105,6 +99,7 @@ static gk_device_array *new_object(gk_state *state, origin from, const gk_array 
     made->device = from.device;
     made->stream = from.stream;
     made->capturing = from.capturing;
+    made->capture = from.capture;
     made->owner = Py_XNewRef(from.owner);
     made->stream_keeper = Py_XNewRef(from.stream_keeper);
     made->weak_references = NULL;
@@ -117,7 +112,7 @@ static gk_device_array *new_object(gk_state *state, origin from, const gk_array 
 
 PyObject *gk_device_array_new(gk_state *state, gk_call *call, const gk_array *like) {
     gk_status status;
-    gk_device_array *made = new_object(state, of_call(call, NULL), like);
+    gk_device_array *made = new_object(state, of_call(state, call, NULL), like);
     if (!made)
         return NULL;
     made->array.readonly = made->array.swapped = false;
@@ -139,5 +134,5 @@ PyObject *gk_device_array_view(gk_device_array *source, const gk_array *view) {
 
 PyObject *gk_device_array_lent(gk_state *state, const gk_call *call, const gk_array *lent,
                                PyObject *owner) {
-    return (PyObject *)new_object(state, of_call(call, owner), lent);
+    return (PyObject *)new_object(state, of_call(state, call, owner), lent);
 }

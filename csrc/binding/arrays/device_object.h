@@ -13,9 +13,10 @@ typedef struct gk_device_array {
     PyObject ob_base;
     gk_array array;
     gk_device *device;
-    gk_stream stream;        /* its home: see gk_call_wait */
-    PyObject *owner;         /* of memory that this array shows; NULL: it is the array's own */
-    gk_stream capturing;     /* what it was made on by a capture that may go on yet; or 0 */
+    gk_stream stream;    /* its home: see gk_call_wait */
+    PyObject *owner;     /* of memory that this array shows; NULL: it is the array's own */
+    gk_stream capturing; /* a Stream of ours that it was made on by this capture, or 0 */
+    uint64_t capture;
     PyObject *stream_keeper; /* holds these streams open; or NULL */
     gk_state *state;
     PyObject *module; /* keeps the state: a collection at exit may clear the type first */
@@ -24,7 +25,7 @@ typedef struct gk_device_array {
 
 bool gk_is_device_array(const gk_state *state, PyObject *object);
 /* Whether it is made by what is being captured: it has no values, and may have none for long. */
-bool gk_is_being_captured(gk_device_array *array);
+bool gk_is_being_captured(const gk_device_array *array);
 /* The number of the device that its memory is on, whichever the thread has chosen. */
 int gk_device_number(const gk_device_array *array);
 

@@ -55,7 +55,7 @@ bool gk_is_operand(gk_state *state, PyObject *object) {
 
 /* Our own arrays need no dict and no question to the driver. */
 static void take_device(PyObject *object, gk_array *array, PyObject **keeper) {
-    gk_device_array *source = (gk_device_array *)object;
+    const gk_device_array *source = (const gk_device_array *)object;
     gk_copy_view(array, &source->array);
     array->producer = source->stream ? source->stream : GK_LEGACY_STREAM;
     if (gk_is_being_captured(source))

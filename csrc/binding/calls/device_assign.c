@@ -6,6 +6,7 @@
 #include "binding/arrays/operands.h"
 #include "binding/calls/device_convert.h"
 #include "binding/profile.h"
+#include "binding/stream.h"
 #include "binding/values.h"
 #include "ops/assign.h"
 

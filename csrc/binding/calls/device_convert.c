@@ -3,6 +3,7 @@
 #include "binding/arrays/operands.h"
 #include "binding/arrays/outputs.h"
 #include "binding/profile.h"
+#include "binding/stream.h"
 #include "binding/values.h"
 #include "engine/copy.h"
 #include "engine/transfer.h"
@@ -113,15 +114,20 @@ PyObject *gk_device_array_copy(const char *operation, PyObject *self, PyObject *
 
 /* to the host ---------------------------------------------------------------------------------- */
 
+int gk_device_array_has_values(const gk_device_array *self, const gk_call *call) {
+    if (!gk_is_being_captured(self))
+        return 0;
+    PyErr_Format(
+        PyExc_ValueError,
+        "%s: the array is made by a stream that is being captured in a CUDA graph, and has "
+        "its values when the graph has been launched",
+        call->operation);
+    return -1;
+}
+
 int gk_device_array_go_home(gk_device_array *self, gk_call *call) {
-    if (gk_is_being_captured(self)) {
-        PyErr_Format(
-            PyExc_ValueError,
-            "%s: the array is made by a stream that is being captured in a CUDA graph, and "
-            "has its values when the graph has been launched",
-            call->operation);
+    if (gk_device_array_has_values(self, call) < 0)
         return -1;
-    }
     if (gk_call_on(call, self->stream) == GK_OK)
         return 0;
     gk_raise(self->state, &call->error);

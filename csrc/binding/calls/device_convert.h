@@ -13,6 +13,8 @@ PyObject *gk_device_array_copy_operand(gk_state *state, gk_call *call, const gk_
 
 /* Run the call where the array is ordered. -1: raised. */
 int gk_device_array_go_home(gk_device_array *self, gk_call *call);
+/* That it is made by nothing that is being captured. -1: raised. */
+int gk_device_array_has_values(const gk_device_array *self, const gk_call *call);
 /* Its values in a new NumPy array, or in the one that is given. */
 PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out);
 

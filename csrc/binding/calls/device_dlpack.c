@@ -5,7 +5,26 @@
 #include "binding/arrays/foreign.h"
 #include "binding/arrays/operands.h"
 #include "binding/calls/device_convert.h"
+#include "binding/stream.h"
 #include "binding/values.h"
+
+/* The producer's stream may be gone any time: the legacy default stream waits for it now, and is
+   home. But for one that is being captured, for which nobody waits. */
+static int go_home(gk_state *state, gk_call *call, const gk_array *lent) {
+    bool captured = false;
+    gk_status status = GK_OK;
+    if (!gk_is_legacy(lent->producer))
+        status = gk_call_blame(
+            call, call->backend->captured(call->backend, lent->producer, &captured, &call->error));
+    if (status == GK_OK && captured)
+        call->stream = lent->producer;
+    else if (status == GK_OK)
+        status = gk_call_wait(call, lent);
+    if (status == GK_OK)
+        return 0;
+    gk_raise(state, &call->error);
+    return -1;
+}
 
 PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObject *copy) {
     gk_call call;
@@ -25,8 +44,9 @@ PyObject *gk_device_array_from_dlpack(gk_state *state, PyObject *source, PyObjec
     if (wanted) {
         result = gk_device_array_copy_operand(state, &call, &lent);
     } else {
-        call.stream = gk_is_legacy(lent.producer) ? 0 : lent.producer;
-        result = gk_device_array_lent(state, &call, &lent, keeper);
+        result = go_home(state, &call, &lent) < 0
+                     ? NULL
+                     : gk_device_array_lent(state, &call, &lent, keeper);
     }
     Py_DECREF(keeper);
     return result;
@@ -75,6 +95,8 @@ static int check_dl_device(const gk_device_array *self, PyObject *wanted, bool *
 /* Memory of the host, which the simulator's is, has no stream that could wait. */
 static int hand_to_host(gk_device_array *self, gk_call *call) {
     gk_status status;
+    if (gk_device_array_has_values(self, call) < 0)
+        return -1;
     Py_BEGIN_ALLOW_THREADS;
     status = call->backend->synchronize(call->backend, self->stream, &call->error);
     Py_END_ALLOW_THREADS;
@@ -105,6 +127,8 @@ static int hand_over(gk_device_array *self, gk_call *call, PyObject *stream) {
         return hand_to_host(self, call);
     gk_copy_view(&array, &self->array);
     array.producer = self->stream ? self->stream : GK_LEGACY_STREAM;
+    if (gk_is_being_captured(self))
+        array.producer = self->capturing;
     if (gk_call_wait(call, &array) == GK_OK)
         return 0;
     gk_raise(self->state, &call->error);

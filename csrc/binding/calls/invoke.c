@@ -9,6 +9,7 @@
 #include "binding/calls/parameters.h"
 #include "binding/profile.h"
 #include "binding/signals.h"
+#include "binding/stream.h"
 #include "binding/values.h"
 #include "engine/call.h"
 

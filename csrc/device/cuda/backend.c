@@ -31,6 +31,12 @@ static gk_status cuda_stream_new(gk_backend *base, gk_stream *stream, gk_error *
     return gk_cuda_check_made(cuda, result, "creating a stream", error);
 }
 
+/* What was put off on it is freed before: its handle is nobody's then. */
+static CUresult destroy_stream(gk_cuda *cuda, CUstream stream) {
+    gk_captures_leave(cuda->captures, &cuda->driver, stream);
+    return cuda->driver.cuStreamDestroy(stream);
+}
+
 static void cuda_stream_free(gk_backend *base, gk_stream stream) {
     gk_cuda *cuda = (gk_cuda *)base;
     CUresult result;
@@ -39,7 +45,7 @@ static void cuda_stream_free(gk_backend *base, gk_stream stream) {
     gk_standing_end(cuda, &cuda->workspaces, stream);
     gk_standing_end(cuda, &cuda->meetings, stream);
     gk_standing_end(cuda, &cuda->scratch, stream);
-    GK_IN_CONTEXT(cuda, result, cuda->driver.cuStreamDestroy((CUstream)stream));
+    GK_IN_CONTEXT(cuda, result, destroy_stream(cuda, (CUstream)stream));
     (void)result; /* fails only after a fault, which the next call reports */
 }
 

@@ -218,3 +218,17 @@ void gk_captures_settle(gk_captures *captures, const gk_driver *driver) {
         free(ready);
     }
 }
+
+void gk_captures_leave(gk_captures *captures, const gk_driver *driver, CUstream stream) {
+    gk_captures_settle(captures, driver);
+    if (!atomic_load_explicit(&captures->left, memory_order_acquire))
+        return;
+    CUstreamCaptureMode mode = gk_relax(driver);
+    (void)driver->cuStreamSynchronize(stream); /* fails for a broken capture, which runs no more */
+    gk_restrict(driver, mode);
+    pthread_mutex_lock(&captures->lock);
+    for (block *at = captures->blocks; at; at = at->next)
+        if (at->kind == LEFT && at->stream == stream)
+            at->stream = CU_STREAM_LEGACY;
+    pthread_mutex_unlock(&captures->lock);
+}

@@ -38,5 +38,8 @@ void gk_captures_release(gk_captures *captures, const gk_driver *driver, CUstrea
 
 /* Free what was left for later and can be freed by now. */
 void gk_captures_settle(gk_captures *captures, const gk_driver *driver);
+/* And what was left on a stream that is about to go: what cannot be freed yet is left on the legacy
+   default stream, when the other has come to its end. */
+void gk_captures_leave(gk_captures *captures, const gk_driver *driver, CUstream stream);
 
 #endif

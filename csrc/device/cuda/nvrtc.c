@@ -149,7 +149,7 @@ static gk_status compile(const gk_nvrtc *nvrtc, nvrtc_program program, const gk_
     if (status != GK_OK)
         return status;
     nvrtc_status compiled = nvrtc->compile(program, job->option_count, job->options);
-    if (compiled == CANCELLED)
+    if (compiled == CANCELLED || atomic_load(&watcher.is_over)) /* asked at its end, it goes on */
         return error->status = GK_INTERRUPTED;
     status =
         read_part(nvrtc, program, nvrtc->log_size, nvrtc->log, &result->log, &log_bytes, error);

@@ -127,6 +127,8 @@ def test_dot_says_what_does_not_fit():
 def test_clip_takes_bounds_by_one_kind_of_name():
     with pytest.raises(ValueError, match=r"^clip: the bounds are a_min and a_max, or min and max"):
         np.clip(gk.to_device(A), 0, 1, min=3)
+    with pytest.raises(TypeError, match=r"^clip: min has to be a number or None"):
+        np.clip(gk.ones(3), np.ones(3), 2)
 
 
 def test_a_host_array_on_the_left_of_an_in_place_operator_stays_one():

@@ -46,8 +46,7 @@ def _clip(
     min: Any = None,
     max: Any = None,
 ) -> Any:
-    old, new = (a_min, a_max), (min, max)
-    if old != (None, None) and new != (None, None):
+    if any(x is not None for x in (a_min, a_max)) and any(x is not None for x in (min, max)):
         raise ValueError("clip: the bounds are a_min and a_max, or min and max, and not of both")
     return _core.clip(a, a_min if min is None else min, a_max if max is None else max, out)
 

@@ -11,7 +11,8 @@ from build_tools.steps import stop
 BODY_OPTIMIZATION = ["-Os", "-fno-asynchronous-unwind-tables"]
 # What a GPU would fault on; cuda/sim/checks.c turns each into an error that names the line.
 BODY_CHECKS = ["-fsanitize=alignment,bounds,null,integer-divide-by-zero"]
-READABLE = ["-fno-omit-frame-pointer", "-g", "-O1"]
+# The lines alone of what a debugger wants: a quarter less to compile.
+READABLE = ["-fno-omit-frame-pointer", "-g1", "-O1"]
 # These leave the stack that they run on for another one, which ThreadSanitizer cannot follow from
 # within. It does not look into the kernels, which run on those stacks.
 SWITCHING = frozenset(Path("cuda/sim", name) for name in ("block.c", "fiber.c", "explain.c"))
@@ -38,10 +39,10 @@ class Sanitizer:
 
 
 ADDRESS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", *READABLE]
-# Of kernels what they may do wrong, and the lines alone of what a debugger wants: two thirds of the
-# time. The simulator looks after their accesses anyway, so that this is worth a run by hand.
+# Of kernels what they may do wrong: two thirds of the time. The simulator looks after their accesses
+# anyway, so that this is worth a run by hand.
 ADDRESS_BODIES = [*BODY_CHECKS, "-fsanitize=address,signed-integer-overflow,shift"]
-ADDRESS_BODIES += ["-fno-sanitize-recover=all", *READABLE, "-g1"]
+ADDRESS_BODIES += ["-fno-sanitize-recover=all", *READABLE]
 THREAD = ["-fsanitize=thread", *READABLE]
 PLAIN = Sanitizer("", ["-O2"], ["-O2"], [*BODY_CHECKS, *BODY_OPTIMIZATION], [])
 SANITIZERS = {

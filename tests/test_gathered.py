@@ -275,6 +275,17 @@ def test_listed_columns(dtype, name):
             assert np.array_equal(want, held[part].min(axes))
 
 
+@pytest.mark.usefixtures("by_vectors")
+@pytest.mark.parametrize(("dtype", "op"), [("uint8", "max"), ("float32", "sum")])
+def test_listed_rows_of_more_than_a_list(dtype, op):
+    """So many matrices that each is whole, of more rows than a block lists at a time."""
+    held = random((800, 33, 34, 7), DTYPES[dtype], 4)
+    part = np.s_[:, :, :33, 1:6]
+    got = getattr(gk, op)(gk.to_device(held)[part], (1, 2)).to_host()
+    packed = gk.to_device(np.ascontiguousarray(held[part]))
+    same_bits(got, getattr(gk, op)(packed, (1, 2)).to_host(), op)
+
+
 def cut(text: str) -> slice:
     return slice(*(int(each) if each else None for each in text.split(":")))
 

@@ -83,7 +83,7 @@ static PyObject *event_record(PyObject *object, PyObject *const *arguments, Py_s
     PyObject *value;
     if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
         begin_at(self, &call, "Event.record") < 0 ||
-        gk_check_stream(self->state, &call, value) < 0 || gk_read_stream(&call, value, &stream) < 0)
+        gk_read_stream(self->state, &call, value, &stream) < 0)
         return NULL;
     if (!self->event && make_event(self, &call) != GK_OK)
         return gk_raise(self->state, &call.error);

@@ -138,7 +138,7 @@ static PyObject *synchronize(PyObject *module, gk_arguments arguments, Py_ssize_
     const gk_device *its = gk_stream_device(state, value);
     const int ordinal = its ? its->backend->ordinal : gk_engine_current(state->engine);
     if (gk_begin_on(state, &call, ordinal, "synchronize") < 0 ||
-        gk_read_stream(&call, value, &stream) < 0)
+        gk_read_stream(state, &call, value, &stream) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     status = call.backend->synchronize(call.backend, stream, &call.error);

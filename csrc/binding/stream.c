@@ -34,12 +34,16 @@ uint64_t gk_capture_of(const gk_state *state, PyObject *object) {
                                                                                 : 0;
 }
 
+gk_stream gk_stream_handle(PyObject *stream) {
+    return ((const stream_object *)stream)->handle;
+}
+
 gk_device *gk_stream_device(const gk_state *state, PyObject *object) {
     bool ours = object && Py_TYPE(object) == state->stream_type;
     return ours ? ((const stream_object *)object)->device : NULL;
 }
 
-int gk_check_stream(const gk_state *state, const gk_call *call, PyObject *object) {
+static int check_device(const gk_state *state, const gk_call *call, PyObject *object) {
     const gk_device *device = gk_stream_device(state, object);
     const int here = call->backend->ordinal;
     if (!device || device == call->device)
@@ -51,8 +55,10 @@ int gk_check_stream(const gk_state *state, const gk_call *call, PyObject *object
     return -1;
 }
 
-int gk_read_stream(const gk_call *call, PyObject *object, gk_stream *stream) {
-    if (gk_stream_from_object(call->operation, object, stream) < 0)
+int gk_read_stream(const gk_state *state, const gk_call *call, PyObject *object,
+                   gk_stream *stream) {
+    if (check_device(state, call, object) < 0 ||
+        gk_stream_from_object(call->operation, object, stream) < 0)
         return -1;
     if (!call->backend->streams_are_addresses || !object || !PyLong_Check(object) ||
         *stream <= GK_PER_THREAD_STREAM || gk_memory_is_readable(*stream))
@@ -67,7 +73,7 @@ int gk_take_stream(gk_state *state, gk_call *call, PyObject *object) {
     gk_stream stream;
     if (!object || Py_IsNone(object))
         return 0;
-    if (gk_check_stream(state, call, object) < 0 || gk_read_stream(call, object, &stream) < 0)
+    if (gk_read_stream(state, call, object, &stream) < 0)
         return -1;
     call->keeper = PyLong_Check(object) ? NULL : object;
     if (gk_call_on(call, stream) == GK_OK)
@@ -304,8 +310,7 @@ static PyObject *graph_launch(PyObject *object, PyObject *const *arguments, Py_s
     PyObject *value;
     if (gk_parse(&signature, arguments, count, keywords, &value) < 0 ||
         begin_at(self->stream, &call, "Graph.launch") < 0 ||
-        gk_check_stream(self->stream->state, &call, value) < 0 ||
-        gk_read_stream(&call, value, &stream) < 0)
+        gk_read_stream(self->stream->state, &call, value, &stream) < 0)
         return NULL;
     if (!value || Py_IsNone(value))
         stream = self->stream->handle;

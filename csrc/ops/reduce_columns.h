@@ -49,8 +49,9 @@ static inline uint16_t gk_lanes_for(size_t vectors, uint32_t most) {
    without an element one that is empty. */
 static inline void gk_cut(gk_reduction *how, size_t wanted, size_t least, size_t multiple) {
     how->segment = gk_divided(gk_divided(how->length, wanted), multiple) * multiple;
-    if (how->segment < least || how->segment == 0)
-        how->segment = least > 0 ? least : 1;
+    least = least > 0 ? least : 1;
+    if (how->segment < least)
+        how->segment = least;
     how->segments = gk_divided(how->length, how->segment);
 }
 

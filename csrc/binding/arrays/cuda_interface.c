@@ -118,7 +118,7 @@ int gk_read_cuda_interface(gk_state *state, const gk_call *call, const char *nam
         return bad_interface(call, name, "has stream 0, which the interface forbids");
     if (!array->data && gk_count(array) > 0)
         return bad_interface(call, name, "has a null pointer for an array that is not empty");
-    if (gk_read_stream(call, stream, &array->producer) < 0)
+    if (gk_read_stream(state, call, stream, &array->producer) < 0)
         return -1;
     /* None says that there is nothing to wait for; but the next work on the array will be where
        work is that names no stream, and has to wait for ours. */

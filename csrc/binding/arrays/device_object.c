@@ -54,11 +54,17 @@ bool gk_is_being_captured(const gk_device_array *array) {
     return array->capture && gk_capture_of(array->state, array->stream_keeper) == array->capture;
 }
 
+gk_stream gk_producer_of(const gk_device_array *array) {
+    if (gk_is_being_captured(array))
+        return gk_stream_handle(array->stream_keeper);
+    return array->stream ? array->stream : GK_LEGACY_STREAM;
+}
+
 /* What an array has of the call or of the array that it comes from; no references. */
 typedef struct origin {
     const char *operation;
     gk_device *device;
-    gk_stream stream, capturing;
+    gk_stream stream;
     uint64_t capture;
     PyObject *stream_keeper, *owner; /* or NULL */
 } origin;
@@ -69,7 +75,6 @@ static origin of_call(const gk_state *state, const gk_call *call, PyObject *owne
     return (origin){.operation = call->operation,
                     .device = call->device,
                     .stream = stream,
-                    .capturing = capture ? call->stream : 0,
                     .capture = capture,
                     .stream_keeper = stream || capture ? call->keeper : NULL,
                     .owner = owner};
@@ -79,7 +84,6 @@ static origin of_array(gk_device_array *source) {
     return (origin){.operation = "DeviceArray",
                     .device = source->device,
                     .stream = source->stream,
-                    .capturing = source->capturing,
                     .capture = source->capture,
                     .stream_keeper = source->stream_keeper,
                     .owner = source->owner ? source->owner : (PyObject *)source};
@@ -98,7 +102,6 @@ static gk_device_array *new_object(gk_state *state, origin from, const gk_array 
     made->module = Py_NewRef(state->module);
     made->device = from.device;
     made->stream = from.stream;
-    made->capturing = from.capturing;
     made->capture = from.capture;
     made->owner = Py_XNewRef(from.owner);
     made->stream_keeper = Py_XNewRef(from.stream_keeper);

@@ -13,11 +13,10 @@ typedef struct gk_device_array {
     PyObject ob_base;
     gk_array array;
     gk_device *device;
-    gk_stream stream;    /* its home: see gk_call_wait */
-    PyObject *owner;     /* of memory that this array shows; NULL: it is the array's own */
-    gk_stream capturing; /* a Stream of ours that it was made on by this capture, or 0 */
-    uint64_t capture;
-    PyObject *stream_keeper; /* holds these streams open; or NULL */
+    gk_stream stream;        /* its home: see gk_call_wait */
+    PyObject *owner;         /* of memory that this array shows; NULL: it is the array's own */
+    uint64_t capture;        /* of a Stream of ours that made it, or 0 */
+    PyObject *stream_keeper; /* holds that stream open, or the capture's; or NULL */
     gk_state *state;
     PyObject *module; /* keeps the state: a collection at exit may clear the type first */
     PyObject *weak_references;
@@ -26,6 +25,8 @@ typedef struct gk_device_array {
 bool gk_is_device_array(const gk_state *state, PyObject *object);
 /* Whether it is made by what is being captured: it has no values, and may have none for long. */
 bool gk_is_being_captured(const gk_device_array *array);
+/* The stream that work elsewhere has to wait for. */
+gk_stream gk_producer_of(const gk_device_array *array);
 /* The number of the device that its memory is on, whichever the thread has chosen. */
 int gk_device_number(const gk_device_array *array);
 

@@ -57,9 +57,7 @@ bool gk_is_operand(gk_state *state, PyObject *object) {
 static void take_device(PyObject *object, gk_array *array, PyObject **keeper) {
     const gk_device_array *source = (const gk_device_array *)object;
     gk_copy_view(array, &source->array);
-    array->producer = source->stream ? source->stream : GK_LEGACY_STREAM;
-    if (gk_is_being_captured(source))
-        array->producer = source->capturing;
+    array->producer = gk_producer_of(source);
     *keeper = Py_NewRef(object);
 }
 

@@ -94,6 +94,14 @@ int gk_take_output(gk_state *state, gk_call *call, const char *name, PyObject *o
     return failed;
 }
 
+int gk_check_on_host(const gk_call *call, const gk_output *output) {
+    if (output->array.place == GK_HOST)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%s: out has to be a NumPy array, and is a device array",
+                 call->operation);
+    return -1;
+}
+
 int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output) {
     output->bridge = output->keeper = NULL;
     output->object = gk_new_host_array(state, call, expected);

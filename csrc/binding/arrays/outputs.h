@@ -21,6 +21,8 @@ typedef struct gk_output {
 int gk_take_output(gk_state *state, gk_call *call, const char *name, PyObject *out,
                    const gk_array *expected, const gk_array *operands, int count,
                    gk_output *output);
+/* That what the user gave is no device array, which the host would write. -1: raised. */
+int gk_check_on_host(const gk_call *call, const gk_output *output);
 /* A new host array for the result. */
 int gk_new_output(gk_state *state, gk_call *call, const gk_array *expected, gk_output *output);
 /* What has to be done after the engine has written: -1 raised. */

@@ -149,11 +149,8 @@ PyObject *gk_device_array_to_host(gk_device_array *self, PyObject *out) {
             : gk_new_output(state, &call, &self->array, &output);
     if (failed)
         return NULL;
-    if (output.array.place != GK_HOST) {
-        PyErr_SetString(PyExc_TypeError,
-                        "to_host: out has to be a NumPy array, and is a device array");
-        failed = -1;
-    } else {
+    failed = gk_check_on_host(&call, &output);
+    if (!failed) {
         gk_status status;
         gk_array packed;
         Py_BEGIN_ALLOW_THREADS;

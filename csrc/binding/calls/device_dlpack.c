@@ -126,9 +126,7 @@ static int hand_over(gk_device_array *self, gk_call *call, PyObject *stream) {
     if (gk_dlpack_device(call->backend).kind == GK_DL_CPU)
         return hand_to_host(self, call);
     gk_copy_view(&array, &self->array);
-    array.producer = self->stream ? self->stream : GK_LEGACY_STREAM;
-    if (gk_is_being_captured(self))
-        array.producer = self->capturing;
+    array.producer = gk_producer_of(self);
     if (gk_call_wait(call, &array) == GK_OK)
         return 0;
     gk_raise(self->state, &call->error);

@@ -344,15 +344,6 @@ static int take_ends(const gk_kernel_object *self, const gk_call *call, const gk
     return 0;
 }
 
-/* The host writes it. */
-static int check_on_host(const gk_call *call, const gk_output *output) {
-    if (output->array.place == GK_HOST)
-        return 0;
-    PyErr_Format(PyExc_TypeError, "%s: out has to be a NumPy array, and is a device array",
-                 call->operation);
-    return -1;
-}
-
 static int map_into(gk_kernel_object *self, gk_call *call, PyObject *given, gk_output *output,
                     launching *it) {
     if (gk_kernel_for(self, call, &it->launch) < 0)
@@ -408,7 +399,7 @@ PyObject *gk_kernel_map(PyObject *object, PyObject *const *arguments, Py_ssize_t
         (is_given
              ? gk_take_output(self->state, &call, "out", values[5], &expected, NULL, 0, &output)
              : gk_new_output(self->state, &call, &expected, &output)) == 0) {
-        if (check_on_host(&call, &output) == 0 &&
+        if (gk_check_on_host(&call, &output) == 0 &&
             map_into(self, &call, values[4], &output, &it) == 0 &&
             end_profile(self, &call, &profiled, &it) == 0)
             result = Py_NewRef(output.object);

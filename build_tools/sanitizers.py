@@ -39,8 +39,8 @@ class Sanitizer:
 
 
 ADDRESS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", *READABLE]
-# Of kernels what they may do wrong: two thirds of the time. The simulator looks after their accesses
-# anyway, so that this is worth a run by hand.
+# Of kernels what they may do wrong: two thirds of the time. The simulator looks after their
+# accesses anyway, so that this is worth a run by hand.
 ADDRESS_BODIES = [*BODY_CHECKS, "-fsanitize=address,signed-integer-overflow,shift"]
 ADDRESS_BODIES += ["-fno-sanitize-recover=all", *READABLE]
 THREAD = ["-fsanitize=thread", *READABLE]

@@ -920,6 +920,13 @@ def test_a_sum_of_float64_in_stages_is_rounded_once(shape, axis):
     assert np.all(np.abs(means - exact / count) <= 2 * np.spacing(np.abs(means)))
 
 
+def test_a_mean_in_three_stages_is_divided_by_all():
+    """Of a sum that goes on in two parts the second of three stages need not be the one that joins
+    them, and may have an odd number of rows."""
+    ones = gk.to_device(np.ones((4, 3, 24, 1000, 23)))
+    assert np.unique(gk.mean(ones, (0, 2, 4)).to_host()).tolist() == [1.0]
+
+
 def test_what_overflows_in_a_stage_has_lost_nothing():
     a = np.zeros((64, 6, 64, 8))
     a[0, 0, 0, 0], a[5, 1, 7, 3] = np.inf, -np.inf

@@ -391,21 +391,22 @@ static gk_status run_stages(const gk_reduction_operation *kind, gk_call *call,
                             gk_array *result) {
     gk_reduction_operation part = *kind; /* of a mean, the sum */
     remainder between[GK_MOST_STAGES];
-    size_t divisor = 1, parts = 1;
+    const size_t results = gk_count(result);
+    /* What a mean divides by; the lengths of stages count what is in two parts twice. */
+    const size_t each = results > 0 ? gk_count(&operands[0]) / results : 0;
     for (int i = 0;; i++) {
         bool goes_on = i + 1 < of->count;
         gk_reducing whole = {.call = call, .kind = goes_on ? &part : kind, .goes_on = goes_on};
         whole.plan = of->plan[i];
         gk_plan_part(&whole.plan, operands, of->axes[i]);
-        divisor *= whole.plan.how.length / parts;
-        gk_divide_by(&whole.plan.how, divisor);
+        gk_divide_by(&whole.plan.how, of->count > 1 ? each : whole.plan.how.length);
         if (!goes_on)
             return run_planned(&whole, of->axes[i], operands, result);
         between[i] = remain(kind, operands, of->axes[i], of->left[i]);
         gk_array *found = &between[i].array;
-        parts = between[i].block > 0 ? 2 : 1;
-        part.last = parts > 1 ? GK_IN_PARTS : GK_AS_IT_IS;
-        if (parts > 1)
+        const bool parts = between[i].block > 0;
+        part.last = parts ? GK_IN_PARTS : GK_AS_IT_IS;
+        if (parts)
             gk_divide_by(&whole.plan.how, between[i].block);
         gk_status status = gk_call_temporary(call, gk_bytes(found), &found->data);
         if (status == GK_OK)

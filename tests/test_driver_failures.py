@@ -126,10 +126,9 @@ def test_an_array_of_a_graph_that_is_not_to_be_had(plant, kind, failures):
 def test_what_a_graph_keeps_outlives_the_module(failures):
     """Its destructor runs on a thread of the driver, whenever that likes."""
     code = """
-s, x = gk.Stream(), gk.to_device(a)
+s, x, dies = gk.Stream(), gk.to_device(a), gk.to_device(a, at(1001))
 driver.fake_capture(ctypes.c_void_p(s.cuda_stream), 0)
 made = gk.add(x, x, stream=s)
-dies = gk.to_device(a, at(1001))
 driver.fake_capture(None, 0)
 del made, dies, s, x
 for module in [module for module in sys.modules if module.startswith("gpukern")]:

@@ -234,8 +234,9 @@ def test_what_is_being_captured_has_no_values():
     np.testing.assert_array_equal(made.to_host(), 2 * small_integers(1))
     assert (made + 1)[0, 0].item() == 2 * small_integers(1)[0, 0] + 1
     stream.begin_capture()  # another one, which these are not made by
-    assert total.item() == 2 * small_integers(1).sum()
-    stream.end_capture()
+    twice = gk.add(total, total, stream=stream)
+    stream.end_capture().launch()
+    assert twice.item() == 4 * small_integers(1).sum()
 
 
 def test_a_launch_is_in_order_with_what_comes_before_and_after_it():

@@ -114,6 +114,7 @@ void fake_settle(const clock_vector *host);
 /* streams.c ---------------------------------------------------------------------------------- */
 
 int fake_is_captured(handle stream);
+int fake_is_forbidden(void); /* what a capture forbids its thread, and is ended by */
 int fake_blocks_legacy(handle stream); /* a capture that the legacy stream would have to wait for */
 void fake_note(char what, handle stream);
 

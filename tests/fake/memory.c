@@ -247,6 +247,8 @@ result cuMemAllocFromPoolAsync(pointer *address, size_t bytes, handle pool, hand
     size_t limit = (size_t)fake_setting("FAKE_POOL", 1 << 30);
     if (fake_sticky || bytes == 0)
         return fake_sticky ? fake_sticky : INVALID_VALUE;
+    if (!fake_is_captured(named) && fake_is_forbidden())
+        return CAPTURE_UNSUPPORTED;
     fake_lock();
     stream *on = fake_stream(named, __func__);
     block *made = take_block(address, bytes, limit < memory ? limit : memory, on->context);

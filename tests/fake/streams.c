@@ -50,7 +50,7 @@ void fake_capture(handle stream, int blocking) {
 }
 
 /* Whether a call ends the capture under way, as it does in a thread that is not relaxed. */
-static int is_forbidden(void) {
+int fake_is_forbidden(void) {
     int is_now = captured && mode_of_thread != RELAXED;
     is_ended |= is_now;
     return is_now;
@@ -93,7 +93,7 @@ result cuStreamEndCapture(handle stream, handle *ended) {
 result cuGraphInstantiateWithFlags(handle *executable, handle of, unsigned long long flags) {
     (void)flags;
     FAKE_ENTER();
-    if (is_forbidden())
+    if (fake_is_forbidden())
         return CAPTURE_UNSUPPORTED;
     holders++;
     fake_count("executables", 1);
@@ -119,7 +119,7 @@ result cuGraphDestroy(handle gone) {
 
 result cuGraphExecDestroy(handle gone) {
     (void)gone;
-    if (is_forbidden())
+    if (fake_is_forbidden())
         return CAPTURE_UNSUPPORTED;
     let_go("executables");
     return fake_sticky;

@@ -76,8 +76,9 @@ typedef struct gk_row_vectors {
     uint32_t count;    /* of vectors and single elements in all rows */
     uint32_t length;   /* of a row, in elements */
     gk_divisor in_row; /* vectors and single elements */
-    uint32_t times;    /* that a long row of an operand is read, one time after another; or 1 */
-    uint32_t blocks;   /* of each of these times */
+    gk_divisor times;  /* that a long row of an operand is read, one time after another; or 1 */
+    uint32_t blocks;   /* of each of these times, */
+    gk_divisor chunks; /* and GK_CHUNK_BLOCKS of these */
     uint32_t straight; /* whether all arrays are one line each: a thread takes GK_ROW_VECTORS */
     gk_own_axes array[GK_LAYOUT_ARRAYS];
 } gk_row_vectors;

@@ -106,6 +106,13 @@ __device__ static inline gk_own_place gk_find_own(const gk_own_axes &axes, uint3
     return place;
 }
 
+// Where the first element behind the row of that place is, of which i is the number.
+__device__ static inline int32_t gk_find_next(const gk_own_axes &axes, uint32_t i, const gk_own_place &place) {
+    if (axes.ndim == 1 || place.rows == 1)
+        return gk_find_own(axes, i + place.room).at;
+    return place.at + axes.axis[1].stride - (int32_t)(axes.axis[0].length.value - place.room) * axes.axis[0].stride;
+}
+
 // The elements that a thread takes of a row: `count` of them, `units.apart` bytes from one to the next.
 template <int ARRAYS> struct gk_share {
     int64_t offset[ARRAYS];

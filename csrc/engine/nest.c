@@ -148,7 +148,8 @@ bool gk_nest_row_vectors(const gk_nest *piece, int64_t width, gk_row_vectors *ro
     const uint32_t in_row = rows->length / (uint32_t)width + rows->length % (uint32_t)width;
     rows->in_row = gk_divisor_of(in_row);
     rows->count = (uint32_t)(count / rows->length * in_row);
-    rows->times = rows->blocks = 1;
+    rows->blocks = 1;
+    rows->times = rows->chunks = gk_divisor_of(1);
     return true;
 }
 

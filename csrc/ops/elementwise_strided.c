@@ -51,14 +51,21 @@ static int count_found(const gk_nest *nest, const gk_row_vectors *rows) {
     return found;
 }
 
+/* Whether rows that all arrays share are so short that threads which shared them were idle. */
+static bool are_rows_short(const gk_nest *nest, int64_t size) {
+    const int64_t words = size < GK_WORD ? GK_WORD / size : 1; /* elements of one, or one of more */
+    return nest->ndim > 0 && nest->shape[nest->ndim - 1] <= SHORT_ROW * words;
+}
+
 /* Whether vectors are good for rows of the result's own, whatever rows the operands have: not where
-   elements of one of these are apart, and of large elements only of few operands, or not at all,
-   since what it takes to find a vector is for few elements then. */
+   elements of one of these are apart, of words not where two are found whose rows threads share as
+   well, and not of larger elements, since what it takes to find a vector is for few then. */
 static bool are_own_rows(const gk_nest *nest, const gk_row_vectors *rows, int64_t size) {
     for (int k = 1; k < nest->arrays; k++)
         if (rows->array[k].axis[0].stride != 1 && rows->array[k].axis[0].stride != 0)
             return false;
-    return size < GK_WORD || (size == GK_WORD && count_found(nest, rows) <= 1);
+    return size < GK_WORD ||
+           (size == GK_WORD && (count_found(nest, rows) <= 1 || are_rows_short(nest, size)));
 }
 
 /* The same of an array walked by itself. */
@@ -118,11 +125,6 @@ static bool are_vectors(const gk_nest *nest, int64_t width) {
             return false;
     }
     return true;
-}
-
-static bool are_rows_short(const gk_nest *nest, int64_t size) {
-    const int64_t words = size < GK_WORD ? GK_WORD / size : 1; /* elements of one, or one of more */
-    return nest->ndim > 0 && nest->shape[nest->ndim - 1] <= SHORT_ROW * words;
 }
 
 /* Whether short rows of whole words are better taken by these than by vectors along the result's
@@ -216,11 +218,12 @@ static bool read_in_turn(gk_row_vectors *rows, int arrays, size_t least, int64_t
     }
     if (!of || rows->array[0].ndim > 1)
         return false;
-    const size_t length = of->axis[0].length.value, times = of->axis[1].length.value;
+    const size_t length = of->axis[0].length.value;
     /* and a vector of single elements behind the last vector of all */
     rows->blocks = (uint32_t)((length + (size_t)(width * width)) / block + 1);
-    rows->times = (uint32_t)times;
-    *blocks = rows->length / length * gk_blocks(rows->blocks, GK_CHUNK_BLOCKS) * GK_CHUNK_BLOCKS;
+    rows->chunks = gk_divisor_of((uint32_t)gk_blocks(rows->blocks, GK_CHUNK_BLOCKS));
+    rows->times = of->axis[1].length;
+    *blocks = rows->length / length * rows->chunks.value * GK_CHUNK_BLOCKS;
     return true;
 }
 

@@ -12,6 +12,8 @@
 #define GK_ELEMENTWISE_THREADS 256 // a block
 #define GK_ELEMENTWISE_VECTORS 2   // of a thread, along each operand
 #define GK_ELEMENTWISE_SINGLES 8   // of a thread, where elements are taken one by one
+// Blocks a multiprocessor, at least: of bytes the compiler would give sixteen elements a thread more registers.
+#define GK_ELEMENTWISE_RESIDENT(bytes) ((bytes) == 1 ? 6 : 1)
 
 // rows ---------------------------------------------------------------------------------------------
 
@@ -214,13 +216,28 @@ __device__ static inline gk_vector<T, WIDTH> gk_take_singly(const T *array, cons
     return taken;
 }
 
+// The same of rows no shorter than a vector, of which no two end in it. Of few elements single loads are fewer instructions
+// than what puts them together from the vectors that they lie in.
+template <typename T> __device__ static inline gk_vector<T> gk_take_few(const T *array, const gk_own_axes &axes, uint32_t i, const gk_own_place &place) {
+    enum { WIDTH = gk_vector<T>::WIDTH };
+    const int32_t step = axes.axis[0].stride, room = (int32_t)place.room;
+    const int32_t next = room < WIDTH ? gk_find_next(axes, i, place) - room * step : place.at;
+    T elements[WIDTH];
+#pragma unroll
+    for (int j = 0; j < WIDTH; j++)
+        elements[j] = gk_read<T>(array + ((j < room ? place.at : next) + j * step));
+    gk_vector<T> taken;
+    taken.pack(elements);
+    return taken;
+}
+
 // Elements [first, end) of a vector of a row, of which `from` would be the first: they lie side by side, or are one.
 template <typename T> __device__ static inline gk_vector<T> gk_take_part(const T *from, bool is_run, int first, int end) {
     return is_run ? gk_load_part(from, first, end) : gk_repeated<T, gk_vector<T>::WIDTH>(gk_read<T>(from));
 }
 
 // A vector of elements from `i` on, in the widest way that they lie in: what is side by side, or one element for all, of
-// a row or of two; a few of two rows are sooner found one by one. No vector is read that reaches beyond the array.
+// a row or of two. No vector is read that reaches beyond the array.
 template <typename T> __device__ static inline gk_vector<T> gk_take_own(const T *array, const gk_own_axes &axes, uint32_t i) {
     enum { WIDTH = gk_vector<T>::WIDTH, FEW = 4 };
     const gk_own_place place = gk_find_own(axes, i);
@@ -229,16 +246,17 @@ template <typename T> __device__ static inline gk_vector<T> gk_take_own(const T 
     const T *from = array + place.at;
     if (is_run && room == WIDTH && (uintptr_t)from % 16 == 0)
         return *(const gk_vector<T> *)from;
-    if (!(is_run || is_one) || axes.axis[0].length.value < WIDTH || (WIDTH <= FEW && room < WIDTH))
+    if (WIDTH <= FEW && axes.axis[0].length.value >= WIDTH)
+        return gk_take_few(array, axes, i, place);
+    if (!(is_run || is_one) || axes.axis[0].length.value < WIDTH)
         return gk_take_singly<T, WIDTH>(array, axes, i, place);
-    const gk_own_place next = room < WIDTH ? gk_find_own(axes, i + room) : place;
-    const int32_t last = axes.reach - 2 * WIDTH;
-    if (is_run && (place.at > last || next.at > last))
+    const int32_t next = room < WIDTH ? gk_find_next(axes, i, place) : place.at, last = axes.reach - 2 * WIDTH;
+    if (is_run && (place.at > last || next > last))
         return gk_take_singly<T, WIDTH>(array, axes, i, place);
     const gk_vector<T> front = gk_take_part(from, is_run, 0, room);
     if (room == WIDTH)
         return front;
-    return gk_joined(front, gk_take_part(array + next.at - (is_run ? room : 0), is_run, room, WIDTH), room);
+    return gk_joined(front, gk_take_part(array + next - (is_run ? room : 0), is_run, room, WIDTH), room);
 }
 
 // WIDTH results along the result's rows, of operands that are walked each by itself, or a single one behind them.
@@ -261,11 +279,11 @@ __device__ static inline void gk_map_own(char *out, const gk_terms &terms, const
 // This block's number. Where a row is read several times, a few blocks of each time come one after another, so that
 // what they have of it is in the cache but for the first time; what is no block of the row's is the last number.
 __device__ static inline uint32_t gk_block_of(const gk_row_vectors &rows) {
-    if (rows.times < 2)
+    if (rows.times.value < 2)
         return blockIdx.x;
-    const uint32_t chunk = blockIdx.x / GK_CHUNK_BLOCKS, chunks = (rows.blocks + GK_CHUNK_BLOCKS - 1) / GK_CHUNK_BLOCKS;
-    const uint32_t part = chunk / rows.times, time = part / chunks * rows.times + chunk % rows.times;
-    const uint32_t block = part % chunks * GK_CHUNK_BLOCKS + blockIdx.x % GK_CHUNK_BLOCKS;
+    const uint32_t chunk = blockIdx.x / GK_CHUNK_BLOCKS, part = gk_divide(chunk, rows.times), row = gk_divide(part, rows.chunks);
+    const uint32_t time = chunk + (row - part) * rows.times.value; // of all rows'
+    const uint32_t block = (part - row * rows.chunks.value) * GK_CHUNK_BLOCKS + blockIdx.x % GK_CHUNK_BLOCKS;
     return block < rows.blocks ? time * rows.blocks + block : UINT32_MAX / GK_ELEMENTWISE_THREADS;
 }
 
@@ -438,15 +456,15 @@ template <typename OP, typename T> __device__ static inline void gk_map_compact(
 
 // the kernels ----------------------------------------------------------------------------------------
 
-#define GK_STRIDED_KERNEL(symbol, units, ...)                                                      \
-    extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS)                           \
+#define GK_STRIDED_KERNEL(symbol, units, resident, ...)                                            \
+    extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS, resident)                 \
         symbol(char *out, gk_terms terms, units walked) {                                          \
         gk_follow();                                                                               \
         __VA_ARGS__(out, terms, walked);                                                           \
     }
 #define GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                \
-    GK_STRIDED_KERNEL(gk_##op##_##name##_strided, gk_units, gk_map_strided<op##_of, T>)            \
-    GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, gk_row_vectors, gk_map_rows<op##_of, T, 16 / (bytes)>) \
+    GK_STRIDED_KERNEL(gk_##op##_##name##_strided, gk_units, 1, gk_map_strided<op##_of, T>)         \
+    GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, gk_row_vectors, GK_ELEMENTWISE_RESIDENT(bytes), gk_map_rows<op##_of, T, 16 / (bytes)>) \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS) gk_##op##_##name##_compact(gk_compact compact) { \
         gk_follow();                                                                               \
         gk_map_compact<op##_of, T>(compact);                                                       \

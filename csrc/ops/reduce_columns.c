@@ -11,9 +11,13 @@ enum {
     WHOLE_ROWS = 48,       /* of no more rows of a thread */
     PART = 2,              /* times less columns than a vector has: of these by vectors, too */
     LONGEST_WAY = 1 << 15, /* rows that a thread of a block of columns numbers */
-    STACKED_LENGTH = 1024, /* rows of matrices of few columns that are stacked, */
-    STACKED_OUTER = 4096,  /* of which there are many */
-    HEAVY_ROWS = 16,       /* rows of a thread of such, at least */
+    STACKED_LENGTH = 1024, /* rows of matrices that are stacked, */
+    STACKED_OUTER = 4096,  /* of which there are many, */
+    STACKED_LANES = 16,    /* as many fewer as they are wider, up to here, */
+    STACKED_LEAST_LANES = 4,
+    STACKED_THREADS = 16,  /* of one of these, at least; */
+    STACKED_AT_ONCE = 300, /* blocks of which keep the memory busy */
+    HEAVY_ROWS = 16,       /* rows of a thread of narrower ones, at least */
     COLUMN_PLACES = 792,   /* of blocks at a time, on a device of 132 multiprocessors */
     JOINED_BLOCKS = 396,   /* of columns in segments: half as many, with twice as much each, */
     LARGE_BLOCKS = 528,    /* or two thirds, of large arrays, which may go by tiles */
@@ -128,30 +132,55 @@ static bool are_matrices_little(const gk_reduction *how) {
 
 /* Whether they are columns all the same, which are a good part of a vector, and little, or so many
    that each has a few threads. */
-static bool are_stacked(const gk_reduce_plan *plan, gk_dtype dtype, bool heavy) {
+static bool are_stacked(const gk_reduce_plan *plan, gk_dtype dtype) {
     const gk_reduction *how = &plan->how;
     const size_t width = gk_vector_width(dtype), vectors = gk_divided(how->inner, width);
-    const size_t most = heavy ? GK_REDUCE_LEAST_LANES / PART : GK_REDUCE_LEAST_LANES;
+    const size_t wide = vectors < STACKED_LANES ? vectors : STACKED_LANES;
     if (plan->packed || how->inner == 1 || how->inner * PART < width)
         return false;
-    return are_matrices_little(how) || (vectors <= most && how->length <= STACKED_LENGTH &&
-                                        how->outer * vectors >= STACKED_OUTER);
+    return are_matrices_little(how) ||
+           (vectors <= GK_REDUCE_WARP && how->length <= STACKED_LENGTH &&
+            how->outer * wide >= STACKED_OUTER);
 }
 
-/* Several of them in a block, each by part of a warp: as many threads as it takes to load it in
-   two turns, more where there would be few blocks. Of a warp's threads few would be below one
-   another where larger ones have more columns: they have two. */
-static void plan_stacked(gk_reduction *how, gk_dtype dtype, bool heavy) {
+/* What is lost where each matrix has so many threads, as a share of the time: loads that are not
+   there when a thread's last ones are on their way, joining, and where the last blocks are too few
+   to keep the device busy, of bytes with what is done for each. */
+static double loss_of_stack(const gk_reduction *how, gk_dtype dtype, size_t threads) {
+    const double of_loads = 0.2, of_joining = 0.5;
+    const size_t busy = gk_dtype_size(dtype) == 1 ? COLUMN_PLACES : STACKED_AT_ONCE;
+    const size_t rows = gk_divided(how->length, threads / how->lanes);
+    const size_t loads = gk_divided(rows, GK_REDUCE_COLUMN_LOADS) * GK_REDUCE_COLUMN_LOADS;
+    const size_t blocks = gk_divided(how->outer * threads, GK_REDUCE_COLUMN_THREADS);
+    const size_t last = blocks > COLUMN_PLACES ? blocks % COLUMN_PLACES : blocks;
+    const double joining = threads > how->lanes ? of_joining / (double)rows : 0;
+    const double idle = last < busy ? (double)(busy - last) / (double)blocks : 0;
+    return of_loads * ((double)loads / (double)rows - 1) + joining + idle;
+}
+
+/* Threads of a matrix so narrow that neighbouring rows share a sector: as many as it takes to load
+   it in two turns, or more where there would be few blocks. */
+static uint32_t threads_side_by_side(const gk_reduction *how, bool heavy) {
     const size_t rows = heavy ? HEAVY_ROWS : GK_REDUCE_COLUMN_LOADS;
-    how->lanes = gk_lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), GK_REDUCE_WARP);
-    const bool wide = how->lanes == GK_REDUCE_LEAST_LANES && !are_matrices_little(how);
-    const uint32_t most = wide ? 2 * GK_REDUCE_WARP : GK_REDUCE_WARP;
     uint32_t threads = how->lanes;
-    while (threads < most && threads / how->lanes < how->length &&
+    while (threads < GK_REDUCE_WARP && threads / how->lanes < how->length &&
            (threads / how->lanes * 2 * rows < how->length ||
             how->outer * threads / GK_REDUCE_COLUMN_THREADS < ENOUGH_BLOCKS))
         threads *= 2;
-    how->group = (uint8_t)__builtin_ctz(threads);
+    return threads;
+}
+
+/* Several of them in a block, or one, by as many threads as lose least. */
+static void plan_stacked(gk_reduction *how, gk_dtype dtype, bool heavy) {
+    how->lanes = gk_lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), GK_REDUCE_WARP);
+    uint32_t best = how->lanes < STACKED_THREADS ? STACKED_THREADS : how->lanes;
+    if (how->lanes < STACKED_LEAST_LANES)
+        best = threads_side_by_side(how, heavy);
+    else
+        for (uint32_t threads = 2 * best; threads <= GK_REDUCE_COLUMN_THREADS; threads *= 2)
+            if (loss_of_stack(how, dtype, threads) < loss_of_stack(how, dtype, best))
+                best = threads;
+    how->group = (uint8_t)__builtin_ctz(best);
     gk_cut(how, 1, how->length, 1);
 }
 
@@ -236,7 +265,7 @@ static void plan_narrow(gk_reduction *how, gk_dtype dtype) {
 gk_column_blocks gk_choose_column_blocks(const gk_reduce_plan *plan, const gk_array *array,
                                          uint64_t reduced, gk_joining joining) {
     const bool may_be_narrow = are_narrow(plan, array, reduced, joining.any_order);
-    if (!plan->scattered && are_stacked(plan, array->dtype, joining.heavy) &&
+    if (!plan->scattered && are_stacked(plan, array->dtype) &&
         !(may_be_narrow && are_many_narrow(&plan->how, array->dtype)))
         return GK_COLUMNS_STACKED;
     if (may_be_narrow)

@@ -8,7 +8,7 @@
 #include "transpose/copies.h"
 
 enum {
-    RAGGED = 128,        /* tiles of which there have to be so many, or a device is idle */
+    RAGGED = 2 << 20,    /* bytes that there have to be, or tiles of them leave a device idle */
     UNCACHED = 32 << 20, /* bytes, whose sectors leave the cache before all parts of them came */
     LONG_CHAIN = 512,    /* elements, of which tiles along a chain are filled well enough */
     LITTLE_LINES = 8,    /* times the limit of tiles is as soon moved without woven lines */
@@ -21,8 +21,8 @@ enum {
     LONG_ROW = 64,       /* elements, which are as soon moved along both sides */
 };
 
-/* The share of tiles. */
-static const double WELL_FILLED = 0.8;
+/* The share of tiles, also of ragged ones. */
+static const double WELL_FILLED = 0.8, RAGGED_FILLED = 0.65;
 
 /* Matrices that are copied alike, and how: what the row's kernel takes beside the layout of the
    stack. */
@@ -183,10 +183,9 @@ static chains chains_along(const gk_nest *nest, int axis) {
 }
 
 /* Whether a device is busy with so many ragged tiles, and they can be counted. */
-static bool are_enough(const gk_nest *nest, const chains *of, const gk_row *row) {
-    int64_t tile = (int64_t)row->tile_rows * row->tile_columns;
+static bool are_enough(const gk_nest *nest, int64_t size, const chains *of) {
     return of->rows.length <= INT32_MAX && of->columns.length <= INT32_MAX &&
-           (int64_t)gk_nest_count(nest) >= RAGGED * tile;
+           gk_nest_count(nest) * (size_t)size >= RAGGED;
 }
 
 /* Whether lines of both are a step apart. */
@@ -217,6 +216,7 @@ static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, con
                        "%s: a matrix of %lld x %lld elements is more than variant '%s' takes",
                        call->operation, (long long)of->columns.length, (long long)of->rows.length,
                        row->variant);
+    gk_nest_extent(nest, GK_FROM, (int64_t)row->alignment, &how.first, &how.end);
     gk_status status = cut_into_tiles(call, row, &how.tiles);
     stacking matrix = {.row = row, .how = &how, .blocks = how.tiles.in_matrix.value};
     for (int i = nest->ndim - 1; i >= 0; i--)
@@ -342,7 +342,7 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
     const double filled = gk_filled(rows, columns, tiles);
     const double by_ragged = ragged ? gk_filled(of->rows.length, of->columns.length, ragged) : 0;
     const size_t bytes = gk_nest_count(nest) * (size_t)size;
-    const bool may_be_ragged = ragged && are_enough(nest, of, ragged);
+    const bool may_be_ragged = ragged && are_enough(nest, size, of);
     const bool parts = may_be_ragged && bytes >= UNCACHED && !are_on_sectors(nest, size);
     const double of_tiles = gk_rate_of_tiles(tiles, size, filled, parts);
     const double of_ragged =
@@ -353,7 +353,7 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
         little = (rows < tiles->tile_rows || columns < tiles->tile_columns) && filled < WELL_FILLED;
     } else if (of_ragged >= rate) {
         *row = ragged;
-        little = by_ragged < WELL_FILLED;
+        little = by_ragged < RAGGED_FILLED;
     }
     if (little && gk_are_runs_better(call, nest, size))
         *row = NULL;

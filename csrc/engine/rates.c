@@ -23,8 +23,8 @@ double gk_rate_of_tiles(const gk_row *row, int64_t size, double filled, bool par
 double gk_rate_of_ragged(int64_t size, double filled, bool even, size_t bytes) {
     static const struct {
         double even, listed, most, few;
-    } of_size[] = {{3000.0, 2350.0, 3000.0, 0.4},
-                   {4600.0, 3300.0, 3300.0, 0.55},
+    } of_size[] = {{5000.0, 4000.0, 3000.0, 0.25},
+                   {5000.0, 4000.0, 3600.0, 0.55},
                    {5500.0, 4400.0, 3600.0, 0.65}};
     const size_t little = 8 << 20;
     const int of = size == 1 ? 0 : size == 2 ? 1 : 2;

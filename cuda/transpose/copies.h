@@ -47,6 +47,7 @@ typedef struct gk_chain {
 typedef struct gk_chain_tiles {
     gk_tiles tiles;
     gk_chain rows, columns;
+    uintptr_t first, end; /* of what may be read */
     bool is_even; /* both are of a single axis */
 } gk_chain_tiles;
 

@@ -47,8 +47,8 @@ GK_TRANSPOSE_WIDE(GK_TRANSPOSE_WIDE_STEP)
 
 // Plain: elements lie side by side on both sides.
 #define GK_RAGGED_ROW(size, T, down, across)                                                                    \
-    GK_ROW(transpose, ragged, bits##size, gk_transpose_ragged_##size, "rows and columns that begin anywhere: aligned words read as they lie, whole sectors written", \
-           .takes = GK_TAKES_LAYOUT, .tile_rows = down * 32 / size, .tile_columns = across * 32 / size, .threads = GK_RAGGED_THREADS, .alignment = size / 8, .plain = true, .follows = true)
+    GK_ROW(transpose, ragged, bits##size, gk_transpose_ragged_##size, "rows and columns that begin anywhere: aligned vectors read as they lie, whole sectors written", \
+           .takes = GK_TAKES_LAYOUT, .tile_rows = down * 128 / size, .tile_columns = across * 128 / size, .threads = GK_RAGGED_THREADS, .alignment = size / 8, .plain = true, .follows = true)
 GK_RAGGED_SIZES(GK_RAGGED_ROW)
 
 #ifndef GK_ROWS_ONLY

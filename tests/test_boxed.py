@@ -69,7 +69,8 @@ def test_which_copies_go_by_boxes():
         ((43_001, 3), (1, 0), ["strided"]),  # five elements in a row share a sector
         ((220_001, 3), (1, 0), ["worded"]),
         ((5, 90_001), (1, 0), ["packed"]),  # every sixth element does
-        ((1000, 300, 1), (1, 0, 2), ["vectorized_wide"]),
+        ((1000, 600, 1), (1, 0, 2), ["vectorized_wide"]),
+        ((1000, 300, 1), (1, 0, 2), ["tiled_padded"]),  # few tiles are small
         ((300, 32, 64), (0, 2, 1), ["vectorized_wide"]),
         ((1776, 25, 9), (0, 2, 1), ["packed"]),  # a tile would be empty for the most part
         ((30, 90, 101), (1, 0, 2), ["packed"]),

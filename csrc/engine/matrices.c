@@ -8,14 +8,17 @@
 #include "transpose/copies.h"
 
 enum {
-    RAGGED = 2 << 20,    /* bytes that there have to be, or tiles of them leave a device idle */
-    UNCACHED = 32 << 20, /* bytes, whose sectors leave the cache before all parts of them came */
-    LONG_CHAIN = 512,    /* elements, of which tiles along a chain are filled well enough */
-    LITTLE_LINES = 8,    /* times the limit of tiles is as soon moved without woven lines */
-    FEW_LINES = 16,      /* that are woven, */
-    MOST_LINES = 64,     /* as these are where tiles would move elements by themselves, */
-    WIDEST_LINES = 80,   /* bytes: of more there are tiles */
-    WIDEST_WOVEN = 4,    /* bytes of an element: wider ones are as fast by themselves */
+    RAGGED = 2 << 20,      /* bytes that there have to be, or tiles of them leave a device idle */
+    FEW_TILES = 100,       /* that leave it idle, */
+    LARGE_TILE = 32768,    /* bytes: of tiles of so many */
+    FEW_LARGE_TILES = 528, /* are few */
+    UNCACHED = 32 << 20,   /* bytes, whose sectors leave the cache before all parts of them came */
+    LONG_CHAIN = 512,      /* elements, of which tiles along a chain are filled well enough */
+    LITTLE_LINES = 8,      /* times the limit of tiles is as soon moved without woven lines */
+    FEW_LINES = 16,        /* that are woven, */
+    MOST_LINES = 64,       /* as these are where tiles would move elements by themselves, */
+    WIDEST_LINES = 80,     /* bytes: of more there are tiles */
+    WIDEST_WOVEN = 4,      /* bytes of an element: wider ones are as fast by themselves */
     LEAST_COLUMNS = 128,
     LEAST_MATRIX = 8192, /* bytes: of less a block has little */
     LONG_ROW = 64,       /* elements, which are as soon moved along both sides */
@@ -104,6 +107,23 @@ static gk_status choose_tiles(gk_call *call, int64_t size, uintptr_t bits, bool 
                           .address_bits = bits,
                           .limit = wanted};
     return gk_call_blame(call, gk_row_chosen(&wish, call->backend, row, &call->error));
+}
+
+/* Where there are few tiles, those of the last row before that has smaller ones, of halves and
+   words and what is less aligned: of bytes in words they are slower. */
+static const gk_row *of_many_tiles(const gk_call *call, const gk_nest *nest, int axis, int64_t size,
+                                   const gk_row *row) {
+    const size_t area = (size_t)row->tile_rows * (size_t)row->tile_columns;
+    const size_t most = area * (size_t)size >= LARGE_TILE ? FEW_LARGE_TILES : FEW_TILES;
+    const double filled = gk_filled(nest->shape[nest->ndim - 1], nest->shape[axis], row);
+    if ((size < GK_WORD && row->alignment == GK_WORD) || size > GK_WORD ||
+        (double)gk_nest_count(nest) > filled * (double)(most * area))
+        return row;
+    for (const gk_row *other = row - 1; other->op == row->op; other--)
+        if (other->dtype == row->dtype && !other->plain && !other->named &&
+            (size_t)other->tile_rows * (size_t)other->tile_columns < area)
+            return gk_row_is_ready(other, call->backend) ? other : row;
+    return row;
 }
 
 /* Whether there is so much that elements by themselves are not as soon through with it as tiles: of
@@ -349,7 +369,7 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
         may_be_ragged ? gk_rate_of_ragged(size, by_ragged, are_even(of), bytes) : 0;
     bool little = false; /* is filled, of the only tile that there is, or of ragged ones */
     if (of_tiles >= rate && of_tiles >= of_ragged) {
-        *row = tiles;
+        *row = of_many_tiles(call, nest, axis, size, tiles);
         little = (rows < tiles->tile_rows || columns < tiles->tile_columns) && filled < WELL_FILLED;
     } else if (of_ragged >= rate) {
         *row = ragged;

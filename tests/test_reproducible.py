@@ -322,20 +322,39 @@ STACKED = (
 )
 
 
+def threads_of_stack(outer: int, length: int, lanes: int, size: int) -> int:
+    """Of one of many matrices: for narrow ones as many as load it in two turns, else as many as lose
+    least by loads that are not there, by joining and by the device's waiting for the last blocks."""
+    if lanes < 4:
+        height = 1
+        while height * lanes < WARP and height < length:
+            enough = outer * height * lanes >= 512 * COLUMN_THREADS
+            if height * 2 * COLUMN_LOADS >= length and enough:
+                break
+            height *= 2
+        return height * lanes
+
+    def loss(threads: int) -> float:
+        places, busy = 792, 792 if size == 1 else 300
+        rows = -(-length // (threads // lanes))
+        blocks = -(-outer * threads // COLUMN_THREADS)
+        last = blocks % places if blocks > places else blocks
+        loads = -(-rows // COLUMN_LOADS) * COLUMN_LOADS
+        joining = 0.5 / rows if threads > lanes else 0.0
+        return 0.2 * (loads / rows - 1) + joining + max(0, busy - last) / blocks
+
+    return min((t for t in (16, 32, 64, 128) if t >= lanes), key=loss)
+
+
 def stacked(a: Array, compensated: bool) -> Any:
-    """The sums of little matrices' columns, each matrix by part of a warp, or two: of its rows a
+    """The sums of little matrices' columns, each matrix by part of a block: of its rows a
     thread takes every `height`-th one, and threads are joined by halves."""
     outer, length, inner = a.shape
     taken, joined = (take, join) if compensated else (plain, plain_join)
     vectors, lanes = -(-inner * a.dtype.itemsize // 16), 1
     while lanes < min(vectors, WARP):
         lanes *= 2
-    threads = 2 * WARP if lanes == 8 and length * inner >= 2048 else WARP
-    height = 1
-    while height * lanes < threads and height < length:
-        if height * 2 * COLUMN_LOADS >= length and outer * height * lanes >= 512 * COLUMN_THREADS:
-            break
-        height *= 2
+    height = threads_of_stack(outer, length, lanes, a.dtype.itemsize) // lanes
     rounds = -(-length // height)
     padded = np.zeros((outer, rounds * height, inner), oracle.accumulator(a.dtype))
     padded[:, :length] = a
@@ -368,7 +387,9 @@ def test_columns_of_little_matrices_have_their_model(dtype, variant, shape, by_v
 
 
 @pytest.mark.parametrize(("dtype", "variant"), VARIANTS)
-@pytest.mark.parametrize(("outer", "length", "vectors"), [(1030, 310, 4), (690, 207, 6)])
+@pytest.mark.parametrize(
+    ("outer", "length", "vectors"), [(1030, 310, 4), (690, 207, 6), (300, 90, 29), (3000, 81, 4)]
+)
 def test_columns_of_many_matrices_have_their_model(dtype, variant, outer, length, vectors):
     """Larger ones, so many that each has a few threads as well."""
     inner = vectors * 16 // DTYPES[dtype].itemsize - 1

@@ -42,6 +42,17 @@ static bool is_elsewhere(const gk_call *call, const gk_array *array) {
            !gk_same_stream(array->producer, call->stream) && gk_count(array) > 0;
 }
 
+gk_status gk_call_may_wait(gk_call *call, const gk_array *array) {
+    gk_backend *backend = call->backend;
+    bool captured = false;
+    if (call->captured || !is_elsewhere(call, array) || gk_is_legacy(array->producer))
+        return GK_OK;
+    gk_status status = backend->captured(backend, array->producer, &captured, &call->error);
+    if (status == GK_OK && captured)
+        status = gk_fail(&call->error, GK_VALUE_ERROR, GK_ON_CAPTURED_STREAM);
+    return gk_call_blame(call, status);
+}
+
 gk_status gk_call_wait(gk_call *call, const gk_array *array) {
     gk_backend *backend = call->backend;
     if (!is_elsewhere(call, array) || array->producer == call->waited)

@@ -63,6 +63,8 @@ gk_status gk_call_on(gk_call *call, gk_stream stream);
    on the home comes after every use: a read, a write, the next owner of freed memory. The stream
    that an array names to other libraries is its home, and does not change. */
 gk_status gk_call_wait(gk_call *call, const gk_array *array);
+/* Whether it can: what is not captured in a CUDA graph cannot wait for what is. */
+gk_status gk_call_may_wait(gk_call *call, const gk_array *array);
 gk_status gk_call_rejoin(gk_call *call, const gk_array *array);
 
 /* Device memory until the end of the call. */

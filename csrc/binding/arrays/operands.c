@@ -53,19 +53,20 @@ bool gk_is_operand(gk_state *state, PyObject *object) {
            gk_is_foreign(state, object);
 }
 
-/* Our own arrays need no dict and no question to the driver. What cannot be waited for is refused
-   before memory is asked for, which a driver has none of beside a capture. */
-static int take_device(const gk_call *call, const char *name, PyObject *object, gk_array *array,
-                       PyObject **keeper) {
+/* Our own arrays need no dict and no question to the driver, unless another stream made them: what
+   cannot be waited for is refused before memory is asked for, which there is none of beside a
+   capture. */
+static int take_device(gk_state *state, gk_call *call, const char *name, PyObject *object,
+                       gk_array *array, PyObject **keeper) {
     const gk_device_array *source = (const gk_device_array *)object;
     if (source->device != call->device)
         return gk_refuse_place(call, name, gk_device_number(source));
-    if (!call->captured && gk_is_being_captured(source)) {
-        PyErr_Format(PyExc_ValueError, "%s: %s: " GK_ON_CAPTURED_STREAM, call->operation, name);
-        return -1;
-    }
     gk_copy_view(array, &source->array);
     array->producer = gk_producer_of(source);
+    if (gk_call_may_wait(call, array) != GK_OK) {
+        gk_raise(state, &call->error);
+        return -1;
+    }
     *keeper = Py_NewRef(object);
     return 0;
 }
@@ -84,7 +85,7 @@ int gk_refuse_operand(const gk_call *call, const char *name, PyObject *object) {
 int gk_take_array(gk_state *state, gk_call *call, const char *name, PyObject *object,
                   gk_array *array, PyObject **keeper) {
     if (gk_is_device_array(state, object))
-        return take_device(call, name, object, array, keeper);
+        return take_device(state, call, name, object, array, keeper);
     if (PyArray_Check(object))
         return gk_take_host(call, name, object, array, keeper);
     if (PyArray_IsScalar(object, Generic)) {

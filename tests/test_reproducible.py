@@ -323,8 +323,8 @@ STACKED = (
 
 
 def threads_of_stack(outer: int, length: int, lanes: int, size: int) -> int:
-    """Of one of many matrices: for narrow ones as many as load it in two turns, else as many as lose
-    least by loads that are not there, by joining and by the device's waiting for the last blocks."""
+    """Of one of many matrices: for narrow ones as many as load it in two turns, else as many as
+    lose least by loads that are not there, by joining and while the last blocks are few."""
     if lanes < 4:
         height = 1
         while height * lanes < WARP and height < length:

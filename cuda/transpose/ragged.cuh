@@ -196,22 +196,38 @@ template <int DOWN, int ACROSS> struct gk_ragged_tile<uint32_t, DOWN, ACROSS> {
                 from += row.at(WARPS);
         }
     }
+    __device__ inline bool is_whole() const { return rows >= READ && columns >= COLUMNS; }
     template <class PLACES> __device__ inline void read(const char *a, const PLACES &row) const {
-        if (rows >= READ && columns >= COLUMNS)
+        if (is_whole())
             read_rows<true>(a, row);
         else
             read_rows<false>(a, row);
     }
-    template <class PLACES> __device__ inline void write(char *out, const PLACES &column) const {
-        const int lane = threadIdx.x % GK_WARP, count = (int)(columns < COLUMNS ? columns : COLUMNS);
-        for (int number = threadIdx.x / GK_WARP; number < count; number += WARPS) {
-            char *const to = out + column.at(number);
-            const int row = gk_before_sector<T>(to) + lane;
+    // A warp's columns, a sector's elements apart, begin alike where they lie evenly.
+    template <bool WHOLE, class PLACES> __device__ inline void write_columns(char *out, const PLACES &column) const {
+        static_assert(WARPS % SECTOR == 0, "a warp's columns begin alike");
+        const int lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
+        char *to = out + column.at(WHOLE || warp < columns ? warp : 0);
+        int row = gk_before_sector<T>(to) + lane;
+#pragma unroll
+        for (int i = 0; i < COLUMNS; i += WARPS) {
+            if (!WHOLE && warp + i >= columns)
+                break;
+            if (i > 0)
+                to = PLACES::EVEN ? to + column.at(WARPS) : out + column.at(warp + i);
+            if (!PLACES::EVEN && i > 0)
+                row = gk_before_sector<T>(to) + lane;
 #pragma unroll
             for (int down = 0; down < ROWS; down += GK_WARP)
-                if (row + down < rows)
-                    ((T *)to)[row + down] = shared.cell[(row + down) * OF_ROW + number];
+                if (WHOLE || row + down < rows)
+                    ((T *)to)[row + down] = shared.cell[(row + down) * OF_ROW + warp + i];
         }
+    }
+    template <class PLACES> __device__ inline void write(char *out, const PLACES &column) const {
+        if (is_whole())
+            write_columns<true>(out, column);
+        else
+            write_columns<false>(out, column);
     }
     template <class PLACES> __device__ inline void write_heads(char *out, const PLACES &column) const {
         for (int i = threadIdx.x; i < COLUMNS * SECTOR; i += THREADS) {

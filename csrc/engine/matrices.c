@@ -111,11 +111,10 @@ static gk_status choose_tiles(gk_call *call, int64_t size, uintptr_t bits, bool 
 
 /* Where there are few tiles, those of the last row before that has smaller ones, of halves and
    words and what is less aligned: of bytes in words they are slower. */
-static const gk_row *of_many_tiles(const gk_call *call, const gk_nest *nest, int axis, int64_t size,
-                                   const gk_row *row) {
+static const gk_row *of_many_tiles(const gk_call *call, const gk_nest *nest, int64_t size,
+                                   const gk_row *row, double filled) {
     const size_t area = (size_t)row->tile_rows * (size_t)row->tile_columns;
     const size_t most = area * (size_t)size >= LARGE_TILE ? FEW_LARGE_TILES : FEW_TILES;
-    const double filled = gk_filled(nest->shape[nest->ndim - 1], nest->shape[axis], row);
     if ((size < GK_WORD && row->alignment == GK_WORD) || size > GK_WORD ||
         (double)gk_nest_count(nest) > filled * (double)(most * area))
         return row;
@@ -369,7 +368,7 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
         may_be_ragged ? gk_rate_of_ragged(size, by_ragged, are_even(of), bytes) : 0;
     bool little = false; /* is filled, of the only tile that there is, or of ragged ones */
     if (of_tiles >= rate && of_tiles >= of_ragged) {
-        *row = of_many_tiles(call, nest, axis, size, tiles);
+        *row = of_many_tiles(call, nest, size, tiles, filled);
         little = (rows < tiles->tile_rows || columns < tiles->tile_columns) && filled < WELL_FILLED;
     } else if (of_ragged >= rate) {
         *row = ragged;

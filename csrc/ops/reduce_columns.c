@@ -170,17 +170,21 @@ static uint32_t threads_side_by_side(const gk_reduction *how, bool heavy) {
     return threads;
 }
 
-/* Several of them in a block, or one, by as many threads as lose least. */
+static uint32_t threads_of_least_loss(const gk_reduction *how, gk_dtype dtype) {
+    uint32_t best = how->lanes < STACKED_THREADS ? STACKED_THREADS : how->lanes;
+    for (uint32_t threads = 2 * best; threads <= GK_REDUCE_COLUMN_THREADS; threads *= 2)
+        if (loss_of_stack(how, dtype, threads) < loss_of_stack(how, dtype, best))
+            best = threads;
+    return best;
+}
+
+/* Several of them in a block, or one. */
 static void plan_stacked(gk_reduction *how, gk_dtype dtype, bool heavy) {
     how->lanes = gk_lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), GK_REDUCE_WARP);
-    uint32_t best = how->lanes < STACKED_THREADS ? STACKED_THREADS : how->lanes;
-    if (how->lanes < STACKED_LEAST_LANES)
-        best = threads_side_by_side(how, heavy);
-    else
-        for (uint32_t threads = 2 * best; threads <= GK_REDUCE_COLUMN_THREADS; threads *= 2)
-            if (loss_of_stack(how, dtype, threads) < loss_of_stack(how, dtype, best))
-                best = threads;
-    how->group = (uint8_t)__builtin_ctz(best);
+    const bool narrow = how->lanes < STACKED_LEAST_LANES;
+    const uint32_t threads =
+        narrow ? threads_side_by_side(how, heavy) : threads_of_least_loss(how, dtype);
+    how->group = (uint8_t)__builtin_ctz(threads);
     gk_cut(how, 1, how->length, 1);
 }
 

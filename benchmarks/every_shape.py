@@ -36,6 +36,8 @@ WORST = 0.95
 LARGE = 64e6
 SHARE = 0.80
 LISTED = 25
+# Seconds between rounds, so that what a machine does for a few milliseconds is in one of them.
+APART = 5e-3
 # A graph holds as many calls as take so many seconds, and no more than so many.
 GRAPH_SECONDS, MOST_CALLS = 500e-6, 100
 
@@ -119,6 +121,7 @@ class Run:
         self.left_out.update(name for name, one in replays.items() if one is None)
         found: dict[str, list[float]] = {name: [] for name, one in replays.items() if one}
         for _ in range(self.rounds):
+            time.sleep(0 if self.simulated else APART)
             for name in self.turns.sample(list(found), len(found)):
                 found[name].append(replays[name]())
         _core.synchronize()

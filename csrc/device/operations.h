@@ -59,7 +59,8 @@ typedef enum gk_walk {
     GK_WALK_GATHERED,
     GK_WALK_GATHERED_COLUMNS,
     GK_WALK_LITTLE,
-    GK_WALK_SCATTERED
+    GK_WALK_SCATTERED,
+    GK_WALK_MATRICES
 } gk_walk;
 
 /* How a kernel takes the layout of strided arrays: a gk_layout, or whole in a gk_compact. */
@@ -70,7 +71,8 @@ typedef enum gk_op {
 #define GK_NUMBER(name, ...) GK_OP_##name,
 #define GK_NUMBERS(name)                                                                           \
     GK_OP_##name, GK_OP_##name##_short, GK_OP_##name##_columns, GK_OP_##name##_gathered,           \
-        GK_OP_##name##_gathered_columns, GK_OP_##name##_little, GK_OP_##name##_scattered,
+        GK_OP_##name##_gathered_columns, GK_OP_##name##_little, GK_OP_##name##_scattered,          \
+        GK_OP_##name##_matrices,
 #define GK_NUMBERS_OF_FORMS(name, ...) GK_OP_##name, GK_OP_##name##_compact,
     GK_KERNEL_NAMES(GK_NUMBER, GK_NUMBERS, GK_NUMBERS_OF_FORMS) GK_OP_COUNT
 #undef GK_NUMBER

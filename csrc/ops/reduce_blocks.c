@@ -40,6 +40,8 @@ size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
     case GK_WALK_SHORT:
         return gk_divided(how->outer, (size_t)GK_REDUCE_THREADS / how->lanes *
                                           (how->lone_rows ? 1 : GK_REDUCE_SHORT_ROWS));
+    case GK_WALK_MATRICES:
+        return gk_divided(how->outer, how->group);
     case GK_WALK_LITTLE:
         return gk_divided(gk_divided(how->outer * how->inner, columns_of_thread(plan, dtype)),
                           GK_REDUCE_THREADS / how->lanes);

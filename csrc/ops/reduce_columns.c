@@ -19,12 +19,14 @@ enum {
     STACKED_AT_ONCE = 300, /* blocks of which keep the memory busy */
     HEAVY_ROWS = 16,       /* rows of a thread of narrower ones, at least */
     COLUMN_PLACES = 792,   /* of blocks at a time, on a device of 132 multiprocessors */
-    JOINED_BLOCKS = 396,   /* of columns in segments: half as many, with twice as much each, */
-    LARGE_BLOCKS = 528,    /* or two thirds, of large arrays, which may go by tiles */
-    JOINED_ROWS = 24,      /* of a thread of such, at least */
-    LEVEL_TIME = 3,        /* of a tree of partial results, in half a microsecond, */
-    BRANCH_LOADS = 8,      /* of a thread's loads, which are under way together, takes one */
-    LEAST_BRANCHES = 4,    /* powers of two */
+    FEW_TURNS = 4,   /* of all places: the last one is as long as any, however few its blocks, */
+    BLOCK_ROWS = 12, /* and rows whose time a block takes to begin, and to join what it has */
+    JOINED_BLOCKS = 396, /* of columns in segments: half as many, with twice as much each, */
+    LARGE_BLOCKS = 528,  /* or two thirds, of large arrays, which may go by tiles */
+    JOINED_ROWS = 24,    /* of a thread of such, at least */
+    LEVEL_TIME = 3,      /* of a tree of partial results, in half a microsecond, */
+    BRANCH_LOADS = 8,    /* of a thread's loads, which are under way together, takes one */
+    LEAST_BRANCHES = 4,  /* powers of two */
     MOST_BRANCHES = 9,
     LARGE = 96 << 20, /* bytes, of which no good part is in the cache */
     NARROW = 64,      /* columns, or vectors that make whole rows, */
@@ -51,11 +53,36 @@ static uint16_t column_lanes(const gk_reduction *how, size_t vectors, size_t byt
     return gk_lanes_for(vectors, lanes);
 }
 
+/* Rows that a block loads at a time. */
+static size_t rows_of_tile(const gk_reduction *how) {
+    return (size_t)GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
+}
+
 /* Whether there are blocks enough with all rows each, or rows so few that nothing is won where they
    are shared out. */
-static bool are_whole(const gk_reduction *how, size_t groups, size_t tile) {
+static bool are_whole(const gk_reduction *how, size_t groups) {
+    const size_t tile = rows_of_tile(how);
     const bool fills = groups >= ENOUGH_BLOCKS / 2 && how->length <= FEW_TILES * tile;
     return groups == 0 || groups > COLUMN_PLACES || how->length <= tile || fills;
+}
+
+/* How long blocks take that have all rows, in rows of a thread. */
+static size_t time_of_turns(const gk_reduction *how, gk_dtype dtype) {
+    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
+    return gk_divided(gk_column_groups(how, dtype), COLUMN_PLACES) *
+           (gk_divided(how->length, tall) + BLOCK_ROWS);
+}
+
+/* Blocks of twice as many columns, where all are through sooner so. */
+static void widen_blocks(gk_reduction *how, gk_dtype dtype) {
+    const size_t groups = gk_column_groups(how, dtype);
+    gk_reduction wide = *how;
+    wide.lanes *= 2;
+    if (how->lanes == GK_REDUCE_WARP &&
+        wide.lanes * gk_vector_width(dtype) <= GK_REDUCE_TILE_COLUMNS && groups > COLUMN_PLACES &&
+        groups <= FEW_TURNS * COLUMN_PLACES &&
+        time_of_turns(&wide, dtype) < time_of_turns(how, dtype))
+        how->lanes = wide.lanes;
 }
 
 /* So many that a thread can number its rows. */
@@ -94,10 +121,12 @@ static void plan_segments(gk_reduction *how, gk_dtype dtype, size_t bytes) {
    through memory. False: each would have too many rows. */
 static bool plan_whole(gk_reduction *how, gk_dtype dtype, size_t bytes) {
     narrow_blocks(how, dtype, LEAST_WHOLE_LANES, WHOLE_BLOCKS);
-    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
-    if (bytes >= GK_REDUCE_NO_CACHE || how->length > WHOLE_ROWS * tall ||
+    if (bytes >= GK_REDUCE_NO_CACHE ||
+        how->length > WHOLE_ROWS * (size_t)GK_REDUCE_COLUMN_THREADS / how->lanes ||
         gk_column_groups(how, dtype) < FEW_WHOLE_BLOCKS)
         return false;
+    widen_blocks(how, dtype);
+    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
     gk_cut(how, 1, tall, tall);
     return true;
 }
@@ -108,11 +137,13 @@ static void plan_wide(gk_reduction *how, gk_dtype dtype, bool found) {
     if (!found && plan_whole(how, dtype, bytes))
         return;
     how->lanes = column_lanes(how, gk_divided(how->inner, gk_vector_width(dtype)), bytes);
-    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes, tile = tall * GK_REDUCE_COLUMN_LOADS;
-    if (are_whole(how, gk_column_groups(how, dtype), tile))
-        gk_cut(how, least_segments(how), tile, tile);
-    else
+    if (!are_whole(how, gk_column_groups(how, dtype))) {
         plan_segments(how, dtype, bytes);
+        return;
+    }
+    if (!found)
+        widen_blocks(how, dtype);
+    gk_cut(how, least_segments(how), rows_of_tile(how), rows_of_tile(how));
 }
 
 bool gk_are_columns_found(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,

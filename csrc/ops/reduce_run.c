@@ -32,9 +32,30 @@ static bool is_wide(const gk_reduction_operation *kind, gk_dtype of, gk_dtype re
            (of == GK_int64 || of == GK_uint64 || (gk_is_float(of) && of != GK_float64));
 }
 
+/* the order of elements ------------------------------------------------------------------------ */
+
+static bool is_single_axis(const gk_array *a, uint64_t axes) {
+    int count = 0;
+    for (int i = 0; i < a->ndim; i++)
+        count += gk_is_reduced(axes, i) && a->shape[i] > 1;
+    return count == 1;
+}
+
+/* Whether the result has the same bits whatever the order of the elements and of the axes. */
+static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint64_t axes,
+                     gk_dtype result) {
+    if (kind->result == GK_OF_INDEX)
+        return is_single_axis(a, axes);
+    if (kind->result == GK_OF_OPERAND) /* an extreme */
+        return kind->base.operand_count == 1;
+    return !gk_is_float(a->dtype) && kind->result != GK_OF_REAL && !is_wide(kind, a->dtype, result);
+}
+
 /* one launch ----------------------------------------------------------------------------------- */
 
 static gk_walk walk_of(const gk_reduce_plan *plan) {
+    if (plan->walk == GK_WALK_MATRICES)
+        return plan->walk;
     if (gk_goes_along_two(plan))
         return GK_WALK_SCATTERED;
     if (plan->gathered && plan->walk != GK_WALK_LITTLE)
@@ -117,10 +138,11 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     if (!whole->plan.gathered && !whole->plan.pitched)
         gk_plan_of_run(&copy, operands[0].dtype);
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
-    const size_t shared = how->tiles & GK_REDUCE_TILED    ? whole->row->shared_bytes
-                          : how->tiles & GK_REDUCE_LINE   ? GK_REDUCE_LINE_BYTES
-                          : how->tiles & GK_REDUCE_LISTED ? GK_REDUCE_LISTED_BYTES
-                                                          : 0;
+    const size_t shared = whole->plan.walk == GK_WALK_MATRICES ? whole->row->shared_bytes
+                          : how->tiles & GK_REDUCE_TILED       ? whole->row->shared_bytes
+                          : how->tiles & GK_REDUCE_LINE        ? GK_REDUCE_LINE_BYTES
+                          : how->tiles & GK_REDUCE_LISTED      ? GK_REDUCE_LISTED_BYTES
+                                                               : 0;
     return gk_call_launch_sharing(call, whole->row, blocks, shared, reads, arguments);
 }
 
@@ -227,6 +249,11 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     const bool one = whole->kind->base.operand_count == 1, lies_turned = is_turned(&operands[0]);
     gk_array packed[GK_MAX_OPERANDS];
     int order[GK_MAX_DIMENSIONS];
+    const bool any = is_exact(whole->kind, &operands[0], axes, result->dtype);
+    if (one && gk_plan_matrices(&whole->plan, &operands[0], axes, any)) {
+        const gk_status chosen = gk_reducing_choose(whole, &operands[0], result->dtype);
+        return chosen == GK_OK ? launch_planned(whole, operands, result) : chosen;
+    }
     bool is_run = (!is_packed && !whole->plan.scattered && gk_is_contiguous(&operands[0])) ||
                   gk_count(&operands[0]) == 0;
     if (!is_run && one)
@@ -268,25 +295,6 @@ static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *
     if (status == GK_OK)
         status = run_as_planned(whole, lies.axes, &lies.array, &lies.found);
     return status == GK_OK ? turn_back(whole->call, &lies) : status;
-}
-
-/* the order of elements ------------------------------------------------------------------------ */
-
-static bool is_single_axis(const gk_array *a, uint64_t axes) {
-    int count = 0;
-    for (int i = 0; i < a->ndim; i++)
-        count += gk_is_reduced(axes, i) && a->shape[i] > 1;
-    return count == 1;
-}
-
-/* Whether the result has the same bits whatever the order of the elements and of the axes. */
-static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint64_t axes,
-                     gk_dtype result) {
-    if (kind->result == GK_OF_INDEX)
-        return is_single_axis(a, axes);
-    if (kind->result == GK_OF_OPERAND) /* an extreme */
-        return kind->base.operand_count == 1;
-    return !gk_is_float(a->dtype) && kind->result != GK_OF_REAL && !is_wide(kind, a->dtype, result);
 }
 
 /* Heavy is what is better joined as little as may be: extremes, which are as cheap an operation as

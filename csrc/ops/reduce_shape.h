@@ -98,6 +98,10 @@ void gk_plan_of_run(gk_reduction *how, gk_dtype dtype);
 /* Have a kernel of runs take a view of one, if its rows are runs that lie evenly: true. */
 bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
+/* Whether it is kept axes, reduced ones and kept ones, of which those in front lie evenly, or do in
+   bundles, and the others evenly each: then where its elements lie. */
+bool gk_lie_as_matrices(const gk_array *array, uint64_t reduced, gk_reduction *how);
+
 /* Have a thread take each of short columns by itself, where that is better than by vectors, for
    which the array is ready if it `is_run`, or each of rows of very few elements: true. `index`: for
    where an element stands. */
@@ -126,6 +130,12 @@ bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t red
 /* Have a kernel of sums take narrow columns where they lie, if their rows lie evenly, or do in
    groups: true. */
 bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
+
+/* Have the kernel of little matrices take the columns of those, with the order of additions of the
+   plan, where they are runs and a block that brings several of them to shared memory is better:
+   true. `any_order`: that order is none. */
+bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
+                      bool any_order);
 
 /* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the
    array has to be made one run in memory, and its reduced axes the last ones where the plan says

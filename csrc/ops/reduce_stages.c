@@ -8,7 +8,18 @@ enum {
     STAGE_OF_COPIED = 3,    /* than so many times less, */
     STAGE_OF_ANY_ORDER = 2, /* or so many, where what is left has no wider elements */
     LEAST_ROW = 128,        /* bytes of a row that is worth a result of its own in between */
+    LEAST_COLUMN = 16, /* the same, of a column of a matrix so little that a block has several: */
+    LONGEST_MATRIX = 8192, /* bytes of that, */
+    LONGEST_LINE = 128,    /* and of its rows */
 };
+
+/* Whether columns of so many elements, of matrices of `count`, may be the first to be reduced. */
+static bool are_worth_a_stage(const gk_array *array, size_t length, size_t count) {
+    const size_t size = gk_dtype_size(array->dtype);
+    const bool little = gk_bytes(array) >= COPIED && length * size >= LEAST_COLUMN &&
+                        count * size <= LONGEST_MATRIX && count / length * size <= LONGEST_LINE;
+    return count == length || count >= GK_REDUCE_FEW_ELEMENTS || little;
+}
 
 uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_order) {
     const size_t least = LEAST_ROW / gk_dtype_size(array->dtype);
@@ -39,7 +50,7 @@ uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_orde
         }
         beyond = array->strides[i] * array->shape[i];
         inner *= along; /* of the group, as far as it goes */
-        if (length > most && (inner == length || inner >= GK_REDUCE_FEW_ELEMENTS)) {
+        if (length > most && are_worth_a_stage(array, length, inner)) {
             most = length;
             longest = axes;
         }

@@ -254,7 +254,9 @@ static bool is_soon_read(const gk_array *array, uint64_t reduced, int nearest) {
 bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool keeps,
                    int *order) {
     gk_reduce_plan tiles = *plan;
-    const bool whole = 1 << plan->how.group == GK_REDUCE_COLUMN_THREADS && plan->how.lanes <= WARP;
+    const size_t width = gk_vector_width(array->dtype), wide = plan->how.lanes * width;
+    const bool whole =
+        1 << plan->how.group == GK_REDUCE_COLUMN_THREADS && wide <= GK_REDUCE_TILE_COLUMNS;
     const bool lists = plan->short_columns && plan->scattered; /* alone, without tiles */
     if (plan->walk != GK_WALK_COLUMNS || plan->how.narrow || !(whole || lists) ||
         !are_counted(array))
@@ -263,9 +265,8 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
         return true;
     if (are_found(plan, array, reduced))
         return false;
-    const size_t width = gk_vector_width(array->dtype);
     const tile of =
-        choose(array, reduced, plan->how.lanes * width, plan->how.inner,
+        choose(array, reduced, wide, plan->how.inner,
                (size_t)GK_REDUCE_COLUMN_THREADS / plan->how.lanes * GK_REDUCE_COLUMN_LOADS);
     if (of.used * (is_soon_read(array, reduced, of.nearest) ? LEAST_OF_KEPT : LEAST_OF_REDUCED) <
             1 ||

@@ -144,6 +144,46 @@ bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     return true;
 }
 
+bool gk_lie_as_matrices(const gk_array *array, uint64_t reduced, gk_reduction *how) {
+    const int64_t size = (int64_t)gk_dtype_size(array->dtype);
+    uint64_t behind = 0;
+    bool between = false;
+    pitch front;
+    how->outer = how->length = how->inner = 1;
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        const size_t length = (size_t)array->shape[i];
+        if (length == 1)
+            continue;
+        if (gk_is_reduced(reduced, i)) {
+            if (between)
+                return false;
+            how->length *= length;
+        } else if (how->length == 1) {
+            how->inner *= length;
+            behind |= (uint64_t)1 << i;
+        } else {
+            between = true;
+            how->outer *= length;
+        }
+    }
+    const int64_t apart = stride_along(array, reduced, size);
+    const int64_t step = stride_along(array, behind, size);
+    if (how->outer * how->length * how->inner == 0 || apart < 0 || step < 0 ||
+        !pitch_along(array, ~(reduced | behind), &front))
+        return false;
+    const uintptr_t bits = (uintptr_t)array->data | (uintptr_t)apart | (uintptr_t)step |
+                           (uintptr_t)front.near | (uintptr_t)front.far;
+    const size_t bundles = how->outer / front.bundle;
+    how->apart = apart;
+    how->step = step;
+    how->over = front.near;
+    how->bundle = bundles > 1 ? (uint32_t)front.bundle : 0;
+    how->beyond = bundles > 1 ? front.far : 0;
+    how->reach = (int64_t)(bundles - 1) * front.far + (int64_t)(front.bundle - 1) * front.near +
+                 (int64_t)(how->length - 1) * apart + (int64_t)(how->inner - 1) * step + size;
+    return bits % (uintptr_t)size == 0;
+}
+
 /* Kept axes up to the last that is reduced, or, where `packed`, all of them; reduced ones, and the
    others. */
 gk_array gk_as_taken(const gk_array *array, uint64_t reduced, bool packed) {
@@ -453,7 +493,8 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_reduce_plan lanes = *plan;
     const gk_axes *layout = &lanes.layout;
-    const bool whole = plan->how.lanes == WARP && 1 << plan->how.group == GK_REDUCE_COLUMN_THREADS;
+    const bool whole = plan->how.lanes >= WARP && plan->how.lanes < GK_REDUCE_COLUMN_THREADS &&
+                       1 << plan->how.group == GK_REDUCE_COLUMN_THREADS;
     const bool columns =
         plan->walk == GK_WALK_COLUMNS && whole && !plan->how.narrow && plan->how.segments == 1;
     lanes.runs = plan->walk == GK_WALK_SHORT &&
@@ -461,7 +502,7 @@ bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     if (gk_bytes(array) < GK_REDUCE_TURNED || !(lanes.runs || columns))
         return false;
     if (columns)
-        lanes.how.lanes = GK_REDUCE_COLUMN_THREADS / WARP;
+        lanes.how.lanes = GK_REDUCE_COLUMN_THREADS / plan->how.lanes;
     lanes.walk = GK_WALK_LITTLE;
     if (plan->how.outer * plan->how.inner > INT32_MAX ||
         !gk_plan_gathered(&lanes, array, reduced) || layout->ndim != lanes.kept + 1)

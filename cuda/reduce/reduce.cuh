@@ -22,7 +22,8 @@
     GK_REDUCE_SHARING(op##_gathered, variant, dtype, symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_GATHERED_BYTES, "of rows whose elements lie anywhere") \
     GK_REDUCE_SHARING(op##_gathered_columns, variant, dtype, symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_TILE_BYTES, "of such columns") \
     GK_REDUCE(op##_little, variant, dtype, symbol##_little, GK_REDUCE_THREADS, "of few elements, which lie anywhere") \
-    GK_REDUCE(op##_scattered, variant, dtype, symbol##_scattered, GK_REDUCE_THREADS, "of columns whose few rows lie along two axes")
+    GK_REDUCE(op##_scattered, variant, dtype, symbol##_scattered, GK_REDUCE_THREADS, "of columns whose few rows lie along two axes") \
+    GK_REDUCE_SHARING(op##_matrices, variant, dtype, symbol##_matrices, GK_REDUCE_THREADS, GK_REDUCE_MATRICES_BYTES, "of columns of little matrices")
 
 #ifndef GK_ROWS_ONLY
 
@@ -390,6 +391,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(c
 #include "reduce/listed.cuh"
 #include "reduce/narrow.cuh"
 #include "reduce/along.cuh"
+#include "reduce/matrices.cuh"
 #include "reduce/beside.cuh"
 
 // Rows, long or short, of elements that lie anywhere: as a layout says, one after another, or by tiles.
@@ -470,6 +472,10 @@ template <class Op> __device__ static inline void gk_reduce_gathered_columns(con
     GK_REDUCE_KERNEL(symbol##_scattered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_little how) {      \
         gk_follow();                                                                               \
         gk_reduce_scattered<Op>(how);                                                              \
+    }                                                                                              \
+    GK_REDUCE_KERNEL(symbol##_matrices, GK_REDUCE_THREADS, GK_REDUCE_LITTLE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
+        gk_follow();                                                                               \
+        gk_reduce_matrices<Op>(how, a);                                                            \
     }
 
 #endif

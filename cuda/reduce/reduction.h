@@ -41,6 +41,7 @@ enum {
     GK_REDUCE_CHUNK_GAPS = 64,      /* and vectors that are left out between */
     GK_REDUCE_CHUNK_ROWS = 1028, GK_REDUCE_CHUNK_COLUMNS = 2048,
     GK_REDUCE_GATHERED_BYTES = (GK_REDUCE_CHUNK_VECTORS + GK_REDUCE_CHUNK_GAPS) * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_CHUNK_ROWS + GK_REDUCE_CHUNK_COLUMNS),
+    GK_REDUCE_MATRICES_BYTES = 16384, /* of several little matrices in shared memory */
     GK_REDUCE_LINE_BYTES = GK_REDUCE_THREADS * GK_REDUCE_VECTOR_BYTES, /* shared memory of a block of rows that are lines */
     GK_REDUCE_RUN_VECTORS = 4,    /* of a thread, in each of the runs that a row is, for it to look where these lie */
     GK_REDUCE_OWN_VECTORS = 16,   /* of a ragged row, from which on it is read by aligned ones alone */
@@ -97,10 +98,13 @@ typedef enum gk_reduce_tiles {
 
 typedef struct gk_reduction {
     size_t outer, length, inner;
-    size_t segment;   /* elements of the reduced axis */
+    union {
+        size_t segment; /* elements of the reduced axis */
+        int64_t step;   /* of little matrices: from one column to the next */
+    };
     size_t segments;  /* no more than blocks; 1: no partial results */
     uint8_t group;    /* columns: log2 of the threads that work on one of `outer`, a block or part of one; of
-                         narrow ones how many of these a block has */
+                         narrow ones and of little matrices how many of these a block has */
     uint8_t stored;   /* gk_dtype of the result */
     uint8_t last;     /* gk_reduce_last */
     uint8_t stage;    /* gk_reduce_stage */
@@ -110,11 +114,13 @@ typedef struct gk_reduction {
     bool lines : 1;       /* and gk_lines */
     bool lone_rows : 1;   /* of short rows: a warp has one, and not several */
     bool narrow : 1;      /* columns: see gk_narrow */
+    bool in_vectors : 1;  /* of little matrices: a lane has as many rows side by side as a vector has elements, */
+    bool joined : 1;      /* and little lies between those of a block, or nothing */
     uint8_t branches; /* columns: log2 of the partial results that one block joins at a time */
     uint8_t tiles;    /* gk_reduce_tiles, of a gathered array that is taken by these; else 0 */
     uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns; of rows, those up to the nearest
                                       one that is reduced, and those that are kept */
-    uint16_t lanes;   /* short rows and little arrays: threads a result; columns: vectors side by
+    uint16_t lanes;   /* short rows, little arrays and matrices: threads a result; columns: vectors side by
                          side in a block, of narrow ones those of some rows */
     uint32_t bundle;  /* of `outer`: so many lie `over` apart, then the next so many; below 2: all do */
     int64_t reach;    /* bytes from the first element to the end of the farthest */

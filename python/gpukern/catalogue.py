@@ -26,6 +26,7 @@ _INTERNAL = (
     "_gathered",
     "_little",
     "_scattered",
+    "_matrices",
     "_vectors",
     "_vector",
     "_small",

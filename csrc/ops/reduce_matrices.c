@@ -1,0 +1,104 @@
+/* Columns of matrices so little that a block brings several of them to shared memory. */
+#include "ops/reduce_shape.h"
+
+#include "ops/reduce_columns.h"
+
+enum {
+    WARP = 32,           /* threads */
+    MOST = UINT8_MAX,    /* matrices of a block, */
+    FEWEST_BLOCKS = 264, /* of which there are so many, or the device is not busy */
+    ROWS = 8,            /* of a lane, where any order does */
+    LARGE =
+        32 << 20, /* bytes from the first element to the last, most of which are not in the cache */
+    LONGEST_MATRIX = 12288, /* bytes: several have room */
+    LEAST_ROWS = 9,         /* of fewer it costs more to find a column than to add it up; */
+    LEAST_ROWS_APART = 5,   /* of elements that do not lie side by side vectors are no better */
+    LEAST_CACHED_ROWS = 17, /* of those in the cache, and that many of a block's threads */
+    LEAST_CACHED_THREADS = 128,
+    SHORT = 16,          /* bytes of a row that is a part of a vector; of longer ones */
+    LONGEST = 128,       /* up to here so many rows, */
+    MOST_LONG_ROWS = 64, /* which are better taken by vectors where there are more */
+    GAP = 32,            /* bytes between matrices, or elements, that are read as well */
+};
+
+/* Bytes of shared memory for a run of so many, which begins between vectors. */
+static size_t place_of(size_t bytes) {
+    return gk_divided(bytes + GK_REDUCE_VECTOR_BYTES - 1, GK_REDUCE_VECTOR_BYTES) *
+           GK_REDUCE_VECTOR_BYTES;
+}
+
+/* Bytes from the first element of a matrix to behind its last one. */
+static size_t span_of(const gk_reduction *how, size_t size) {
+    return (how->length - 1) * (size_t)how->apart + (how->inner - 1) * (size_t)how->step + size;
+}
+
+/* How many a block has room for. */
+static size_t most_of_block(const gk_reduction *how, size_t span) {
+    const size_t room = GK_REDUCE_MATRICES_BYTES, over = how->over > 0 ? (size_t)how->over : 1;
+    const size_t count = how->joined ? (room - place_of(span)) / over + 1 : room / place_of(span);
+    return count < MOST ? count : MOST;
+}
+
+/* Lanes of a result, and which rows each has: those of the plan, of a kind that there is. False:
+   there is none. */
+static bool take_lanes(gk_reduction *how, const gk_reduce_plan *plan) {
+    how->in_vectors = plan->packed || how->inner == 1;
+    if (how->in_vectors)
+        return plan->walk == GK_WALK_SHORT && how->lanes <= WARP;
+    if (plan->walk != GK_WALK_COLUMNS || plan->how.segments > 1 || plan->how.narrow)
+        return false;
+    how->lanes = (uint16_t)((1U << plan->how.group) / plan->how.lanes);
+    return how->lanes <= WARP;
+}
+
+/* As many lanes as a block has threads for, but some rows for each. */
+static uint16_t lanes_of_any_order(const gk_reduction *how) {
+    uint16_t lanes = 1;
+    while (lanes < WARP && 2 * lanes * how->group * how->inner <= GK_REDUCE_THREADS &&
+           how->length >= (size_t)2 * lanes * ROWS)
+        lanes *= 2;
+    return lanes;
+}
+
+/* Whether most of what is brought is used, as far as memory is read by less than sectors. */
+static bool are_dense(const gk_reduction *how, size_t size) {
+    return 2 * how->length * how->inner * size >= span_of(how, size) ||
+           (how->apart <= GAP && how->step <= GAP);
+}
+
+/* By what was measured beside the kernels that take vectors. */
+static bool pays(const gk_reduction *how, size_t size) {
+    const size_t row = how->inner * size;
+    const bool side_by_side = how->step == (int64_t)size && how->apart == (int64_t)row;
+    if (how->reach >= LARGE)
+        return how->length >= (side_by_side ? LEAST_ROWS : LEAST_ROWS_APART) &&
+               (row < SHORT || (row < LONGEST && how->length <= MOST_LONG_ROWS));
+    return row < SHORT && how->length >= LEAST_CACHED_ROWS &&
+           how->group * how->inner * how->lanes >= LEAST_CACHED_THREADS;
+}
+
+bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
+                      bool any_order) {
+    gk_reduce_plan held = *plan;
+    gk_reduction *how = &held.how;
+    const size_t size = gk_dtype_size(array->dtype);
+    if (plan->walk == GK_WALK_LITTLE || plan->scattered || !gk_lie_as_matrices(array, reduced, how))
+        return false;
+    const bool are_rows = how->inner == 1 && how->apart == (int64_t)size;
+    if (how->outer == 1 || are_rows || !are_dense(how, size) || span_of(how, size) > LONGEST_MATRIX)
+        return false;
+    how->joined = how->bundle < 2 && (size_t)how->over <= span_of(how, size) + GAP;
+    how->group = (uint8_t)most_of_block(how, span_of(how, size));
+    how->segments = 1;
+    if (any_order)
+        how->lanes = lanes_of_any_order(how);
+    else if (!take_lanes(how, plan))
+        return false;
+    if (gk_divided(how->outer, how->group) < FEWEST_BLOCKS || !pays(how, size))
+        return false;
+    held.walk = GK_WALK_MATRICES;
+    held.pitched = true;
+    held.packed = held.short_columns = false;
+    *plan = held;
+    return true;
+}

@@ -1,0 +1,129 @@
+"""Columns of little matrices, of which a block brings several to shared memory: the bits that
+other kernels have, of matrices as they lie, with gaps, turned, and between vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+import oracle
+from arrays import DTYPES, WAYS_TO_REDUCE, Array, is_float, random
+from fakes import NEEDS_FAKE
+
+# What holds the array, how it is cut out of that, and the order of its axes; the last but one is
+# reduced, or of two the last.
+CASES: dict[str, tuple[tuple[int, ...], Any, tuple[int, ...]]] = {
+    "runs": ((20_001, 100, 3), np.s_[:], (0, 1, 2)),
+    "runs of a single lane": ((80_001, 17, 3), np.s_[:], (0, 1, 2)),
+    "every second column": ((12_007, 65, 4), np.s_[:, :, ::2], (0, 1, 2)),
+    "every second row": ((9_001, 100, 3), np.s_[:, ::2], (0, 1, 2)),
+    "every second element": ((40_003, 58), np.s_[:, 1::2], (0, 1)),
+    "turned": ((15_001, 3, 70), np.s_[:], (0, 2, 1)),
+    "every second matrix": ((18_002, 60, 3), np.s_[::2], (0, 1, 2)),
+    "in bundles": ((90, 211, 45, 3), np.s_[:, 1:201], (0, 1, 2, 3)),
+    "large": ((24_001, 33, 11), np.s_[:], (0, 1, 2)),
+}
+
+
+def taken(array: Any, case: str) -> Any:
+    _, cut, order = CASES[case]
+    return array[cut].transpose(order)
+
+
+def axis_of(case: str) -> int:
+    return max(len(CASES[case][0]) - 2, 1)
+
+
+def values_of(case: str, dtype: str) -> Array:
+    """Random ones, and in some matrices NaN, infinities, zeros of both signs and subnormals."""
+    values = random(CASES[case][0], DTYPES[dtype], 5)
+    if is_float(DTYPES[dtype]):
+        special = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-45])
+        spots = values.reshape(-1)[11 :: 1 + values.size // 300]
+        spots[...] = np.resize(special.astype(values.dtype), spots.size)
+    return values
+
+
+def beside(held: Array, begin: int) -> Any:
+    """The same on the device, that many elements behind where memory begins."""
+    flat = gk.zeros(held.size + begin, held.dtype)
+    flat[begin:] = held.reshape(-1)
+    return flat[begin:].reshape(held.shape)
+
+
+def with_rows_apart(a: Array, axis: int) -> Any:
+    """The same on the device, where rows of a matrix lie far apart: other kernels take these."""
+    first = gk.to_device(np.ascontiguousarray(np.moveaxis(a, axis, 0)))
+    order = list(range(1, a.ndim))
+    order.insert(axis, 0)
+    return first.transpose(tuple(order))
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [(op, "float32") for op in WAYS_TO_REDUCE]
+    + [(op, dtype) for op in ("sum", "argmax") for dtype in ("float16", "float64", "uint8")],
+)
+def test_columns_of_little_matrices(op, dtype, case):
+    held, axis = values_of(case, dtype), axis_of(case)
+    reduce = getattr(gk, op)
+    got = np.asarray(reduce(taken(beside(held, 0), case), axis))
+    between = np.asarray(reduce(taken(beside(held, 1), case), axis))
+    oracle.assert_same(between, got, "between vectors")
+    far = np.asarray(reduce(with_rows_apart(taken(held, case), axis), axis))
+    oracle.assert_same(got, far, "another kernel's")
+    check(op, taken(held, case), axis, got)
+
+
+def check(op: str, a: Array, axis: int, got: Array) -> None:
+    """Against NumPy, in more digits where those of the sums are not exact."""
+    if op in ("max", "min", "argmax", "argmin"):
+        np.testing.assert_array_equal(got, getattr(np, op)(a, axis).astype(got.dtype))
+    elif op == "sum" and not is_float(a.dtype):
+        np.testing.assert_array_equal(got, a.sum(axis, dtype=np.int64).astype(got.dtype))
+    elif op in ("sum", "mean") and a.dtype != np.float16:
+        with np.errstate(invalid="ignore"):
+            wide = getattr(np, op)(a.astype(np.longdouble), axis)
+        np.testing.assert_allclose(got.astype(np.longdouble), wide, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("begin", [0, 3])
+def test_nothing_beside_the_results_is_written(dtype, begin):
+    a = gk.to_device(values_of("runs", dtype))
+    want = np.asarray(gk.max(a, 1))
+    around = gk.zeros(want.size + 16, want.dtype)
+    around += 77
+    _ = gk.max(a, 1, out=around[begin : begin + want.size].reshape(want.shape))
+    there = np.asarray(around)
+    oracle.assert_same(there[begin : begin + want.size].reshape(want.shape), want, f"{begin}")
+    outside = np.concatenate([there[:begin], there[begin + want.size :]])
+    assert (outside == np.asarray(77).astype(want.dtype)).all()
+
+
+@NEEDS_FAKE
+def test_which_arrays_are_taken_so(right):
+    """By their shared memory; not those of few rows, of long ones, and few matrices."""
+    right(
+        """
+seen = (ctypes.c_uint * 7).in_dll(driver, "fake_seen_sides")
+def is_taken(a, axis, op=gk.sum):
+    op(a, axis)
+    return seen[6] == 16384
+a = gk.empty((20_001, 100, 3))
+second = gk.empty((12_007, 65, 4))[:, :, ::2]
+bundles = gk.empty((90, 211, 45, 3))[:, 1:201]
+for number, one in enumerate((a, a[1:], second, gk.empty((24_001, 33, 11)))):
+    assert is_taken(one, 1, gk.max), number
+assert is_taken(a, 1) and is_taken(gk.empty((40_003, 58))[:, 1::2], 1)
+assert is_taken(a, 1, gk.argmax) and is_taken(bundles, 2, gk.max)
+others = gk.empty((300_001, 4, 3)), gk.empty((5_001, 40, 60)), gk.empty((3, 400_000, 3))
+for number, one in enumerate((a[:100], *others)):
+    assert not is_taken(one, 1), number
+""",
+        FAKE_KERNELS=0,
+    )

@@ -252,6 +252,10 @@ def test_which_way_transposes_go():
         ("float16", (12_000, 13, 7), (2, 1, 0), "ragged"),  # lines of several axes fill theirs
         ("float16", (22, 61, 101), (2, 1, 0), "strided"),  # a few tiles leave a device idle
         ("uint8", (12_801, 1027), (1, 0), "ragged"),
+        ("uint8", (340_007, 99), (1, 0), "ragged"),  # short rows of many, which fill less
+        ("uint8", (76, 442_007), (1, 0), "worded"),
+        ("float16", (14, 75_269), (1, 0), "packed"),  # what is woven of less is in the cache
+        ("float16", (75_269, 14), (1, 0), "woven"),
         ("float32", (60, 18, 128), (0, 2, 1), "packed"),
         ("float32", (3, 53, 2, 717, 7), (4, 1, 0, 2, 3), "strided"),  # a sector is read late again
     ):

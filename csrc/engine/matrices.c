@@ -14,7 +14,8 @@ enum {
     FEW_LARGE_TILES = 528, /* are few */
     UNCACHED = 32 << 20,   /* bytes, whose sectors leave the cache before all parts of them came */
     LONG_CHAIN = 512,      /* elements, of which tiles along a chain are filled well enough */
-    LITTLE_LINES = 8,      /* times the limit of tiles is as soon moved without woven lines */
+    LITTLE_LINES = 8,      /* times the limit of tiles is as soon moved without woven lines, */
+    LITTLE_HALVES = 64,    /* and so many times where these are halves */
     FEW_LINES = 16,        /* that are woven, */
     MOST_LINES = 64,       /* as these are where tiles would move elements by themselves, */
     WIDEST_LINES = 80,     /* bytes: of more there are tiles */
@@ -24,8 +25,10 @@ enum {
     LONG_ROW = 64,       /* elements, which are as soon moved along both sides */
 };
 
-/* The share of tiles, also of ragged ones. */
+/* The share of tiles, also of ragged ones; of those, of bytes and of halves, where rows that are
+   read are short, with which boxes of runs are slow. */
 static const double WELL_FILLED = 0.8, RAGGED_FILLED = 0.65;
+static const double BYTES_FILLED = 0.28, HALVES_FILLED = 0.5;
 
 /* Matrices that are copied alike, and how: what the row's kernel takes beside the layout of the
    stack. */
@@ -212,6 +215,13 @@ static bool are_even(const chains *of) {
     return of->rows.count == 1 && of->columns.count == 1;
 }
 
+/* Of ragged tiles, which share is enough for boxes of runs to be no better. */
+static double enough_filled(const chains *of, int64_t size) {
+    if (size >= GK_WORD || !are_even(of) || of->columns.length >= of->rows.length)
+        return RAGGED_FILLED;
+    return size == 1 ? BYTES_FILLED : HALVES_FILLED;
+}
+
 /* Where its parts begin in the other array. */
 static gk_chain steps_of(const gk_nest *nest, int array, const chain *of) {
     gk_chain steps;
@@ -299,6 +309,14 @@ static gk_status choose_lines(gk_call *call, const gk_nest *nest, int axis, int6
     return status;
 }
 
+/* Whether lines of halves that are woven by words are so few that the cache still has them when
+   they are read again: what is written side by side is sooner found element by element. */
+static bool are_sooner_found(gk_call *call, const gk_nest *nest, int lines, const gk_row *row) {
+    const size_t size = row->alignment, limit = atomic_load(&call->engine->tiled_limit);
+    return size == 2 && lines == nest->ndim - 1 &&
+           gk_nest_count(nest) * size < LITTLE_HALVES * limit;
+}
+
 /* Blocks of a woven matrix, and what each has. What it has may begin within a word; all begin alike
    in one, and have as much. */
 static int64_t cut_woven(gk_weaving *how, int64_t size, const gk_row *row) {
@@ -372,7 +390,7 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
         little = (rows < tiles->tile_rows || columns < tiles->tile_columns) && filled < WELL_FILLED;
     } else if (of_ragged >= rate) {
         *row = ragged;
-        little = by_ragged < RAGGED_FILLED;
+        little = by_ragged < enough_filled(of, size);
     }
     if (little && gk_are_runs_better(call, nest, size))
         *row = NULL;
@@ -390,7 +408,8 @@ gk_status gk_copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size,
                               are_side_by_side(nest, axis, size), wanted, &row);
     else
         status = choose_lines(call, nest, axis, size, &lines, &woven);
-    if (woven && woven->alignment < GK_VECTOR && gk_are_runs_better(call, nest, size))
+    if (woven && woven->alignment < GK_VECTOR &&
+        (are_sooner_found(call, nest, lines, woven) || gk_are_runs_better(call, nest, size)))
         woven = NULL;
     else if (status == GK_OK && !wanted && !woven)
         status = choose_matrices(call, nest, axis, size, &of, &row);

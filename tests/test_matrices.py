@@ -120,6 +120,7 @@ bundles = gk.empty((90, 211, 45, 3))[:, 1:201]
 for number, one in enumerate((a, a[1:], second, gk.empty((24_001, 33, 11)))):
     assert is_taken(one, 1, gk.max), number
 assert is_taken(a, 1) and is_taken(gk.empty((40_003, 58))[:, 1::2], 1)
+assert is_taken(gk.empty((20_001, 100, 3), "float16"), 1)
 assert is_taken(a, 1, gk.argmax) and is_taken(bundles, 2, gk.max)
 others = gk.empty((300_001, 4, 3)), gk.empty((5_001, 40, 60)), gk.empty((3, 400_000, 3))
 for number, one in enumerate((a[:100], *others)):

@@ -15,7 +15,7 @@ enum {
     UNCACHED = 32 << 20,   /* bytes, whose sectors leave the cache before all parts of them came */
     LONG_CHAIN = 512,      /* elements, of which tiles along a chain are filled well enough */
     LITTLE_LINES = 8,      /* times the limit of tiles is as soon moved without woven lines, */
-    LITTLE_HALVES = 64,    /* and so many times where these are halves */
+    LITTLE_HALVES = 40,    /* and so many times where these are halves */
     FEW_LINES = 16,        /* that are woven, */
     MOST_LINES = 64,       /* as these are where tiles would move elements by themselves, */
     WIDEST_LINES = 80,     /* bytes: of more there are tiles */

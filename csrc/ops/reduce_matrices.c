@@ -39,16 +39,21 @@ static size_t most_of_block(const gk_reduction *how, size_t span) {
     return count < MOST ? count : MOST;
 }
 
+/* Rows that blocks of the plan take side by side: a column has so many threads. */
+static size_t rows_of_plan(const gk_reduce_plan *plan, size_t width) {
+    return plan->how.narrow ? plan->how.lanes * width / plan->how.inner
+                            : ((size_t)1 << plan->how.group) / plan->how.lanes;
+}
+
 /* Lanes of a result, and which rows each has: those of the plan, of a kind that there is. False:
    there is none. */
-static bool take_lanes(gk_reduction *how, const gk_reduce_plan *plan) {
+static bool take_lanes(gk_reduction *how, const gk_reduce_plan *plan, size_t width) {
     how->in_vectors = plan->packed || how->inner == 1;
     if (how->in_vectors)
         return plan->walk == GK_WALK_SHORT && how->lanes <= WARP;
-    if (plan->walk != GK_WALK_COLUMNS || plan->how.segments > 1 || plan->how.narrow)
-        return false;
-    how->lanes = (uint16_t)((1U << plan->how.group) / plan->how.lanes);
-    return how->lanes <= WARP;
+    const size_t rows = plan->walk == GK_WALK_COLUMNS ? rows_of_plan(plan, width) : 0;
+    how->lanes = (uint16_t)rows;
+    return rows > 0 && rows <= WARP && (rows & (rows - 1)) == 0 && plan->how.segments == 1;
 }
 
 /* As many lanes as a block has threads for, but some rows for each. */
@@ -92,13 +97,13 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
     how->segments = 1;
     if (any_order)
         how->lanes = lanes_of_any_order(how);
-    else if (!take_lanes(how, plan))
+    else if (!take_lanes(how, plan, gk_vector_width(array->dtype)))
         return false;
     if (gk_divided(how->outer, how->group) < FEWEST_BLOCKS || !pays(how, size))
         return false;
     held.walk = GK_WALK_MATRICES;
     held.pitched = true;
-    held.packed = held.short_columns = false;
+    held.packed = held.short_columns = how->narrow = false;
     *plan = held;
     return true;
 }

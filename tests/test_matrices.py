@@ -105,6 +105,20 @@ def test_nothing_beside_the_results_is_written(dtype, begin):
     assert (outside == np.asarray(77).astype(want.dtype)).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("op", ["sum", "argmax"])
+def test_columns_of_one_matrix_in_wide_blocks(op, dtype):
+    """As many as fill all places a little more than once: wherever they lie, with the same bits."""
+    held = random((67, 128_827 * 4 // DTYPES[dtype].itemsize), DTYPES[dtype], 6)
+    reduce = getattr(gk, op)
+    got = np.asarray(reduce(gk.to_device(held), 0))
+    between, turned = beside(held, 1), gk.to_device(np.ascontiguousarray(held.T)).T
+    pitched = gk.to_device(np.pad(held, ((0, 0), (0, 5))))[:, : held.shape[1]]
+    for what, other in (("between", between), ("turned", turned), ("pitched", pitched)):
+        oracle.assert_same(np.asarray(reduce(other, 0)), got, what)
+    check(op, held, 0, got)
+
+
 @NEEDS_FAKE
 def test_which_arrays_are_taken_so(right):
     """By their shared memory; not those of few rows, of long ones, and few matrices."""

@@ -4,20 +4,19 @@
 #include "ops/reduce_columns.h"
 
 enum {
-    WARP = 32,           /* threads */
-    MOST = UINT8_MAX,    /* matrices of a block, */
-    FEWEST_BLOCKS = 264, /* of which there are so many, or the device is not busy */
-    ROWS = 8,            /* of a lane, where any order does */
-    LARGE =
-        32 << 20, /* bytes from the first element to the last, most of which are not in the cache */
-    LONGEST_MATRIX = 12288, /* bytes: several have room */
+    WARP = 32,              /* threads */
+    MOST = UINT8_MAX,       /* matrices of a block, */
+    FEWEST_BLOCKS = 264,    /* of which there are so many, or the device is not busy */
+    ROWS = 8,               /* of a lane, where any order does */
+    LARGE = 32 << 20,       /* bytes from the first element to the last: most are in no cache */
+    LONGEST_MATRIX = 12288, /* bytes: a block has room for it */
     LEAST_ROWS = 9,         /* of fewer it costs more to find a column than to add it up; */
     LEAST_ROWS_APART = 5,   /* of elements that do not lie side by side vectors are no better */
     LEAST_CACHED_ROWS = 17, /* of those in the cache, and that many of a block's threads */
     LEAST_CACHED_THREADS = 128,
-    SHORT = 16,          /* bytes of a row that is a part of a vector; of longer ones */
-    LONGEST = 128,       /* up to here so many rows, */
-    MOST_LONG_ROWS = 64, /* which are better taken by vectors where there are more */
+    SHORT = 16,          /* bytes of a row that is a part of a vector; of longer ones, */
+    LONGEST = 128,       /* up to here, so many rows: */
+    MOST_LONG_ROWS = 64, /* more are better taken by vectors */
     GAP = 32,            /* bytes between matrices, or elements, that are read as well */
 };
 

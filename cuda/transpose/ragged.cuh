@@ -89,7 +89,6 @@ template <typename T, int DOWN, int ACROSS> struct gk_ragged_tile {
             shared.place[line] = (uint16_t)(slot(line) + (uintptr_t)(a + row.at(line)) % GK_VECTOR);
     }
     __device__ inline T element(uint32_t place, int column) const { return *(const T *)((const char *)shared.cell + place + column * sizeof(T)); }
-    __device__ static inline int before(const char *column) { return gk_before_sector<T>(column); }
 
     // Of rows that are not there another one's.
     __device__ inline void find(int row, uint32_t (&place)[E]) const {
@@ -111,7 +110,7 @@ template <typename T, int DOWN, int ACROSS> struct gk_ragged_tile {
             for (int number = side; number < count; number += SIDE) {
                 char *const to = out + column.at(number);
                 if (number == side || !PLACES::EVEN) {
-                    row = before(to) + down;
+                    row = gk_before_sector<T>(to) + down;
                     find(row, place);
                 }
                 put(to, row, place, number);
@@ -151,7 +150,7 @@ template <typename T, int DOWN, int ACROSS> struct gk_ragged_tile {
             if (number >= columns)
                 break;
             char *const to = out + column.at(number);
-            const int row = before(to) - (i % PARTS + 1) * E;
+            const int row = gk_before_sector<T>(to) - (i % PARTS + 1) * E;
             uint32_t place[E];
             if (row + E > 0) {
                 find(row, place);

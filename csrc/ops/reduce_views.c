@@ -109,6 +109,17 @@ static bool pitch_along(const gk_array *array, uint64_t axes, pitch *made) {
     return levels < 2 || count <= UINT32_MAX; /* of which kernels count the bundles */
 }
 
+/* Matrices begin so far from one another, and their rows, of so many bytes, lie `apart`. */
+static void lie_at(gk_reduction *how, const pitch *matrices, int64_t apart, int64_t row) {
+    const size_t each = matrices->bundle, bundles = each > 0 ? how->outer / each : 0;
+    how->reach = (int64_t)(bundles - 1) * matrices->far + (int64_t)(each - 1) * matrices->near +
+                 (int64_t)(how->length - 1) * apart + row;
+    how->over = matrices->near;
+    how->apart = apart;
+    how->bundle = bundles > 1 ? (uint32_t)each : 0;
+    how->beyond = bundles > 1 ? matrices->far : 0;
+}
+
 bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     const bool columns = plan->walk == GK_WALK_COLUMNS;
     const int64_t size = (int64_t)gk_dtype_size(array->dtype);
@@ -132,15 +143,7 @@ bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         how->outer = outer;
         how->inner = run;
     }
-    const size_t bundles = rows.bundle > 0 ? how->outer / rows.bundle : 0;
-    how->reach = (int64_t)(bundles - 1) * rows.far + (int64_t)(rows.bundle - 1) * rows.near +
-                 (int64_t)(how->length - 1) * apart + row;
-    how->over = rows.near;
-    how->apart = apart;
-    if (bundles > 1) {
-        how->bundle = (uint32_t)rows.bundle;
-        how->beyond = rows.far;
-    }
+    lie_at(how, &rows, apart, row);
     return true;
 }
 
@@ -173,14 +176,8 @@ bool gk_lie_as_matrices(const gk_array *array, uint64_t reduced, gk_reduction *h
         return false;
     const uintptr_t bits = (uintptr_t)array->data | (uintptr_t)apart | (uintptr_t)step |
                            (uintptr_t)front.near | (uintptr_t)front.far;
-    const size_t bundles = how->outer / front.bundle;
-    how->apart = apart;
     how->step = step;
-    how->over = front.near;
-    how->bundle = bundles > 1 ? (uint32_t)front.bundle : 0;
-    how->beyond = bundles > 1 ? front.far : 0;
-    how->reach = (int64_t)(bundles - 1) * front.far + (int64_t)(front.bundle - 1) * front.near +
-                 (int64_t)(how->length - 1) * apart + (int64_t)(how->inner - 1) * step + size;
+    lie_at(how, &front, apart, (int64_t)(how->inner - 1) * step + size);
     return bits % (uintptr_t)size == 0;
 }
 

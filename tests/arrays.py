@@ -136,6 +136,23 @@ def random(shape: int | tuple[int, ...], dtype: np.dtype[Any], seed: int = 0) ->
     return np.asarray(values, dtype)
 
 
+def with_special(values: Array, first: int, about: int) -> Array:
+    """The same memory with NaN, infinities, zeros of both signs and subnormals from an element on,
+    about so many of them, if there are such numbers."""
+    if is_float(values.dtype):
+        special = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-45])
+        spots = values.reshape(-1)[first :: 1 + values.size // about]
+        spots[...] = np.resize(special.astype(values.dtype), spots.size)
+    return values
+
+
+def beside(held: Array, begin: int) -> Any:
+    """An array on the device, that many elements behind where memory begins."""
+    flat = gk.zeros(held.size + begin, held.dtype)
+    flat[begin:] = held.reshape(-1)
+    return flat[begin:].reshape(held.shape)
+
+
 # --- contents ---------------------------------------------------------------------------------
 
 

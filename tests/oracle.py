@@ -8,12 +8,13 @@ number of roundings that an element goes through in the variant at hand.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+import gpukern as gk
 from arrays import DTYPES, Array, is_float, limits
 
 # A sum or product of these is carried in float32 and rounded once at the end.
@@ -53,6 +54,15 @@ def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
 # --- equality ---------------------------------------------------------------------------------
 
 
+def exactly(op: str, a: Array, axis: int) -> Array | None:
+    """NumPy's result of a reduction where it has to be the same, but for the bits of a NaN."""
+    if op in ("max", "min", "argmax", "argmin"):
+        return np.asarray(getattr(np, op)(a, axis))
+    if op == "sum" and not is_float(a.dtype):
+        return np.asarray(a.sum(axis, dtype=np.int64))
+    return None
+
+
 def assert_same(got: Any, want: Array, case: str) -> None:
     """The same shape, dtype and bits; a NaN is any NaN, and -0.0 is not 0.0."""
     got = np.asarray(got)
@@ -71,6 +81,18 @@ def assert_same(got: Any, want: Array, case: str) -> None:
         raise AssertionError(
             f"{case}: {count} differ, first at {place}: {got[place]}, not {want[place]}"
         )
+
+
+def assert_written_alone(reduce: Callable[[Any], object], want: Array, begin: int) -> None:
+    """The result is what is wanted, that many elements behind where memory begins, and nothing
+    beside it is written."""
+    around = gk.zeros(want.size + 16, want.dtype)
+    around += 77
+    assert reduce(around[begin : begin + want.size].reshape(want.shape)) is not None
+    there = np.asarray(around)
+    assert_same(there[begin : begin + want.size].reshape(want.shape), want, f"{begin}")
+    outside = np.concatenate([there[:begin], there[begin + want.size :]])
+    assert (outside == np.asarray(77).astype(want.dtype)).all()
 
 
 def _assert_within(got: Array, exact: Array, bound: Array, magnitude: Array, case: str) -> None:

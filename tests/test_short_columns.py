@@ -10,7 +10,7 @@ import pytest
 
 import gpukern as gk
 import oracle
-from arrays import DTYPES, REDUCTIONS, WAYS_TO_REDUCE, Array, is_float, random
+from arrays import DTYPES, REDUCTIONS, WAYS_TO_REDUCE, Array, beside, random, with_special
 
 # As many columns as threads take by vectors of four, and few rows. What is cut out has whole
 # vectors in each of its runs, behind others.
@@ -26,32 +26,12 @@ WIDE = {
 MANY_ROWS = (17, 393_220)
 # Fewer columns, and more rows than a thread takes of them alone: two matrices to a block.
 HALF_BLOCKS = (603, 17, 504)
-SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-45)
 
 
 def values_of(shape: tuple[int, ...], dtype: str) -> Array:
     """Random ones; where there are such, NaN, infinities, zeros of both signs and subnormals."""
     values = random(shape, DTYPES[dtype], 11)
-    if is_float(DTYPES[dtype]):
-        spots = values.reshape(-1)[7 :: 1 + values.size // 900]
-        spots[...] = np.resize(np.array(SPECIAL).astype(values.dtype), spots.size)
-    return values
-
-
-def beside(held: Array, begin: int) -> Any:
-    """The same on the device, that many elements behind where memory begins."""
-    flat = gk.zeros(held.size + begin, held.dtype)
-    flat[begin:] = held.reshape(-1)
-    return flat[begin:].reshape(held.shape)
-
-
-def exactly(op: str, a: Array, axis: int) -> Array | None:
-    """NumPy's result where it has to be the same, but for the bits of a NaN."""
-    if op in ("max", "min", "argmax", "argmin"):
-        return np.asarray(getattr(np, op)(a, axis))
-    if op == "sum" and not is_float(a.dtype):
-        return np.asarray(a.sum(axis, dtype=np.int64))
-    return None
+    return with_special(values, 7, 900)
 
 
 @pytest.mark.parametrize("case", WIDE)
@@ -79,7 +59,7 @@ def check_both(op: str, dtype: str, shape: tuple[int, ...], axis: int, cut: Any)
     want = np.asarray(getattr(gk, op)(beside(held, 1)[cut], axis))
     got = np.asarray(getattr(gk, op)(beside(held, 0)[cut], axis))
     oracle.assert_same(got, want, "by vectors")
-    exact = exactly(op, held[cut], axis)
+    exact = oracle.exactly(op, held[cut], axis)
     if exact is not None:
         np.testing.assert_array_equal(got.astype(exact.dtype), exact)
     elif op in ("sum", "mean") and dtype != "float16":
@@ -96,13 +76,7 @@ def test_results_anywhere(op, dtype, begin):
     """And nothing beside them is written: they may be no vectors where the elements are."""
     a = gk.to_device(values_of((2, 200_004), dtype))
     want = np.asarray(getattr(gk, op)(a, 0))
-    around = gk.zeros(want.size + 16, want.dtype)
-    around += 77
-    assert getattr(gk, op)(a, 0, out=around[begin : begin + want.size]) is not None
-    there = np.asarray(around)
-    oracle.assert_same(there[begin : begin + want.size], want, f"{begin}")
-    outside = np.concatenate([there[:begin], there[begin + want.size :]])
-    assert (outside == np.asarray(77).astype(want.dtype)).all()
+    oracle.assert_written_alone(lambda out: getattr(gk, op)(a, 0, out=out), want, begin)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "uint8"])

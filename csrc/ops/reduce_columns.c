@@ -53,9 +53,13 @@ static uint16_t column_lanes(const gk_reduction *how, size_t vectors, size_t byt
     return gk_lanes_for(vectors, lanes);
 }
 
-/* Rows that a block loads at a time. */
+/* Rows that a block's threads have side by side, and those that it loads at a time. */
+static size_t rows_of_block(const gk_reduction *how) {
+    return (size_t)GK_REDUCE_COLUMN_THREADS / how->lanes;
+}
+
 static size_t rows_of_tile(const gk_reduction *how) {
-    return (size_t)GK_REDUCE_COLUMN_THREADS / how->lanes * GK_REDUCE_COLUMN_LOADS;
+    return rows_of_block(how) * GK_REDUCE_COLUMN_LOADS;
 }
 
 /* Whether there are blocks enough with all rows each, or rows so few that nothing is won where they
@@ -68,9 +72,8 @@ static bool are_whole(const gk_reduction *how, size_t groups) {
 
 /* How long blocks take that have all rows, in rows of a thread. */
 static size_t time_of_turns(const gk_reduction *how, gk_dtype dtype) {
-    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
     return gk_divided(gk_column_groups(how, dtype), COLUMN_PLACES) *
-           (gk_divided(how->length, tall) + BLOCK_ROWS);
+           (gk_divided(how->length, rows_of_block(how)) + BLOCK_ROWS);
 }
 
 /* Blocks of twice as many columns, where all are through sooner so. */
@@ -87,8 +90,7 @@ static void widen_blocks(gk_reduction *how, gk_dtype dtype) {
 
 /* So many that a thread can number its rows. */
 static size_t least_segments(const gk_reduction *how) {
-    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
-    const size_t least = gk_divided(how->length, LONGEST_WAY * tall);
+    const size_t least = gk_divided(how->length, LONGEST_WAY * rows_of_block(how));
     return least > 0 ? least : 1;
 }
 
@@ -106,28 +108,25 @@ static void narrow_blocks(gk_reduction *how, gk_dtype dtype, uint32_t least, siz
 static void plan_segments(gk_reduction *how, gk_dtype dtype, size_t bytes) {
     const uint32_t least = bytes < LARGE ? GK_REDUCE_LEAST_LANES : 2 * GK_REDUCE_LEAST_LANES;
     narrow_blocks(how, dtype, least, JOINED_BLOCKS);
-    const size_t groups = gk_column_groups(how, dtype),
-                 tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
+    const size_t groups = gk_column_groups(how, dtype);
     const size_t blocks = how->inner <= GK_REDUCE_FEW ? COLUMN_PLACES
                           : bytes < LARGE             ? JOINED_BLOCKS
                                                       : LARGE_BLOCKS;
     const size_t wanted = groups < blocks ? blocks / groups : 1;
     const size_t fewest = least_segments(how);
-    gk_cut(how, wanted > fewest ? wanted : fewest, JOINED_ROWS * tall,
-           GK_REDUCE_COLUMN_LOADS * tall);
+    gk_cut(how, wanted > fewest ? wanted : fewest, JOINED_ROWS * rows_of_block(how),
+           rows_of_tile(how));
 }
 
 /* Blocks so narrow that there are enough of them with all rows each, so that nothing is joined
    through memory. False: each would have too many rows. */
 static bool plan_whole(gk_reduction *how, gk_dtype dtype, size_t bytes) {
     narrow_blocks(how, dtype, LEAST_WHOLE_LANES, WHOLE_BLOCKS);
-    if (bytes >= GK_REDUCE_NO_CACHE ||
-        how->length > WHOLE_ROWS * (size_t)GK_REDUCE_COLUMN_THREADS / how->lanes ||
+    if (bytes >= GK_REDUCE_NO_CACHE || how->length > WHOLE_ROWS * rows_of_block(how) ||
         gk_column_groups(how, dtype) < FEW_WHOLE_BLOCKS)
         return false;
     widen_blocks(how, dtype);
-    const size_t tall = GK_REDUCE_COLUMN_THREADS / how->lanes;
-    gk_cut(how, 1, tall, tall);
+    gk_cut(how, 1, rows_of_block(how), rows_of_block(how));
     return true;
 }
 

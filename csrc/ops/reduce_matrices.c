@@ -83,13 +83,15 @@ static bool pays(const gk_reduction *how, size_t size) {
 
 bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                       bool any_order) {
+    if (plan->how.outer < FEWEST_BLOCKS) /* most calls have no more to ask */
+        return false;
     gk_reduce_plan held = *plan;
     gk_reduction *how = &held.how;
     const size_t size = gk_dtype_size(array->dtype);
     if (plan->walk == GK_WALK_LITTLE || plan->scattered || !gk_lie_as_matrices(array, reduced, how))
         return false;
     const bool are_rows = how->inner == 1 && how->apart == (int64_t)size;
-    if (how->outer == 1 || are_rows || !are_dense(how, size) || span_of(how, size) > LONGEST_MATRIX)
+    if (are_rows || !are_dense(how, size) || span_of(how, size) > LONGEST_MATRIX)
         return false;
     how->joined = how->bundle < 2 && (size_t)how->over <= span_of(how, size) + GAP;
     how->group = (uint8_t)most_of_block(how, span_of(how, size));

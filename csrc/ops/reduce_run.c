@@ -54,8 +54,6 @@ static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint
 /* one launch ----------------------------------------------------------------------------------- */
 
 static gk_walk walk_of(const gk_reduce_plan *plan) {
-    if (plan->walk == GK_WALK_MATRICES)
-        return plan->walk;
     if (gk_goes_along_two(plan))
         return GK_WALK_SCATTERED;
     if (plan->gathered && plan->walk != GK_WALK_LITTLE)
@@ -138,11 +136,11 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     if (!whole->plan.gathered && !whole->plan.pitched)
         gk_plan_of_run(&copy, operands[0].dtype);
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
-    const size_t shared = whole->plan.walk == GK_WALK_MATRICES ? whole->row->shared_bytes
-                          : how->tiles & GK_REDUCE_TILED       ? whole->row->shared_bytes
-                          : how->tiles & GK_REDUCE_LINE        ? GK_REDUCE_LINE_BYTES
-                          : how->tiles & GK_REDUCE_LISTED      ? GK_REDUCE_LISTED_BYTES
-                                                               : 0;
+    const bool all = whole->plan.walk == GK_WALK_MATRICES || how->tiles & GK_REDUCE_TILED;
+    const size_t shared = all                             ? whole->row->shared_bytes
+                          : how->tiles & GK_REDUCE_LINE   ? GK_REDUCE_LINE_BYTES
+                          : how->tiles & GK_REDUCE_LISTED ? GK_REDUCE_LISTED_BYTES
+                                                          : 0;
     return gk_call_launch_sharing(call, whole->row, blocks, shared, reads, arguments);
 }
 
@@ -250,11 +248,8 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     gk_array packed[GK_MAX_OPERANDS];
     int order[GK_MAX_DIMENSIONS];
     const bool any = is_exact(whole->kind, &operands[0], axes, result->dtype);
-    if (one && gk_plan_matrices(&whole->plan, &operands[0], axes, any)) {
-        const gk_status chosen = gk_reducing_choose(whole, &operands[0], result->dtype);
-        return chosen == GK_OK ? launch_planned(whole, operands, result) : chosen;
-    }
-    bool is_run = (!is_packed && !whole->plan.scattered && gk_is_contiguous(&operands[0])) ||
+    bool is_run = (one && gk_plan_matrices(&whole->plan, &operands[0], axes, any)) ||
+                  (!is_packed && !whole->plan.scattered && gk_is_contiguous(&operands[0])) ||
                   gk_count(&operands[0]) == 0;
     if (!is_run && one)
         is_run = gk_plan_pitched(&whole->plan, &operands[0], axes) ||

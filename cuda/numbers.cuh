@@ -135,6 +135,19 @@ template <typename T> __device__ static inline gk_vector<T> gk_load_once(const T
     return gk_load_once<gk_vector<T>::WIDTH>(at);
 }
 
+// 16 bytes that others may read as well, said to be in global memory: the compiler no longer knows it of an address that has gone
+// through a struct, and would have each looked at.
+template <class V> __device__ static inline V gk_load_global(const V *at) {
+#ifdef __CUDA_ARCH__
+    V loaded;
+    static_assert(sizeof(V) == 16, "a vector");
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(loaded.bits[0]), "=r"(loaded.bits[1]), "=r"(loaded.bits[2]), "=r"(loaded.bits[3]) : "l"(__cvta_generic_to_global(at)));
+    return loaded;
+#else
+    return *at;
+#endif
+}
+
 // A vector that lies anywhere, of the two aligned ones that it lies in, `shift` bytes behind where the first begins.
 template <typename T> __device__ static inline gk_vector<T> gk_between(uint4 lower, uint4 upper, unsigned shift) {
     uint32_t word[8] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};

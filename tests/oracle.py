@@ -63,6 +63,18 @@ def exactly(op: str, a: Array, axis: int) -> Array | None:
     return None
 
 
+def assert_along(op: str, a: Array, axis: int, got: Array) -> None:
+    """What a reduction gives of random numbers against NumPy, in more digits where those of the
+    sums are not exact."""
+    exact = exactly(op, a, axis)
+    if exact is not None:
+        np.testing.assert_array_equal(got, exact.astype(got.dtype))
+    elif op in ("sum", "mean") and a.dtype != np.float16:
+        with np.errstate(invalid="ignore"):
+            wide = getattr(np, op)(a.astype(np.longdouble), axis)
+        np.testing.assert_allclose(got.astype(np.longdouble), wide, rtol=1e-5, atol=1e-5)
+
+
 def assert_same(got: Any, want: Array, case: str) -> None:
     """The same shape, dtype and bits; a NaN is any NaN, and -0.0 is not 0.0."""
     got = np.asarray(got)

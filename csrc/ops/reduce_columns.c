@@ -8,7 +8,8 @@ enum {
     LEAST_WHOLE_LANES = 4, /* of a block that has all rows: */
     WHOLE_BLOCKS = 200,    /* of columns that are in the cache so many are enough, */
     FEW_WHOLE_BLOCKS = 40, /* and so many better than segments, */
-    WHOLE_ROWS = 48,       /* of no more rows of a thread */
+    WHOLE_ROWS = 48,       /* of no more rows of a thread, */
+    WHOLE_EVEN_ROWS = 64,  /* or these, where rows are whole vectors */
     PART = 2,              /* times less columns than a vector has: of these by vectors, too */
     LONGEST_WAY = 1 << 15, /* rows that a thread of a block of columns numbers */
     STACKED_LENGTH = 1024, /* rows of matrices that are stacked, */
@@ -19,8 +20,9 @@ enum {
     STACKED_AT_ONCE = 300, /* blocks of which keep the memory busy */
     HEAVY_ROWS = 16,       /* rows of a thread of narrower ones, at least */
     COLUMN_PLACES = 792,   /* of blocks at a time, on a device of 132 multiprocessors */
-    FEW_TURNS = 4,   /* of all places: the last one is as long as any, however few its blocks, */
-    BLOCK_ROWS = 12, /* and rows whose time a block takes to begin, and to join what it has */
+    FEW_TURNS = 4,     /* of all places: the last one is as long as any, however few its blocks, */
+    FEW_IN_WIDE = 160, /* rows, of which wide blocks are as good in more turns, */
+    BLOCK_ROWS = 24,   /* and rows whose time a block takes to begin, and to join what it has */
     JOINED_BLOCKS = 396, /* of columns in segments: half as many, with twice as much each, */
     LARGE_BLOCKS = 528,  /* or two thirds, of large arrays, which may go by tiles */
     JOINED_ROWS = 24,    /* of a thread of such, at least */
@@ -70,22 +72,24 @@ static bool are_whole(const gk_reduction *how, size_t groups) {
     return groups == 0 || groups > COLUMN_PLACES || how->length <= tile || fills;
 }
 
-/* How long blocks take that have all rows, in rows of a thread. */
-static size_t time_of_turns(const gk_reduction *how, gk_dtype dtype) {
-    return gk_divided(gk_column_groups(how, dtype), COLUMN_PLACES) *
-           (gk_divided(how->length, rows_of_block(how)) + BLOCK_ROWS);
+/* How long blocks of so many lanes take that have all rows, in rows of a thread. */
+static size_t time_of_turns(const gk_reduction *how, gk_dtype dtype, uint16_t lanes) {
+    gk_reduction wide = *how;
+    wide.lanes = lanes;
+    return gk_divided(gk_column_groups(&wide, dtype), COLUMN_PLACES) *
+           (gk_divided(how->length, rows_of_block(&wide)) + BLOCK_ROWS);
 }
 
-/* Blocks of twice as many columns, where all are through sooner so. */
+/* Blocks of more columns, twice as many or four times, where all are through sooner so. */
 static void widen_blocks(gk_reduction *how, gk_dtype dtype) {
-    const size_t groups = gk_column_groups(how, dtype);
-    gk_reduction wide = *how;
-    wide.lanes *= 2;
-    if (how->lanes == GK_REDUCE_WARP &&
-        wide.lanes * gk_vector_width(dtype) <= GK_REDUCE_TILE_COLUMNS && groups > COLUMN_PLACES &&
-        groups <= FEW_TURNS * COLUMN_PLACES &&
-        time_of_turns(&wide, dtype) < time_of_turns(how, dtype))
-        how->lanes = wide.lanes;
+    const bool few = gk_column_groups(how, dtype) <= FEW_TURNS * COLUMN_PLACES;
+    if (how->lanes != GK_REDUCE_WARP || !(few || how->length <= FEW_IN_WIDE))
+        return;
+    while (how->lanes < GK_REDUCE_COLUMN_THREADS &&
+           2 * how->lanes * gk_vector_width(dtype) <= GK_REDUCE_TILE_COLUMNS &&
+           gk_column_groups(how, dtype) > COLUMN_PLACES &&
+           time_of_turns(how, dtype, 2 * how->lanes) < time_of_turns(how, dtype, how->lanes))
+        how->lanes *= 2;
 }
 
 /* So many that a thread can number its rows. */
@@ -121,8 +125,9 @@ static void plan_segments(gk_reduction *how, gk_dtype dtype, size_t bytes) {
 /* Blocks so narrow that there are enough of them with all rows each, so that nothing is joined
    through memory. False: each would have too many rows. */
 static bool plan_whole(gk_reduction *how, gk_dtype dtype, size_t bytes) {
+    const size_t most = how->inner % gk_vector_width(dtype) == 0 ? WHOLE_EVEN_ROWS : WHOLE_ROWS;
     narrow_blocks(how, dtype, LEAST_WHOLE_LANES, WHOLE_BLOCKS);
-    if (bytes >= GK_REDUCE_NO_CACHE || how->length > WHOLE_ROWS * rows_of_block(how) ||
+    if (bytes >= GK_REDUCE_NO_CACHE || how->length > most * rows_of_block(how) ||
         gk_column_groups(how, dtype) < FEW_WHOLE_BLOCKS)
         return false;
     widen_blocks(how, dtype);

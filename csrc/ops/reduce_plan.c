@@ -6,17 +6,19 @@
    changes the bits of results. */
 enum {
     ALONE = 16384, /* elements that one block is through with before a second one has begun */
-    LEAST_SEGMENT = 4096,   /* elements of a row */
-    PLACES = 528,           /* of blocks of rows at a time, on a device of 132 multiprocessors */
-    TINY_ROW = 32,          /* vectors: a block would be idle */
-    SHORT_ROW = 1600,       /* vectors: a warp does it where there are more rows than PLACES; */
-    SHORT_HEAVY_ROW = 1024, /* heavy, which has less to join in the blocks of longer ones */
-    BUSY_ROWS = 1 << 13,    /* for a device to be busy with several a warp, */
-    LONE_RAGGED_ROW = 128,  /* vectors: one a warp is as good where they are ragged */
-    BUSY_LANES = 1 << 18,   /* all that a device has to be busy with */
-    MANY_COLUMNS = 1 << 15, /* of columns whose rows are scattered, of so many */
-    SCATTERED_RUN = 16,     /* bytes of such a row, or more, half of a sector */
-    LITTLE = 1 << 20,       /* elements that instructions cost more than the memory does */
+    LEAST_SEGMENT = 4096,     /* elements of a row */
+    PLACES = 528,             /* of blocks of rows at a time, on a device of 132 multiprocessors */
+    TINY_ROW = 32,            /* vectors: a block would be idle */
+    SHORT_ROW = 1600,         /* vectors: a warp does it where there are more rows than PLACES; */
+    SHORT_HEAVY_ROW = 1024,   /* heavy, which has less to join in the blocks of longer ones; */
+    SHORT_ROW_OF_MANY = 2560, /* more rows than MANY_ROWS, of which the last leave less idle */
+    MANY_ROWS = 1500,
+    BUSY_ROWS = 1 << 13,        /* for a device to be busy with several a warp, */
+    LONE_RAGGED_ROW = 128,      /* vectors: one a warp is as good where they are ragged */
+    BUSY_LANES = 1 << 17,       /* all that a device has to be busy with */
+    MANY_COLUMNS = 1 << 15,     /* of columns whose rows are scattered, of so many */
+    SCATTERED_RUN = 16,         /* bytes of such a row, or more, half of a sector */
+    LITTLE = 1 << 20,           /* elements that instructions cost more than the memory does */
     LITTLE_WIDE_ROWS = 1 << 17, /* the same, of rows that are vectors of two elements */
     LITTLE_LENGTH = 8192,   /* of them for a result: as many as one block is soon through with */
     LITTLE_VIEW = 4096,     /* the same, of a view that has a single result */
@@ -39,6 +41,8 @@ enum {
     HEAVY_COLUMN = 2048,       /* rows of columns of large states, which threads find one by one: */
     FEW_HEAVY_ROWS = 256,      /* few */
     LONGEST_SEGMENT = 1 << 20, /* bytes, of an array that is a single row: half of a chunk */
+    FEW_SEGMENTS = 5,          /* of a row, that may be worth less than none, */
+    JOINING_LOADS = 32,        /* of each thread, which take as long as to join them */
     FEW_TURNS = 4,             /* of all places: in more it is no matter who is the last */
     LEFT_OVER = 4,             /* times less blocks than places have the memory's rate no more */
 };
@@ -84,6 +88,16 @@ static void cut_evenly(gk_reduction *how, size_t wanted, size_t least, size_t mu
     gk_cut(how, wanted, least, multiple);
 }
 
+/* Whether a block is through with a row of its own before several are that join what they have of
+   it: they have a part of its elements each, a block alone has less to share the memory with. */
+static bool is_sooner_alone(const gk_reduction *how, gk_dtype dtype, size_t segments) {
+    const double of_alone = 0.8; /* of the time that an element takes among as many as PLACES */
+    const double loads =
+        (double)gk_divided(how->length, GK_REDUCE_THREADS * gk_vector_width(dtype));
+    return how->outer * FEW_SEGMENTS >= PLACES &&
+           loads * of_alone <= loads / (double)segments + JOINING_LOADS;
+}
+
 /* A block for each place, or as many fewer as leave all rows the same number of segments: all
    blocks begin and end together. A single row may have several for each place. */
 static void plan_rows(gk_reduction *how, gk_dtype dtype) {
@@ -93,10 +107,10 @@ static void plan_rows(gk_reduction *how, gk_dtype dtype) {
     if (how->outer == 1 && gk_divided(how->length, longest) > wanted)
         wanted = gk_divided(gk_divided(how->length, longest), PLACES) * PLACES;
     cut_evenly(how, wanted > 0 ? wanted : 1, tile > LEAST_SEGMENT ? tile : LEAST_SEGMENT, vectors);
-    if (how->length <= ALONE) {
-        how->segment = ALONE;
-        how->segments = 1;
-    }
+    if (how->length <= ALONE)
+        gk_cut(how, 1, ALONE, 1);
+    else if (how->segments > 1 && is_sooner_alone(how, dtype, how->segments))
+        gk_cut(how, 1, how->length, vectors);
 }
 
 /* Whether neighbours that are all reduced, or all kept, are few: what takes vectors of them, as
@@ -237,23 +251,41 @@ static bool are_full(const gk_reduction *how, gk_dtype dtype, bool heavy) {
 }
 
 /* Lanes that have several vectors of a row each, so that there is less to join and few of them are
-   idle; but enough of them for the whole device. */
-static uint16_t short_lanes(size_t vectors, size_t rows, bool full) {
+   idle; but enough of them for the whole device, and a warp where it has a row at a time. */
+static uint16_t short_lanes(size_t vectors, size_t rows, bool full, bool ragged) {
     size_t each = vectors <= 6 ? 2 : vectors <= 24 ? 4 : 8;
     if (full)
         each = vectors == GK_REDUCE_LEAST_LANES ? 1 : 2;
+    if (ragged && vectors >= LONE_RAGGED_ROW)
+        return GK_REDUCE_WARP;
     uint32_t lanes = gk_lanes_for(gk_divided(vectors, each), GK_REDUCE_WARP);
     uint32_t busy = gk_lanes_for(gk_divided(BUSY_LANES, rows), GK_REDUCE_WARP);
     return gk_lanes_for(vectors, lanes > busy ? lanes : busy);
 }
 
-/* Whether a warp takes a row at a time, not several side by side: what is longer, or comes in few
-   rows, or ragged ones that the cache holds, whose vectors are two loads each. */
-static bool are_lone(const gk_reduction *how, gk_dtype dtype) {
-    const size_t width = gk_vector_width(dtype), vectors = gk_divided(how->length, width);
-    const bool ragged = how->length % width != 0 && are_cached(how, dtype);
+/* Whether a warp has ragged rows of a hundred vectors and more one at a time, whose vectors are two
+   loads each: those in the cache, or where either there are many words to add or elements of less
+   than a word, which any order does, to compare. */
+static bool are_ragged(const gk_reduction *how, gk_dtype dtype, bool heavy) {
+    const bool pays = are_cached(how, dtype) || heavy == (gk_dtype_size(dtype) < GK_WORD);
+    return how->length % gk_vector_width(dtype) != 0 && pays;
+}
+
+/* A group of lanes for each row. A warp takes a row at a time, not several side by side, of what is
+   longer, or comes in few rows, or is ragged. */
+static void plan_short_rows(gk_reduction *how, gk_dtype dtype, size_t vectors, bool heavy) {
+    const bool ragged = are_ragged(how, dtype, heavy);
     const size_t least = ragged ? LONE_RAGGED_ROW : GK_REDUCE_LONE_ROW;
-    return vectors > TINY_ROW && (vectors >= least || how->outer < BUSY_ROWS);
+    how->lanes = short_lanes(vectors, how->outer, are_full(how, dtype, heavy), ragged);
+    how->lone_rows = how->lanes == GK_REDUCE_WARP && vectors > TINY_ROW &&
+                     (vectors >= least || how->outer < BUSY_ROWS);
+}
+
+/* Whether a row is so short that lanes of a warp are enough for it. */
+static bool are_short(const gk_reduction *how, size_t vectors, bool heavy) {
+    const size_t few = heavy ? SHORT_HEAVY_ROW : SHORT_ROW;
+    const size_t longest = how->outer > MANY_ROWS ? SHORT_ROW_OF_MANY : few;
+    return how->outer > 1 && (vectors <= TINY_ROW || (vectors <= longest && how->outer > PLACES));
 }
 
 static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
@@ -268,12 +300,9 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         plan->walk = GK_WALK_ROWS;
     gk_plan_part(plan, array, reduced);
     size_t vectors = gk_divided(how->length, gk_vector_width(array->dtype));
-    const size_t longest = heavy ? SHORT_HEAVY_ROW : SHORT_ROW;
-    bool is_short = vectors <= TINY_ROW || (vectors <= longest && how->outer > PLACES);
-    if (plan->walk == GK_WALK_ROWS && how->outer > 1 && is_short) {
+    if (plan->walk == GK_WALK_ROWS && are_short(how, vectors, heavy)) {
         plan->walk = GK_WALK_SHORT;
-        how->lanes = short_lanes(vectors, how->outer, are_full(how, array->dtype, heavy));
-        how->lone_rows = how->lanes == GK_REDUCE_WARP && are_lone(how, array->dtype);
+        plan_short_rows(how, array->dtype, vectors, heavy);
     } else if (plan->walk == GK_WALK_ROWS) {
         plan_rows(how, array->dtype);
     } else {

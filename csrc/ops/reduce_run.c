@@ -239,6 +239,17 @@ static gk_status run_by_tiles(gk_reducing *whole, uint64_t axes, const gk_array 
     return status == GK_OK ? turn_back(whole->call, &lies) : status;
 }
 
+static gk_result_of result_of(const gk_reducing *whole) {
+    switch (whole->kind->result) {
+    case GK_OF_INDEX:
+        return GK_INDEX;
+    case GK_OF_OPERAND:
+        return GK_EXTREME;
+    default:
+        return whole->goes_on ? GK_PARTIAL : GK_TOTAL;
+    }
+}
+
 static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_array *operands,
                                 gk_array *result) {
     gk_call *call = whole->call;
@@ -254,8 +265,7 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     if (!is_run && one)
         is_run = gk_plan_pitched(&whole->plan, &operands[0], axes) ||
                  (narrow && keeps && gk_plan_narrow(&whole->plan, &operands[0], axes));
-    const bool index = whole->kind->result == GK_OF_INDEX;
-    is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, index) || is_run;
+    is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, result_of(whole)) || is_run;
     if (!is_run && one && lies_turned)
         is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
     if (!is_run && one && !lies_turned)

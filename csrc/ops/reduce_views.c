@@ -6,13 +6,12 @@
 #include <stdlib.h>
 
 enum {
-    WARP = 32,                  /* threads */
-    ALONE_BYTES = 48 << 20,     /* up to which a thread an element is as soon through as vectors, */
-    ALONE_HALF_BYTES = 8 << 20, /* of which more is in one */
-    RESULT_COST = 4,            /* vectors, where a result costs as much as so many elements */
-    MANY_RESULTS = 1 << 20,
-    FEW_BLOCKS = 64,  /* that leave a device idle */
-    FEW_FOUND = 4096, /* elements that one block finds before a second launch begins */
+    WARP = 32,              /* threads */
+    ALONE_BYTES = 48 << 20, /* up to which a thread an element is as soon through as vectors, */
+    RESULT_COST = 4,        /* where a result costs as much as so many elements; */
+    MANY_RESULTS = 1 << 20, /* of halves so many, which are vectors of four there, */
+    FEW_BLOCKS = 64,        /* that leave a device idle */
+    FEW_FOUND = 4096,       /* elements that one block finds before a second launch begins */
     LONG_LINE = GK_REDUCE_RUN_VECTORS * GK_REDUCE_THREADS, /* of which a thread has several */
     SHORT_LINE = 128,   /* vectors: most of what a warp loads goes on in the next one */
     LINE = 8,           /* elements near one another that are worth a load; of more than so */
@@ -23,6 +22,7 @@ enum {
     BUSY = 3 << 15,     /* threads that a device is busy with, however many rows they have, */
     BUSY_WITH_FEW = 3 << 14, /* or with these, which are read at once */
     FEW_ROWS = 8,
+    FEW_WIDE_ROWS = 32, /* of 8 bytes an element */
     FEW_OF_LONG_ROWS = 16,
 };
 
@@ -418,28 +418,53 @@ bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
     return plan->gathered;
 }
 
-/* What short columns an element a thread is better for. */
-static bool are_better_alone(const gk_reduce_plan *plan, const gk_array *array, bool is_run) {
+/* Of how many results on blocks of columns, which load a vector of them at a time, are sooner
+   through than threads that load an element at a time: fitted to 8,000 short columns, each both
+   ways. A vector of bytes has sixteen states to end, two elements of 8 bytes are as soon loaded
+   alone, and results of another dtype are stored one by one. */
+static size_t enough_for_vectors(size_t size, bool between, gk_result_of of) {
+    if (of == GK_PARTIAL)
+        return SIZE_MAX;
+    switch (size) {
+    case 1:
+        return of != GK_EXTREME ? SIZE_MAX : between ? 1 << 19 : 3 << 15;
+    case 2:
+        return !between ? 5 << 14 : of == GK_TOTAL ? 1 << 19 : 3 << 16;
+    case 4:
+        return !between ? 1 << 17 : of == GK_EXTREME ? 3 << 16 : SIZE_MAX;
+    default:
+        return of == GK_TOTAL ? 1 << 14 : SIZE_MAX;
+    }
+}
+
+/* What short columns an element a thread is better for, or, of many, a vector of four. */
+static bool are_better_alone(const gk_reduce_plan *plan, const gk_reduce_plan *alone,
+                             const gk_array *array, bool is_run, gk_result_of of) {
     const gk_reduction *how = &plan->how;
     const size_t size = gk_dtype_size(array->dtype), results = how->outer * how->inner;
     const uintptr_t row = how->inner * size;
     uintptr_t bits = (uintptr_t)array->data | row;
     if (plan->pitched)
         bits |= (uintptr_t)how->apart | (uintptr_t)how->over | (uintptr_t)how->beyond;
-    if (size == 1 || !is_run)
+    if (!is_run)
         return true;
+    const bool between = bits % GK_REDUCE_VECTOR_BYTES != 0;
+    const size_t few = size == 8 ? FEW_WIDE_ROWS : FEW_ROWS;
+    if (!alone->wide && how->length > few && results >= enough_for_vectors(size, between, of))
+        return false;
     if (size == 2 && results > MANY_RESULTS)
         return false;
-    return bits % GK_REDUCE_VECTOR_BYTES != 0 || (how->length + RESULT_COST) * results * size <=
-                                                     (size == 2 ? ALONE_HALF_BYTES : ALONE_BYTES);
+    if (size <= 2 || between)
+        return true;
+    return (how->length + RESULT_COST) * results * size <= ALONE_BYTES;
 }
 
 /* What threads that have vectors of them, or elements that are as good, are better for than a block
    of columns, which has more loads under way. Indices of 8-byte elements have two numbers of that
    size each. */
 static bool are_few_of_long_rows(const gk_reduce_plan *plan, const gk_reduce_plan *alone,
-                                 gk_dtype dtype, bool index) {
-    const bool singly = gk_few_columns(dtype) == 1 && !index;
+                                 gk_dtype dtype, gk_result_of of) {
+    const bool singly = gk_few_columns(dtype) == 1 && of != GK_INDEX;
     const size_t most = alone->wide ? FEW_OF_LONG_ROWS : singly ? FEW_ROWS : 0;
     return plan->how.length <= most && plan->how.lanes >= WARP;
 }
@@ -465,7 +490,7 @@ static bool is_better_listed(const gk_reduce_plan *plan, const gk_reduce_plan *a
 }
 
 bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run,
-                   bool index) {
+                   gk_result_of of) {
     gk_reduce_plan alone = *plan;
     const bool tiny = are_tiny_rows(plan, array->dtype);
     if (!(plan->short_columns || tiny) || alone.how.outer * alone.how.inner > INT32_MAX)
@@ -475,8 +500,8 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     if (!gk_plan_gathered(&alone, array, reduced))
         return false;
     gk_plan_few(&alone, array);
-    bool pays = are_better_alone(plan, array, is_run) ||
-                are_few_of_long_rows(plan, &alone, array->dtype, index);
+    bool pays = are_better_alone(plan, &alone, array, is_run, of) ||
+                are_few_of_long_rows(plan, &alone, array->dtype, of);
     if (tiny)
         pays = alone.layout.ndim == alone.kept + 1;
     if (plan->scattered)

@@ -32,7 +32,8 @@ __device__ static inline void gk_take_along(const Op &op, const gk_run<typename 
     }
 }
 
-// A segment of a block's columns. EACH: neighbouring rows of a thread, as far as each has a state of its own.
+// A segment of a block's columns. EACH: neighbouring rows of a thread, as far as each has a state of its own: a vector's, or all
+// that threads have side by side.
 template <int EACH, class Op>
 __device__ static inline void gk_take_columns_along(const Op &op, const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a, const gk_columns &at, typename Op::State *states) {
     typedef typename Op::Element T;
@@ -69,7 +70,11 @@ template <class Op> __device__ static inline void gk_reduce_columns_along(const 
     Op op = {how.order};
     const gk_columns at = gk_find_columns<WIDTH>(how);
     State *const states = gk_join_memory<Op>();
-    if (at.height < WIDTH)
+    if (at.height == 1)
+        gk_take_columns_along<1>(op, how, layout, a, at, states);
+    else if (at.height == 2)
+        gk_take_columns_along<2>(op, how, layout, a, at, states);
+    else if (at.height < WIDTH)
         gk_take_columns_along<FEWER>(op, how, layout, a, at, states);
     else
         gk_take_columns_along<WIDTH>(op, how, layout, a, at, states);

@@ -55,7 +55,7 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
 // The next `count` of a thread's rows, LOADS at most: all are loaded before the first is taken. ALL: they are
 // LOADS; otherwise the last one is there again in place of what is missing, and not taken. `column` is where the
 // first one is, the thread's row `number`, and then where the next one would be. The last vector of a row may be
-// one of more columns than there are, whose results nobody stores; GK_ALIGNED: none is.
+// one of more columns than there are, whose results nobody stores.
 template <gk_lies LIES, int LOADS, bool ALL, class Op, class A, class STATE, int WIDTH>
 __device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, unsigned &number, unsigned count,
                                            STATE (&state)[WIDTH]) {
@@ -98,13 +98,16 @@ __device__ static inline void gk_take_pieces(const Op &op, const char *&from, in
     gk_vector<T> x[LOADS];
 #pragma unroll
     for (int j = 0; j < LOADS; j++) {
+        if constexpr (PIECES == 1)
+            x[j] = gk_load_global((const piece *)from);
+        else
 #pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-            const piece one = *(const piece *)(from + beside[p]);
+            for (int p = 0; p < PIECES; p++) {
+                const piece one = *(const piece *)(from + beside[p]);
 #pragma unroll
-            for (int w = 0; w < WORDS; w++)
-                x[j].bits[p * WORDS + w] = one.bits[w];
-        }
+                for (int w = 0; w < WORDS; w++)
+                    x[j].bits[p * WORDS + w] = one.bits[w];
+            }
         from += ALL || j + 1 < count ? below : 0; // the last row again in place of what is missing
     }
 #pragma unroll
@@ -114,15 +117,15 @@ __device__ static inline void gk_take_pieces(const Op &op, const char *&from, in
     number += count;
 }
 
-// All of them, from a thread's first one on.
-template <class T, class Op, class STATE, int WIDTH>
+// All of them, from a thread's first one on, a whole vector of each or in so many PIECES.
+template <int PIECES, class T, class Op, class STATE, int WIDTH>
 __device__ static inline void gk_take_down_pieces(const Op &op, const gk_reduction &how, const gk_columns &at, const char *from, unsigned count, STATE (&state)[WIDTH]) {
-    enum { LOADS = GK_REDUCE_COLUMN_LOADS, EACH = gk_columns::piece<WIDTH> };
+    enum { LOADS = GK_REDUCE_COLUMN_LOADS, EACH = WIDTH / PIECES };
     const int64_t below = (int64_t)at.height * how.apart;
     const unsigned left = at.left(how);
-    unsigned beside[WIDTH / EACH], number = 0;
+    unsigned beside[PIECES] = {}, number = 0;
 #pragma unroll
-    for (int p = 0; p < WIDTH / EACH; p++) // the first one again in place of those that are not there
+    for (int p = 1; p < PIECES; p++) // the first one again in place of those that are not there
         beside[p] = at.across<WIDTH>(p * EACH) < left ? at.across<WIDTH>(p * EACH) * sizeof(T) : 0;
     for (; count >= LOADS; count -= LOADS)
         gk_take_pieces<LOADS, true, T>(op, from, below, beside, number, LOADS, state);
@@ -290,14 +293,13 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
         if (!aligned && gk_are_pieces<A>(how, bits)) {
             at.take_pieces<WIDTH>(how);
             if (at.column < how.inner)
-                gk_take_down_pieces<typename Op::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, down);
+                gk_take_down_pieces<WIDTH / gk_columns::piece<WIDTH>, typename Op::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, down);
             gk_end_columns(op, how, at, row, down);
             return;
         }
     A column = (top + (at.column < how.inner ? at.column : 0)).below(how, row);
-    unsigned number = 0;
     if (at.column < how.inner && aligned) {
-        gk_take_down<GK_ALIGNED, GK_REDUCE_COLUMN_LOADS>(op, how, at, column, number, count, down);
+        gk_take_down_pieces<1, typename Op::Element>(op, how, at, (const char *)column.first, count, down);
     } else if constexpr (!gk_always_goes_by_pieces<A>) {
         if (at.column < how.inner)
             gk_take_between(op, how, at, column, row, end, top.below(how, end).reaches(0), down);

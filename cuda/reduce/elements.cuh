@@ -82,7 +82,7 @@ template <typename T> struct gk_run {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
                 if (j < some)
-                    loaded[j] = LIES == GK_ALIGNED ? *(const gk_vector<T> *)at[j].first : LIES == GK_BETWEEN ? gk_load_anywhere(at[j].first) : at[j].carefully(wanted);
+                    loaded[j] = LIES == GK_ALIGNED ? gk_load_global((const gk_vector<T> *)at[j].first) : LIES == GK_BETWEEN ? gk_load_anywhere(at[j].first) : at[j].carefully(wanted);
         }
     }
     // GK_BESIDE: a lane loads the aligned vector that its own begins in, and has the rest of that from the lane above.

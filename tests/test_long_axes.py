@@ -3,6 +3,8 @@ the same bits wherever the elements lie."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,50 +12,44 @@ import gpukern as gk
 import oracle
 from arrays import DTYPES, beside, random, with_special
 
-# Rows and bytes of a row, of which the columns are taken.
+# Rows, bytes of a row, of which the columns are taken, and what is taken so.
 COLUMNS = {
-    "in blocks twice as wide": (67, 515_308),
-    "in blocks four times as wide": (65, 840_004),
-    "by few vectors": (9, 1_000_032),
-    "short, by vectors of halves": (33, 200_000),
-    "short, by vectors": (40, 640_016),
-    "short, in between": (40, 640_012),
-    "whole, of many rows": (1_900, 3_216),
+    "in blocks twice as wide": (67, 515_308, "sum float32", "argmax float32", "sum float16"),
+    "in blocks four times as wide": (65, 840_004, "sum float32", "sum float64"),
+    "few rows of vectors": (9, 1_000_032, "max float32", "sum float16"),
+    "short, of halves by vectors": (33, 200_000, "sum float16", "argmax float16"),
+    "short, of words by vectors": (40, 640_016, "sum float32", "argmax float32"),
+    "short, of words in between": (40, 800_012, "max float32", "sum float32"),
+    "short, of bytes": (17, 120_000, "max uint8", "sum uint8"),
+    "short, of bytes in between": (17, 530_001, "max uint8"),
+    "short, of doubles": (40, 200_000, "sum float64", "max float64"),
+    "whole, of many rows": (1_900, 3_216, "sum float32", "max float16"),
 }
 # The same, of which the rows are.
 ROWS = {
-    "one a block": (120, 80_004),
-    "one a block of two that could have it": (250, 100_016),
-    "ragged, one a warp": (8_300, 2_604),
-    "of two lanes for four": (8_300, 640),
-    "one a warp, long": (1_520, 26_404),
+    "one a block": (120, 80_004, "sum float32", "argmax float32", "sum float16"),
+    "one a block of two that could have it": (250, 100_016, "sum float32", "max uint8"),
+    "ragged, one a warp": (8_300, 2_604, "sum float32", "max uint8", "max float16"),
+    "of two lanes for four": (8_300, 640, "sum float32", "sum float16"),
+    "one a warp, long": (1_520, 26_404, "sum float32", "argmax float32"),
 }
 
 
-@pytest.mark.parametrize("case", COLUMNS)
-@pytest.mark.parametrize(
-    ("op", "dtype"),
-    [
-        ("sum", "float32"),
-        ("max", "float32"),
-        ("argmax", "float32"),
-        ("sum", "float16"),
-        ("max", "uint8"),
-        ("sum", "float64"),
-    ],
-)
-def test_columns(op, dtype, case):
-    rows, width = COLUMNS[case]
+def each(cases: dict[str, Any]) -> list[Any]:
+    return [
+        pytest.param(*work.split(), rows, width, id=f"{name}: {work}")
+        for name, (rows, width, *works) in cases.items()
+        for work in works
+    ]
+
+
+@pytest.mark.parametrize(("op", "dtype", "rows", "width"), each(COLUMNS))
+def test_columns(op, dtype, rows, width):
     check(op, dtype, (rows, width // DTYPES[dtype].itemsize), 0)
 
 
-@pytest.mark.parametrize("case", ROWS)
-@pytest.mark.parametrize(
-    ("op", "dtype"),
-    [("sum", "float32"), ("argmax", "float32"), ("sum", "float16"), ("max", "uint8")],
-)
-def test_rows(op, dtype, case):
-    rows, width = ROWS[case]
+@pytest.mark.parametrize(("op", "dtype", "rows", "width"), each(ROWS))
+def test_rows(op, dtype, rows, width):
     check(op, dtype, (rows, width // DTYPES[dtype].itemsize), 1)
 
 

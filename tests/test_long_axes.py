@@ -14,7 +14,14 @@ from arrays import DTYPES, beside, random, with_special
 
 # Rows, bytes of a row, of which the columns are taken, and what is taken so.
 COLUMNS = {
-    "in blocks twice as wide": (67, 515_308, "sum float32", "argmax float32", "sum float16"),
+    "in blocks twice as wide": (
+        67,
+        515_308,
+        "sum float32",
+        "argmax float32",
+        "sum float16",
+        "argmax float16",
+    ),
     "in blocks four times as wide": (65, 840_004, "sum float32", "sum float64"),
     "few rows of vectors": (9, 1_000_032, "max float32", "sum float16"),
     "short, of halves by vectors": (33, 200_000, "sum float16", "argmax float16"),

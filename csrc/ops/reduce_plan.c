@@ -89,13 +89,13 @@ static void cut_evenly(gk_reduction *how, size_t wanted, size_t least, size_t mu
 }
 
 /* Whether a block is through with a row of its own before several are that join what they have of
-   it: they have a part of its elements each, a block alone has less to share the memory with. */
-static bool is_sooner_alone(const gk_reduction *how, gk_dtype dtype, size_t segments) {
+   it: they have a part of its elements each, a block alone has less to share the memory with.
+   `vectors`: the elements that a block's threads load at once. */
+static bool is_sooner_alone(const gk_reduction *how, size_t vectors) {
     const double of_alone = 0.8; /* of the time that an element takes among as many as PLACES */
-    const double loads =
-        (double)gk_divided(how->length, GK_REDUCE_THREADS * gk_vector_width(dtype));
+    const double loads = (double)gk_divided(how->length, vectors);
     return how->outer * FEW_SEGMENTS >= PLACES &&
-           loads * of_alone <= loads / (double)segments + JOINING_LOADS;
+           loads * of_alone <= loads / (double)how->segments + JOINING_LOADS;
 }
 
 /* A block for each place, or as many fewer as leave all rows the same number of segments: all
@@ -109,7 +109,7 @@ static void plan_rows(gk_reduction *how, gk_dtype dtype) {
     cut_evenly(how, wanted > 0 ? wanted : 1, tile > LEAST_SEGMENT ? tile : LEAST_SEGMENT, vectors);
     if (how->length <= ALONE)
         gk_cut(how, 1, ALONE, 1);
-    else if (how->segments > 1 && is_sooner_alone(how, dtype, how->segments))
+    else if (how->segments > 1 && is_sooner_alone(how, vectors))
         gk_cut(how, 1, how->length, vectors);
 }
 
@@ -251,34 +251,32 @@ static bool are_full(const gk_reduction *how, gk_dtype dtype, bool heavy) {
 }
 
 /* Lanes that have several vectors of a row each, so that there is less to join and few of them are
-   idle; but enough of them for the whole device, and a warp where it has a row at a time. */
-static uint16_t short_lanes(size_t vectors, size_t rows, bool full, bool ragged) {
+   idle; but enough of them for the whole device. */
+static uint16_t short_lanes(size_t vectors, size_t rows, bool full) {
     size_t each = vectors <= 6 ? 2 : vectors <= 24 ? 4 : 8;
     if (full)
         each = vectors == GK_REDUCE_LEAST_LANES ? 1 : 2;
-    if (ragged && vectors >= LONE_RAGGED_ROW)
-        return GK_REDUCE_WARP;
     uint32_t lanes = gk_lanes_for(gk_divided(vectors, each), GK_REDUCE_WARP);
     uint32_t busy = gk_lanes_for(gk_divided(BUSY_LANES, rows), GK_REDUCE_WARP);
     return gk_lanes_for(vectors, lanes > busy ? lanes : busy);
 }
 
-/* Whether a warp has ragged rows of a hundred vectors and more one at a time, whose vectors are two
-   loads each: those in the cache, or where either there are many words to add or elements of less
-   than a word, which any order does, to compare. */
-static bool are_ragged(const gk_reduction *how, gk_dtype dtype, bool heavy) {
+/* Whether rows are ragged ones of a hundred vectors and more, two loads each, that a warp has
+   sooner one at a time: those in the cache, or where either there are words to add or elements of
+   less than a word, which any order does, to compare. */
+static bool are_lone_ragged(const gk_reduction *how, gk_dtype dtype, size_t vectors, bool heavy) {
     const bool pays = are_cached(how, dtype) || heavy == (gk_dtype_size(dtype) < GK_WORD);
-    return how->length % gk_vector_width(dtype) != 0 && pays;
+    return vectors >= LONE_RAGGED_ROW && how->length % gk_vector_width(dtype) != 0 && pays;
 }
 
 /* A group of lanes for each row. A warp takes a row at a time, not several side by side, of what is
    longer, or comes in few rows, or is ragged. */
 static void plan_short_rows(gk_reduction *how, gk_dtype dtype, size_t vectors, bool heavy) {
-    const bool ragged = are_ragged(how, dtype, heavy);
-    const size_t least = ragged ? LONE_RAGGED_ROW : GK_REDUCE_LONE_ROW;
-    how->lanes = short_lanes(vectors, how->outer, are_full(how, dtype, heavy), ragged);
+    const bool ragged = are_lone_ragged(how, dtype, vectors, heavy);
+    const bool full = are_full(how, dtype, heavy);
+    how->lanes = ragged ? GK_REDUCE_WARP : short_lanes(vectors, how->outer, full);
     how->lone_rows = how->lanes == GK_REDUCE_WARP && vectors > TINY_ROW &&
-                     (vectors >= least || how->outer < BUSY_ROWS);
+                     (ragged || vectors >= GK_REDUCE_LONE_ROW || how->outer < BUSY_ROWS);
 }
 
 /* Whether a row is so short that lanes of a warp are enough for it. */

@@ -98,12 +98,12 @@ void gk_plan_of_run(gk_reduction *how, gk_dtype dtype);
 /* Have a kernel of runs take a view of one, if its rows are runs that lie evenly: true. */
 bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
-/* What a result is: one of GK_PARTIAL is added to others yet, in a wider dtype. */
-typedef enum gk_result_of { GK_TOTAL, GK_PARTIAL, GK_EXTREME, GK_INDEX } gk_result_of;
-
 /* Whether it is kept axes, reduced ones and kept ones, of which those in front lie evenly, or do in
    bundles, and the others evenly each: then where its elements lie. */
 bool gk_lie_as_matrices(const gk_array *array, uint64_t reduced, gk_reduction *how);
+
+/* What a result is: one of GK_PARTIAL is added to others yet, in a wider dtype. */
+typedef enum gk_result_of { GK_TOTAL, GK_PARTIAL, GK_EXTREME, GK_INDEX } gk_result_of;
 
 /* Have a thread take each of short columns by itself, where that is better than by vectors, for
    which the array is ready if it `is_run`, or each of rows of very few elements: true. */

@@ -36,7 +36,7 @@ enum {
     GK_REDUCE_LISTED_LOADS = 32,   /* and loads of a thread at a time, or half of that beside states of more bytes than: */
     GK_REDUCE_LARGE_STATES = 64,
     GK_REDUCE_LISTED_BYTES = 8 * GK_REDUCE_LISTED_ROWS + 4 * GK_REDUCE_COLUMN_THREADS * GK_REDUCE_VECTOR_BYTES,
-    GK_REDUCE_ALONG_ROWS = 4,     /* of a block of columns that are runs, at least, or a vector's elements */
+    GK_REDUCE_ALONG_ROWS = 4,     /* that a thread has a state each for, along a column, where a block has less than a vector of them */
     GK_REDUCE_CHUNK_VECTORS = 2048, /* of a block at a time, of a long row whose elements are in another order */
     GK_REDUCE_CHUNK_GAPS = 64,      /* and vectors that are left out between */
     GK_REDUCE_CHUNK_ROWS = 1028, GK_REDUCE_CHUNK_COLUMNS = 2048,

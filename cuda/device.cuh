@@ -10,7 +10,7 @@
 //   GK_ROW(op, variant, dtype, symbol, "what this step adds", .field = value, ...)
 //   GK_LIBRARY(op, variant, dtype, "note", ...): cuBLAS does the work
 // The fields are those of struct gk_row in csrc/device/registry.h: what a block covers, its threads,
-// the alignment of every pointer, whether the kernel begins with gk_follow, the least compute capability (7.5 where none is named), dynamic
+// the alignment of every pointer, whether the kernel calls gk_follow, the least compute capability (7.5 where none is named), dynamic
 // shared memory, and, where a launch has to be prepared on the host, a function that does it, which
 // stands in the same file under GK_HOST_PART, in C.
 #ifndef GK_ROWS_ONLY
@@ -57,9 +57,9 @@
 typedef __half float16;
 typedef __nv_bfloat16 bfloat16;
 
-// What a kernel begins with whose row says `.follows = true`: it may have been started under the end of
-// the one before it in its stream, and touches no memory before that one is through. From then on, once all
-// blocks have got here, the next one may start in the same way. Programmatic dependent launch (CUDA programming
+// What each thread of a kernel calls once whose row says `.follows = true`: it may have been started under the end of
+// the one before it in its stream, and touches no memory before that one is through. What it finds out from its parameters alone
+// stands in front of this, and is done by then. From then on, once all blocks have got here, the next one may start in the same way. Programmatic dependent launch (CUDA programming
 // guide, section of that name); to GPUs before 9.0 it is nothing, and launches there wait for one another. So it
 // is in PTX of 7.5, and no PTX of 9.0 is built for it alone (build_tools/targets.py looks for ">= 900").
 __device__ static inline void gk_follow(void) {

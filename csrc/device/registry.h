@@ -36,7 +36,7 @@ struct gk_row {
     bool accumulates;        /* the whole grid adds to one zeroed result with atomics */
     bool plain;              /* of matmul: takes no transposed operand; its tiles are large */
     bool named;              /* only its name chooses it: it is never a default */
-    bool follows;            /* its kernel begins with gk_follow, and may be started early */
+    bool follows;            /* its kernel calls gk_follow, and may be started early */
     bool stacks;             /* of matmul: `prepare` takes many products, and not one at a time */
     gk_workspace *workspace; /* how much device memory a launch needs beside; NULL: none */
     gk_prepare *prepare; /* what the host does before a launch; NULL: the operation knows the way */

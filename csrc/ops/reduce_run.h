@@ -33,7 +33,8 @@ typedef struct gk_reducing {
     const gk_reduction_operation *kind;
     const gk_row *row;
     gk_reduce_plan plan;
-    bool goes_on; /* what comes of it is reduced again */
+    bool goes_on;   /* what comes of it is reduced again */
+    size_t lacking; /* bytes that the array has not at its end, though its shape says so */
 } gk_reducing;
 
 /* The kernel, for elements of a's dtype; what it has to know beside the shape; its launch. */

@@ -133,6 +133,19 @@ bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t red
    groups: true. */
 bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
+/* Columns of which the nearest neighbours lie apart: the array with what lies between them, where
+   an axis has every `step`-th of those that it has then. Its last row may lack so many bytes at its
+   end, which only the kernel of narrow columns does without. */
+typedef struct gk_wider {
+    gk_array array;
+    int axis;
+    int64_t step, columns; /* as many as there were */
+    size_t lacking;
+} gk_wider;
+
+/* Whether columns are better taken so, by kernels that any order of elements serves. */
+bool gk_plan_wider(const gk_array *array, uint64_t reduced, gk_wider *made);
+
 /* Have the kernel of little matrices take the columns of those, with the order of additions of the
    plan, where they are runs and a block that brings several of them to shared memory is better:
    true. `any_order`: that order is none. */

@@ -109,9 +109,9 @@ template <int EACH> __device__ static inline void convert(const conversion<EACH>
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     gk_convert(char *to, const char *from, uint64_t number, gk_units units, int32_t to_dtype, int32_t from_dtype) {
-    gk_follow();
     conversion<GK_SHARED_ELEMENTS> how = {to, from, number, to_dtype, from_dtype};
     how.count = gk_shared_elements(units, how.offset);
+    gk_follow();
     convert(how);
 }
 
@@ -120,11 +120,11 @@ template <int EACH> __device__ static inline void convert_lone(const gk_compact 
     uint64_t words = gk_words(compact, FROM);
     conversion<EACH> how = {(char *)gk_words(compact, TO), is_number ? NULL : (const char *)words, words, compact.dtype[TO], compact.dtype[FROM]};
     how.count = gk_lone_elements(compact, how.offset);
+    gk_follow();
     convert(how);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) gk_convert_compact(gk_compact compact) {
-    gk_follow();
     if (gk_are_single(compact))
         convert_lone<1>(compact);
     else

@@ -314,6 +314,7 @@ __device__ static inline void gk_map_straight(char *out, const gk_terms &terms, 
     typedef typename OP::template Result<T>::type R;
     const uint32_t first = blockIdx.x * (COUNT * THREADS) + threadIdx.x, whole = rows.length / WIDTH;
     gk_gathered<OP, T, WIDTH> gathered[COUNT];
+    gk_follow();
 #pragma unroll
     for (int j = 0; j < COUNT; j++)
         if (first + j * THREADS < whole)
@@ -336,12 +337,13 @@ __device__ static inline void gk_map_rows(char *out, const gk_terms &terms, cons
     if (rows.straight)
         return gk_map_straight<OP, T, WIDTH>(out, terms, rows);
     const uint32_t unit = gk_block_of(rows) * GK_ELEMENTWISE_THREADS + threadIdx.x, whole = rows.length / WIDTH;
-    if (unit >= rows.count)
-        return;
     const uint32_t row = gk_divide(unit, rows.in_row), along = unit - row * rows.in_row.value;
     const bool is_vector = along < whole;
     const uint32_t i = row * rows.length + (is_vector ? along * WIDTH : along + whole * (WIDTH - 1));
     out += (int64_t)gk_find_own(rows.array[0], i).at * (int)sizeof(R);
+    gk_follow();
+    if (unit >= rows.count)
+        return;
     if (is_vector)
         gk_map_own<OP, T, WIDTH>(out, terms, rows, i);
     else
@@ -371,6 +373,7 @@ __device__ static inline void gk_map_strided(char *out, const gk_terms &terms, c
     enum { EACH = GK_ELEMENTWISE_SINGLES };
     gk_share<OP::OPERANDS + 1> share = gk_share_of<EACH, OP::OPERANDS + 1>(units);
     gk_gathered<OP, T, 1> gathered[EACH];
+    gk_follow();
     if (share.count == 0)
         return;
 #pragma unroll
@@ -419,6 +422,7 @@ template <typename OP, typename T, int EACH, int WIDTH> __device__ static inline
     int32_t offset[EACH][OP::OPERANDS + 1];
     gk_gathered<OP, T, WIDTH> gathered[EACH];
     int count = gk_lone_elements(compact, offset);
+    gk_follow();
     if (count == 0)
         return;
 #pragma unroll
@@ -459,14 +463,12 @@ template <typename OP, typename T> __device__ static inline void gk_map_compact(
 #define GK_STRIDED_KERNEL(symbol, units, resident, ...)                                            \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS, resident)                 \
         symbol(char *out, gk_terms terms, units walked) {                                          \
-        gk_follow();                                                                               \
         __VA_ARGS__(out, terms, walked);                                                           \
     }
 #define GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                \
     GK_STRIDED_KERNEL(gk_##op##_##name##_strided, gk_units, 1, gk_map_strided<op##_of, T>)         \
     GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, gk_row_vectors, GK_ELEMENTWISE_RESIDENT(bytes), gk_map_rows<op##_of, T, 16 / (bytes)>) \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS) gk_##op##_##name##_compact(gk_compact compact) { \
-        gk_follow();                                                                               \
         gk_map_compact<op##_of, T>(compact);                                                       \
     }
 #define GK_THREE_KERNELS(dtype, name, T, bytes, text, number, op)                                  \

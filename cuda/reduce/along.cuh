@@ -70,6 +70,7 @@ template <class Op> __device__ static inline void gk_reduce_columns_along(const 
     Op op = {how.order};
     const gk_columns at = gk_find_columns<WIDTH>(how);
     State *const states = gk_join_memory<Op>();
+    gk_follow();
     if (at.height == 1)
         gk_take_columns_along<1>(op, how, layout, a, at, states);
     else if (at.height == 2)

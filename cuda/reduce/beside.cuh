@@ -117,6 +117,7 @@ template <class Op> __device__ static inline void gk_reduce_rows_beside(const gk
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
         state[r] = op.start();
+    gk_follow();
     gk_take_beside<ROWS>(op, how, layout, by, a, (int32_t *)memory, state);
     __syncthreads();
 #pragma unroll

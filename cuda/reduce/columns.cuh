@@ -217,6 +217,7 @@ template <class Op, int COLUMNS, bool WHOLE, class A> __device__ static inline v
 #pragma unroll
     for (int e = 0; e < COLUMNS; e++)
         down[e] = gk_way<Op>::start();
+    gk_follow();
 #pragma unroll 1
     for (unsigned number = 0; number < count; number += LOADS) {
         typedef gk_vector<T, WHOLE ? COLUMNS : 1> piece;
@@ -289,6 +290,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     // All matrices of a block in one way: its threads meet to join what they have.
     const uintptr_t bits = 1u << how.group < GK_REDUCE_COLUMN_THREADS ? gk_row_bits(how, a) : (uintptr_t)top.first | (uintptr_t)how.apart;
     const bool aligned = bits % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0;
+    gk_follow();
     if constexpr (gk_goes_by_pieces<A>)
         if (!aligned && gk_are_pieces<A>(how, bits)) {
             at.take_pieces<WIDTH>(how);

@@ -25,7 +25,6 @@ GK_BOOLEAN_DTYPES(GK_NORM_WHOLE, )
 
 #define GK_DOT_KERNEL(name, T, Op, A)                                                              \
     extern "C" __global__ void __launch_bounds__(GK_REDUCE_THREADS, GK_REDUCE_RESIDENT) gk_dot_##name(gk_reduction how, const T *a, const T *b) { \
-        gk_follow();                                                                               \
         gk_reduce_rows<Op<2, T, A>>(how, gk_run_of(how, a), gk_run_of(how, b));                    \
     }
 #define GK_COMPENSATED_DOT(dtype, name, T, ...) GK_DOT_KERNEL(name, T, gk_compensated_dot, T)

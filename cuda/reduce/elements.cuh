@@ -7,8 +7,9 @@
 #include "strided.cuh"
 
 // What is known of the vectors that are loaded: each is one load; or two aligned ones, which may be read as far as they
-// reach; or that, and all lanes of the warp are here, with neighbours side by side; or nothing.
-typedef enum gk_lies { GK_ALIGNED, GK_BETWEEN, GK_BESIDE, GK_ANYWHERE } gk_lies;
+// reach; or nothing; or that of two, and all lanes of the warp are here, with neighbours side by side. Of runs so many whole words are
+// in front of each in its first aligned vector.
+typedef enum gk_lies { GK_ALIGNED, GK_BETWEEN, GK_ANYWHERE, GK_BESIDE, GK_BESIDE_1, GK_BESIDE_2, GK_BESIDE_3 } gk_lies;
 
 // Of either kind a thread loads AT_ONCE vectors at a time, and LEAST where fewer are left.
 
@@ -54,7 +55,9 @@ template <typename T> struct gk_run {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_RAGGED_LOADS, LEAST = AT_ONCE };
     static constexpr bool IS_RUN = true;
-    static constexpr gk_lies RAGGED = sizeof(T) == 4 ? GK_BESIDE : GK_BETWEEN; // vectors of a warp that begin anywhere
+    // Vectors of a warp that begin anywhere: neighbours hand words on, of elements that are a word or half of one.
+    static constexpr bool HANDS_ON = sizeof(T) == 2 || sizeof(T) == 4;
+    static constexpr gk_lies RAGGED = GK_BETWEEN;
     const T *first, *end;
 
     __device__ gk_run operator+(size_t i) const { return {first + i, end}; }
@@ -71,13 +74,14 @@ template <typename T> struct gk_run {
     __device__ bool is_aligned() const { return (uintptr_t)first % GK_REDUCE_VECTOR_BYTES == 0; }
     // How many elements of the aligned vector that it begins in lie in front of it.
     __device__ unsigned head() const { return (unsigned)((uintptr_t)first % GK_REDUCE_VECTOR_BYTES / sizeof(T)); }
+    __device__ unsigned words() const { return (unsigned)((uintptr_t)first % GK_REDUCE_VECTOR_BYTES / sizeof(uint32_t)); }
     // Whether every vector that begins in the next n elements is GK_BETWEEN.
     __device__ bool reaches(size_t n) const { return end - first >= (int64_t)(n + 2 * WIDTH); }
     // The first `some` vectors that begin at `at`, `wanted` elements of each: all are loaded before the first
     // is taken.
     template <gk_lies LIES, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int wanted, int some = COUNT) {
-        if constexpr (LIES == GK_BESIDE) {
-            load_beside(loaded, at, some);
+        if constexpr (LIES >= GK_BESIDE) {
+            load_beside<LIES - GK_BESIDE>(loaded, at, some);
         } else {
 #pragma unroll
             for (int j = 0; j < COUNT; j++)
@@ -85,25 +89,40 @@ template <typename T> struct gk_run {
                     loaded[j] = LIES == GK_ALIGNED ? gk_load_global((const gk_vector<T> *)at[j].first) : LIES == GK_BETWEEN ? gk_load_anywhere(at[j].first) : at[j].carefully(wanted);
         }
     }
-    // GK_BESIDE: a lane loads the aligned vector that its own begins in, and has the rest of that from the lane above.
-    // Of elements of 4 bytes it is a twentieth faster than two loads, of others it is not.
-    template <int COUNT> __device__ static void load_beside(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int some) {
-        const bool is_last = threadIdx.x % GK_WARP == GK_WARP - 1; // nobody has what follows
-        uint4 lower[COUNT], upper[COUNT] = {};
+    // A lane loads one of the two aligned vectors that its own lies in, and has the words of the other from the lane above or below, to
+    // whom that is what it loads. That of which it needs more: one word or two are handed on. A half that lies across words is
+    // shifted out of them.
+    template <int WORDS, int COUNT> __device__ static void load_beside(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int some) {
+        enum { IS_HALF = sizeof(T) == 2, OF_UPPER = WORDS + IS_HALF, OF_LOWER = 4 - WORDS, OWN_UPPER = OF_UPPER > OF_LOWER };
+        const unsigned lane = threadIdx.x % GK_WARP;
+        const bool is_alone = lane == (OWN_UPPER ? 0 : GK_WARP - 1); // nobody hands on to it
+        const unsigned within = IS_HALF ? (unsigned)(uintptr_t)at[0].first % sizeof(uint32_t) : 0; // a word
+        gk_vector<T> own[COUNT], other[COUNT] = {};
 #pragma unroll
         for (int j = 0; j < COUNT; j++)
             if (j < some) {
-                const uint4 *const low = (const uint4 *)(at[j].first - at[j].head());
-                lower[j] = low[0];
-                if (is_last)
-                    upper[j] = low[at[j].head() > 0];
+                const gk_vector<T> *const low = (const gk_vector<T> *)((const char *)at[j].first - within - WORDS * sizeof(uint32_t));
+                own[j] = gk_load_global(low + OWN_UPPER);
+                if (is_alone)
+                    other[j] = gk_load_global(low + !OWN_UPPER);
             }
 #pragma unroll
         for (int j = 0; j < COUNT; j++)
             if (j < some) {
-                const uint4 x = lower[j], y = upper[j];
-                const uint4 above = {__shfl_down_sync(GK_ALL_LANES, x.x, 1), __shfl_down_sync(GK_ALL_LANES, x.y, 1), __shfl_down_sync(GK_ALL_LANES, x.z, 1), 0};
-                loaded[j] = gk_between<T>(x, is_last ? y : above, at[j].head() * sizeof(T));
+                uint32_t word[5] = {};
+#pragma unroll
+                for (int w = 0; w < 4 + IS_HALF; w++) {
+                    const int from = (WORDS + w) % 4;
+                    if ((WORDS + w >= 4) == OWN_UPPER) {
+                        word[w] = own[j].bits[from];
+                    } else {
+                        const uint32_t handed = OWN_UPPER ? __shfl_up_sync(GK_ALL_LANES, own[j].bits[from], 1) : __shfl_down_sync(GK_ALL_LANES, own[j].bits[from], 1);
+                        word[w] = is_alone ? other[j].bits[from] : handed;
+                    }
+                }
+#pragma unroll
+                for (int w = 0; w < 4; w++)
+                    loaded[j].bits[w] = IS_HALF ? __funnelshift_r(word[w], word[w + 1], within * 8) : word[w];
             }
     }
     __device__ gk_vector<T> carefully(int wanted) const { return reaches(0) ? gk_load_between(first) : by_elements(wanted); }
@@ -146,7 +165,7 @@ template <typename T, int COUNT, class STEP> __device__ static inline void gk_lo
 template <typename T> struct gk_gathered {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
-    static constexpr bool IS_RUN = false;
+    static constexpr bool IS_RUN = false, HANDS_ON = false;
     static constexpr gk_lies RAGGED = GK_BETWEEN;
     const char *base, *reach;
     const gk_axes *layout;
@@ -276,7 +295,7 @@ template <typename T> struct gk_gathered {
 template <typename T, template <typename> class WAY> struct gk_in_lines {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
-    static constexpr bool IS_RUN = false;
+    static constexpr bool IS_RUN = false, HANDS_ON = false;
     static constexpr gk_lies RAGGED = GK_BETWEEN;
     const gk_gathered<T> *all;
     uint32_t at;

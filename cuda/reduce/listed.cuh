@@ -105,6 +105,7 @@ template <bool WORDS, class Op> __device__ static inline void gk_reduce_listed(c
     at.take_pieces<WIDTH>(how);
     const gk_listed<T, WORDS> mine(at, how, columns);
     a += gk_offset_along(layout, 0, how.outer_axes, at.outer < how.outer ? (uint32_t)at.outer : 0) + (even ? (int64_t)begin * place.step : 0);
+    gk_follow();
     for (size_t row = begin; row < end; row += listed) {
         const unsigned count = end - row < listed ? (unsigned)(end - row) : (unsigned)listed;
         if (!even) {

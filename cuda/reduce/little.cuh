@@ -108,9 +108,7 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES> __device__ static inline
         IS_HEAVY = SEVERAL > 1 && sizeof(typename gk_way<Op>::State) > 4,
         LOADS = COLUMNS == 1 && !IS_HEAVY ? (int)GK_REDUCE_LINE_LOADS : COLUMNS > 1 && sizeof(T) < 4 ? 2 * GK_REDUCE_LOADS : (int)GK_REDUCE_LOADS
     };
-    const uint32_t number = blockIdx.x * (GK_REDUCE_THREADS * SEVERAL) + threadIdx.x;
-    if (number >= how.results)
-        return;
+    const uint32_t own = blockIdx.x * (GK_REDUCE_THREADS * SEVERAL) + threadIdx.x, number = own < how.results ? own : 0;
     Op op = {how.order};
     uint32_t found[SEVERAL];
     int64_t begin[SEVERAL];
@@ -132,6 +130,9 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES> __device__ static inline
     const uint32_t near = how.axis[0].length % GK_COMPACT_LENGTHS; // rows along the nearer of two axes
     const int64_t jump = how.axis[1].stride - near * apart;        // from behind the last of them to the next one's
     uint32_t along = 0;
+    gk_follow();
+    if (own >= how.results)
+        return;
     for (uint32_t i = 0; i < how.length; i += LOADS) {
         gk_vector<T, COLUMNS> x[SEVERAL][LOADS];
 #pragma unroll
@@ -189,6 +190,7 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, result, begin);
     const char *a = (const char *)how.a + begin[0];
     typename Op::State state = op.start();
+    gk_follow();
     if (how.reduced == 1) {
         const int32_t stride = how.axis[0].stride;
         int64_t near = gk_add_product(0, (int32_t)lanes, stride), far = near;

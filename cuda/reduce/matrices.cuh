@@ -104,6 +104,7 @@ template <class Op> __device__ static inline void gk_reduce_matrices(const gk_re
     const unsigned apart = (unsigned)how.apart / sizeof(T), columns = (unsigned)how.inner, rows = (unsigned)how.length, results = of.count * columns;
     const unsigned lanes = how.lanes, across = __popc(GK_WARP - 1) - __popc(lanes - 1), side = 1u << across; // powers of two
     const unsigned reciprocal = UINT32_MAX / columns + 1; // rounded up: exact for results, which are below 2^16
+    gk_follow();
     of.bring((char *)held, (const char *)a);
     for (unsigned i = threadIdx.x; (i / GK_WARP << across) < results; i += GK_REDUCE_THREADS) {
         const unsigned wanted = (i / GK_WARP << across) + (i & (side - 1)), lane = i % GK_WARP >> across, result = wanted < results ? wanted : 0;

@@ -87,11 +87,14 @@ template <bool STACKED, class Op, class A> __device__ static inline void gk_redu
     State *joined = gk_join_memory<Op>();
     const gk_narrow_thread<STACKED> my(how, at);
     const A run = a.matrix(how, at.outer + my.group) + at.begin * at.columns;
-    const size_t n = (at.end - at.begin) * at.columns, first = my.thread * WIDTH, step = how.lanes * WIDTH;
+    // The last row of all may lack its last columns, for whose results nobody asks.
+    const size_t all = (at.end - at.begin) * at.columns, there = (size_t)(run.end - run.first), n = there < all ? there : all;
+    const size_t first = my.thread * WIDTH, step = how.lanes * WIDTH;
     typename gk_way<Op>::State state[WIDTH];
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
         state[e] = gk_way<Op>::start();
+    gk_follow();
     if (my.is_there) {
         const size_t sure = gk_between_of(run, n);
         unsigned number = run.is_aligned() ? gk_take_whole_slots<GK_ALIGNED>(op, run, first, n, step, state) : gk_take_whole_slots<GK_BETWEEN>(op, run, first, sure, step, state);
@@ -208,6 +211,7 @@ template <class Op> __device__ static inline void gk_reduce_narrow_apart(const g
     const gk_narrow at = gk_find_narrow<WIDTH>(how);
     typename Op::State *joined = gk_join_memory<Op>();
     const int last = layout.ndim - 1;
+    gk_follow();
     if (last == how.kept_axes)
         gk_take_apart(op, how, layout, at, gk_rows_apart<true>{layout.axis[last].stride}, a, joined);
     else

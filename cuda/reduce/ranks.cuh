@@ -6,13 +6,14 @@
 
 // The same values in the order asked for, and back: elements T as they are compared. All bits of a whole number
 // turned over reverse the order. Unsigned ones with the first bit turned over are in the order of signed ones; those
-// of one or two bytes the other way about, since they are taken out of a word with zeros above them.
-template <typename T> __device__ static inline float gk_ordered(float x, uint32_t order) { return order & GK_ORDER_REVERSED ? -x : x; }
+// of one or two bytes the other way about, since they are taken out of a word with zeros above them. All by arithmetic: of a choice
+// compilers make two loops.
+template <typename T> __device__ static inline float gk_ordered(float x, uint32_t order) { return __uint_as_float(__float_as_uint(x) ^ (order & GK_ORDER_REVERSED) << 31); }
 template <typename T> __device__ static inline double gk_ordered(double x, uint32_t order) { return order & GK_ORDER_REVERSED ? -x : x; }
 template <typename T, typename A> __device__ static inline A gk_ordered(A x, uint32_t order) {
     constexpr bool SHORT = sizeof(T) <= 2;
     const A all = SHORT ? (A)((1 << 8 * sizeof(T)) - 1) : (A)-1;
-    const uint64_t first = order / GK_ORDER_UNSIGNED % 2 ^ SHORT; // by arithmetic: of a choice compilers make two loops
+    const uint64_t first = order / GK_ORDER_UNSIGNED % 2 ^ SHORT;
     const A turned = ((A)0 - (A)(order & GK_ORDER_REVERSED)) ^ (A)(first << (8 * (SHORT ? sizeof(T) : sizeof(A)) - 1));
     return (x ^ turned) & all;
 }
@@ -22,24 +23,37 @@ __device__ static inline void gk_set_lowest(double *x) { *x = -INFINITY; }
 __device__ static inline void gk_set_lowest(int32_t *x) { *x = INT32_MIN; }
 __device__ static inline void gk_set_lowest(int64_t *x) { *x = INT64_MIN; }
 
-// Whole numbers in the order of the values, -0 before +0 and NaN behind all: which one is the greatest
-// does not depend on what came first.
+// What stands for the values in their order, -0 before +0 and NaN behind all, so that which one is the greatest does not depend on
+// what came first: a number itself; of doubles a whole number.
 template <typename A> struct gk_rank {
     typedef A type;
     __device__ static inline type of(A x) { return x; }
     __device__ static inline A value(type rank) { return rank; }
+    __device__ static inline type greater(type x, type y) { return y > x ? y : x; }
 };
+// Since 8.0 floats have an instruction that keeps this order.
 template <> struct gk_rank<float> {
-    typedef int32_t type;
-    __device__ static inline int32_t turned(int32_t bits) { return bits < 0 ? bits ^ INT32_MAX : bits; }
-    __device__ static inline int32_t of(float x) { return x != x ? INT32_MAX : turned(__float_as_int(x)); }
-    __device__ static inline float value(int32_t rank) { return __int_as_float(turned(rank)); }
+    typedef float type;
+    __device__ static inline float of(float x) { return x; }
+    __device__ static inline float value(float x) { return x != x ? __int_as_float(INT32_MAX) : x; }
+    __device__ static inline float greater(float x, float y) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ / 10 >= 80
+        float most;
+        asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(x), "f"(y));
+        return most;
+#else
+        if (x == y) // of two zeros +0
+            return __int_as_float(__float_as_int(x) & __float_as_int(y));
+        return y > x || y != y ? y : x;
+#endif
+    }
 };
 template <> struct gk_rank<double> {
     typedef int64_t type;
     __device__ static inline int64_t turned(int64_t bits) { return bits < 0 ? bits ^ INT64_MAX : bits; }
     __device__ static inline int64_t of(double x) { return x != x ? INT64_MAX : turned(__double_as_longlong(x)); }
     __device__ static inline double value(int64_t rank) { return __longlong_as_double(turned(rank)); }
+    __device__ static inline int64_t greater(int64_t x, int64_t y) { return y > x ? y : x; }
 };
 
 // The order of values of one or two bytes in as many bits, of all that a word holds at once: NaN behind all, of either sign. -0 is
@@ -116,12 +130,11 @@ template <typename T> __device__ static inline T gk_half_of_rank(uint32_t rank, 
     return half;
 }
 
-// What such a rank is among those of 32 bits: of whole numbers it is the same, and of halves that of the same value. 0 is none of a
-// half: it comes before all.
+// What such a rank stands for among those of 32 bits: of whole numbers it is the same, and of halves the float of that value. 0 is
+// none of a half: it comes before all.
 template <typename T> __device__ static inline int32_t gk_state_of_rank(uint32_t rank, T) { return (int32_t)rank; }
-__device__ static inline int32_t gk_state_of_rank(uint32_t rank, bfloat16) { return (int32_t)((rank ^ 0x8000) << 16 | (rank & 0x8000 ? 0 : 0xffff)); }
-__device__ static inline int32_t gk_state_of_rank(uint32_t rank, float16) {
-    return rank == 0 ? INT32_MIN : gk_rank<float>::turned(__float_as_int(gk_as<float>(gk_half_of_rank<float16>(rank, 0))));
-}
+template <typename T> __device__ static inline float gk_float_of_rank(uint32_t rank) { return rank == 0 ? -INFINITY : gk_as<float>(gk_half_of_rank<T>(rank, 0)); }
+__device__ static inline float gk_state_of_rank(uint32_t rank, float16) { return gk_float_of_rank<float16>(rank); }
+__device__ static inline float gk_state_of_rank(uint32_t rank, bfloat16) { return gk_float_of_rank<bfloat16>(rank); }
 
 #endif

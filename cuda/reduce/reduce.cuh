@@ -115,7 +115,7 @@ template <gk_lies LIES, int THREADS, class Op, class A>
 __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &state, const A &a, const A &b, size_t i, size_t n, size_t index) {
     enum { WIDTH = A::WIDTH, STEP = THREADS * WIDTH, LOADS = (LIES == GK_ALIGNED ? (int)GK_REDUCE_LOADS : (int)A::AT_ONCE) / Op::OPERANDS };
     // Beside one another all lanes of a warp have as many as the last one.
-    const size_t last = LIES == GK_BESIDE ? i + (GK_WARP - 1 - threadIdx.x % GK_WARP) * WIDTH : i;
+    const size_t last = LIES >= GK_BESIDE ? i + (GK_WARP - 1 - threadIdx.x % GK_WARP) * WIDTH : i;
     size_t left = last + WIDTH <= n ? (n - last - WIDTH) / STEP + 1 : 0;
     const bool is_long = n >= (size_t)GK_REDUCE_LOOKED_AT * STEP;
     for (; left >= LOADS; left -= LOADS, i += STEP * LOADS)
@@ -128,6 +128,22 @@ __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &
         gk_take_vectors<LIES, false, LOADS, STEP>(op, state, a + i, b + i, (int)left, index + i, is_long);
     }
     return i + left * STEP;
+}
+
+// The same of vectors that are not aligned. A warp goes one way: all lanes' vectors begin as many bytes behind aligned ones.
+template <int THREADS, class Op, class A>
+__device__ static inline size_t gk_take_ragged(const Op &op, typename Op::State &state, const A &a, const A &b, size_t i, size_t n, size_t index) {
+    if constexpr (A::HANDS_ON && Op::OPERANDS == 1) {
+        const unsigned words = a.words();
+        if constexpr (sizeof(typename A::Element) < sizeof(uint32_t))
+            if (words == 0)
+                return gk_take_whole<GK_BESIDE, THREADS>(op, state, a, b, i, n, index);
+        return words == 1   ? gk_take_whole<GK_BESIDE_1, THREADS>(op, state, a, b, i, n, index)
+               : words == 2 ? gk_take_whole<GK_BESIDE_2, THREADS>(op, state, a, b, i, n, index)
+                            : gk_take_whole<GK_BESIDE_3, THREADS>(op, state, a, b, i, n, index);
+    } else {
+        return gk_take_whole<A::RAGGED, THREADS>(op, state, a, b, i, n, index);
+    }
 }
 
 // A run of n elements where any order does: by aligned vectors alone, wherever it begins. What a thread takes of
@@ -183,7 +199,7 @@ __device__ static inline void gk_take_run(const Op &op, typename Op::State &stat
         }
     const size_t of_a = gk_between_of(a, n), of_b = gk_between_of(b, n), sure = of_a < of_b ? of_a : of_b;
     size_t i = threadIdx.x % THREADS * WIDTH;
-    i = a.is_aligned() && b.is_aligned() ? gk_take_whole<GK_ALIGNED, THREADS>(op, state, a, b, i, n, index) : gk_take_whole<A::RAGGED, THREADS>(op, state, a, b, i, sure, index);
+    i = a.is_aligned() && b.is_aligned() ? gk_take_whole<GK_ALIGNED, THREADS>(op, state, a, b, i, n, index) : gk_take_ragged<THREADS>(op, state, a, b, i, sure, index);
 #pragma unroll 1
     for (; i < n; i += STEP) {
         size_t wanted = n - i < WIDTH ? n - i : WIDTH;
@@ -240,10 +256,11 @@ __device__ static inline void gk_reduce_rows(const gk_reduction &how, const A &a
     const uint32_t segments = (uint32_t)how.segments;
     size_t row = blockIdx.x / segments, segment = blockIdx.x % segments;
     typename Op::State state = op.start();
-    if (how.stage != GK_REDUCE_FINISH) {
-        size_t begin = segment * how.segment, left = how.length - begin;
-        gk_take_run<GK_REDUCE_THREADS>(op, state, a.row(how, row) + begin, b.row(how, row) + begin, left < how.segment ? left : how.segment, gk_first(how) + begin);
-    }
+    const size_t begin = segment * how.segment, left = how.length - begin;
+    const A of_a = a.row(how, row) + begin, of_b = b.row(how, row) + begin;
+    gk_follow();
+    if (how.stage != GK_REDUCE_FINISH)
+        gk_take_run<GK_REDUCE_THREADS>(op, state, of_a, of_b, left < how.segment ? left : how.segment, gk_first(how) + begin);
     gk_end_row(op, how, row, segment, state);
 }
 
@@ -345,6 +362,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_short(const
         row[r] = a.row(how, number < how.outer ? number : how.outer - 1);
         state[r] = op.start();
     }
+    gk_follow();
     const int64_t steps = how.over | how.beyond;
     const bool aligned = a.is_aligned() && steps % GK_REDUCE_VECTOR_BYTES == 0 && how.length % WIDTH == 0;
     bool alone = false;
@@ -377,9 +395,10 @@ template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(c
     const size_t row = (size_t)blockIdx.x * (GK_REDUCE_THREADS / GK_WARP) + threadIdx.x / GK_WARP;
     Op op = {how.order};
     typename Op::State state = op.start();
+    const A elements = a.row(how, row);
+    gk_follow();
     if (row >= how.outer)
         return;
-    const A elements = a.row(how, row);
     gk_take_run<GK_WARP>(op, state, elements, elements, how.length, 0);
     gk_join_lanes(op, state, GK_WARP);
     if (threadIdx.x % GK_WARP == 0)
@@ -440,41 +459,33 @@ template <class Op> __device__ static inline void gk_reduce_gathered_columns(con
     extern "C" __global__ void __launch_bounds__(threads, resident) symbol
 #define GK_REDUCE_KERNELS(symbol, Op)                                                              \
     GK_REDUCE_KERNEL(symbol##_rows, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
-        gk_follow();                                                                               \
         gk_reduce_rows<Op>(how, gk_run_of(how, a), gk_run_of(how, a));                             \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_short, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
-        gk_follow();                                                                               \
         if (how.lone_rows)                                                                         \
             gk_reduce_lone_rows<Op>(how, gk_run_of(how, a));                                       \
         else                                                                                       \
             gk_reduce_short<Op>(how, gk_run_of(how, a));                                           \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a) { \
-        gk_follow();                                                                               \
         if (how.narrow)                                                                            \
             gk_reduce_narrow<Op>(how, gk_run_of(how, a));                                          \
         else                                                                                       \
             gk_reduce_columns<Op>(how, gk_run_of(how, a));                                         \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
-        gk_follow();                                                                               \
         gk_reduce_gathered<Op>(how, layout, a);                                                    \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_COLUMN_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
-        gk_follow();                                                                               \
         gk_reduce_gathered_columns<Op>(how, layout, a);                                            \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_little, GK_REDUCE_THREADS, GK_REDUCE_LITTLE_RESIDENT)(gk_little how) {      \
-        gk_follow();                                                                               \
         gk_reduce_little<Op>(how);                                                                 \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_scattered, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_little how) {      \
-        gk_follow();                                                                               \
         gk_reduce_scattered<Op>(how);                                                              \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_matrices, GK_REDUCE_THREADS, GK_REDUCE_LITTLE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
-        gk_follow();                                                                               \
         gk_reduce_matrices<Op>(how, a);                                                            \
     }
 

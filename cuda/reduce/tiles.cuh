@@ -192,6 +192,7 @@ template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(con
     a += gk_place_along(layout, 0, how.outer_axes, at.outer);
     if (!is_straight)
         gk_list_places(tile.columns, layout, how.outer_axes, how.kept_axes, at.leftmost, columns);
+    gk_follow();
     for (size_t row = begin; row < end; row += listed) {
         const unsigned rows = end - row < listed ? (unsigned)(end - row) : listed;
         gk_list_places(tile.rows, layout, how.kept_axes, layout.ndim, row, rows);
@@ -239,6 +240,7 @@ template <class Op> __device__ static inline void gk_reduce_rows_by_tiles(const 
     const uint32_t fit = (room < listed ? room : listed) / (THREADS * WIDTH), step = (fit < TURNS ? fit : (uint32_t)TURNS) * THREADS * WIDTH;
     gk_list_places(tile.columns, layout, how.outer_axes, layout.ndim, 0, behind);
     a += gk_place_along(layout, 0, how.kept_axes, row);
+    gk_follow();
 #pragma unroll 1
     for (size_t chunk = begin; chunk < end; chunk += step) {
         const uint32_t count = end - chunk < step ? (uint32_t)(end - chunk) : step, over = (uint32_t)chunk / behind, skip = (uint32_t)chunk - over * behind;

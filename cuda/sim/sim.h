@@ -82,7 +82,7 @@ typedef struct gk_sim_grid {
     size_t shared_bytes;
     void **arguments;
     gk_sim_user *user;             /* NULL: a kernel of gpukern's own */
-    bool follows;                  /* each thread begins with gk_sim_follow, */
+    bool follows;                  /* each thread calls gk_sim_follow once, */
     void (*follow)(void *context); /* which calls this; NULL: nothing */
     void *follow_context;
 } gk_sim_grid;

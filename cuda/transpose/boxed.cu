@@ -112,6 +112,7 @@ template <typename T> __device__ static inline void copy_boxed(char *to, const c
     if (threadIdx.x < AHEAD && blockIdx.x + threadIdx.x * each < count)
         box[threadIdx.x] = gk_find_box(boxes.grid, blockIdx.x + threadIdx.x * each);
     __syncthreads();
+    gk_follow();
     part.load(box[0]);
     for (uint32_t number = blockIdx.x, now = 0; number < count; number += each) {
         const uint32_t next = now + 1 < BOXES ? now + 1 : 0, last = next + 1 < BOXES ? next + 1 : 0;
@@ -131,7 +132,6 @@ template <typename T> __device__ static inline void copy_boxed(char *to, const c
 #define GK_COPY_BOXED(bits, T)                                                                     \
     extern "C" __global__ void __launch_bounds__(THREADS, 2)                                       \
         gk_copy_boxed_##bits(char *to, const char *from, gk_boxes boxes) {                         \
-        gk_follow();                                                                               \
         copy_boxed<T>(to, from, boxes);                                                            \
     }
 

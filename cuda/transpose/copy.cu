@@ -58,23 +58,23 @@ template <typename T>
 __device__ static inline void copy_strided(char *to, const char *from, const gk_units &units) {
     int64_t offset[GK_SHARED_ELEMENTS][2];
     int count = gk_shared_elements(units, offset);
+    gk_follow();
     move_elements<T>(to, from, offset, count);
 }
 
 template <typename T, int EACH> __device__ static inline void copy_lone(const gk_compact &compact) {
     int32_t offset[EACH][2];
     int count = gk_lone_elements(compact, offset);
+    gk_follow();
     move_elements<T>((T *)gk_words(compact, TO), (const T *)gk_words(compact, FROM), offset, count);
 }
 
 #define GK_COPY(bits, T)                                                                           \
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
         gk_copy_##bits(char *to, const char *from, gk_units units) {                               \
-        gk_follow();                                                                               \
         copy_strided<T>(to, from, units);                                                          \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_compact_##bits(gk_compact compact) { \
-        gk_follow();                                                                               \
         if (gk_are_single(compact))                                                                \
             copy_lone<T, 1>(compact);                                                              \
         else                                                                                       \
@@ -134,11 +134,12 @@ template <typename T, typename VECTOR> __device__ static inline void copy_packed
     enum { EACH = sizeof(VECTOR) / sizeof(T) };
     gk_walker at;
     at.number = (blockIdx.x * THREADS + threadIdx.x) * EACH;
+    T *target = (T *)to + at.number, value[EACH];
+    at.find(course);
+    gk_follow();
     if (at.number >= course.count)
         return;
     const int count = course.count - at.number < EACH ? (int)(course.count - at.number) : EACH;
-    T *target = (T *)to + at.number, value[EACH];
-    at.find(course);
     if constexpr (sizeof(T) < sizeof(uint32_t)) {
         const uint32_t length = course.axis[0].length.value;
         if (course.axis[0].stride == sizeof(T) && length >= LONG / sizeof(T) && length - at.index[0] >= 2 * EACH) {
@@ -168,7 +169,6 @@ template <typename T, typename VECTOR> __device__ static inline void copy_packed
 #define GK_COPY_PACKED(bits, T, VECTOR)                                                            \
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
         gk_copy_packed_##bits(char *to, const char *from, gk_course course) {                      \
-        gk_follow();                                                                               \
         copy_packed<T, VECTOR>(to, from, course);                                                  \
     }
 

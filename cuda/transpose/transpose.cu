@@ -84,6 +84,7 @@ __device__ static inline T *cell_at(const void *matrix, size_t row, int64_t row_
 template <typename T>
 __device__ static inline void transpose_naive(char *out, const char *a, const gk_tiles &tiles, const gk_layout &stack) {
     gk_spot at = block_spot(out, a, tiles, stack, TILE, TILE);
+    gk_follow();
     size_t column = at.column + threadIdx.x % TILE;
     for (int y = threadIdx.x / TILE; y < TILE; y += LINES) {
         size_t row = at.row + y;
@@ -99,6 +100,7 @@ template <int PITCH, typename T>
 __device__ static inline void transpose_tiled(char *out, const char *a, const gk_tiles &tiles, const gk_layout &stack) {
     __shared__ T cell[TILE][PITCH];
     gk_spot at = block_spot(out, a, tiles, stack, TILE, TILE);
+    gk_follow();
     int x = threadIdx.x % TILE;
     for (int y = threadIdx.x / TILE; y < TILE; y += LINES)
         if (is_inside(tiles, at.row + y, at.column + x))
@@ -168,6 +170,7 @@ __device__ static inline void transpose_vectorized(char *out, const char *a, con
     enum { ROWS = DOWN * tile::E, COLUMNS = ACROSS * tile::E };
     __shared__ typename tile::cells cell;
     gk_spot at = block_spot(out, a, tiles, stack, ROWS, COLUMNS);
+    gk_follow();
     if (at.row + ROWS <= tiles.rows && at.column + COLUMNS <= tiles.columns)
         tile::template move<true>(at, tiles, cell);
     else
@@ -178,6 +181,7 @@ template <typename T, int DOWN, int ACROSS>
 __device__ static inline void transpose_ragged(char *out, const char *a, const gk_chain_tiles &how, const gk_layout &stack) {
     typedef gk_ragged_tile<T, DOWN, ACROSS> ragged;
     const gk_spot at = block_spot(out, a, how.tiles, stack, ragged::ROWS, ragged::COLUMNS);
+    gk_follow();
     gk_move_ragged<T, DOWN, ACROSS>(at.out, at.a, how, at.row, at.column);
 }
 
@@ -185,7 +189,6 @@ __device__ static inline void transpose_ragged(char *out, const char *a, const g
 #define GK_TRANSPOSE_BY(tiles, name, threads, blocks, ...)                                         \
     extern "C" __global__ void __launch_bounds__(threads, blocks)                                  \
         gk_transpose_##name(char *out, const char *a, tiles how, gk_layout stack) {                \
-        gk_follow();                                                                               \
         __VA_ARGS__(out, a, how, stack);                                                           \
     }
 #define GK_KERNELS(bits, T, WORD, bytes, aligned, down, across, threads, blocks)                   \

@@ -215,6 +215,7 @@ __device__ static inline void copy_worded(char *to, const char *from, const char
             read.template fetch<false>(to, from + next.at.offset[GK_FROM], boxes.row_vectors, first, end);
     };
     __syncthreads();
+    gk_follow();
     fetch(cells[0], box[0]);
     gk_written_part<T> written(boxes);
     for (uint32_t number = blockIdx.x, now = 0, turn = 0; number < count; number += each, turn ^= 1) {
@@ -236,7 +237,6 @@ __device__ static inline void copy_worded(char *to, const char *from, const char
 #define GK_COPY_WORDED(bits, T)                                                                    \
     extern "C" __global__ void __launch_bounds__(THREADS, 2)                                       \
         gk_copy_worded_##bits(char *to, const char *from, const char *first, const char *end, gk_run_boxes boxes) { \
-        gk_follow();                                                                               \
         copy_worded<T>(to, from, first, end, boxes);                                               \
     }
 

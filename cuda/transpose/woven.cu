@@ -160,6 +160,7 @@ template <typename T> __device__ static inline void copy_woven(char *to, const c
     gk_offsets(stack, matrix, offset);
     to += offset[TO] + (int64_t)(first * sizeof(T)) * (how.weaves ? lines : 1);
     from += offset[FROM] + (int64_t)(first * sizeof(T)) * (how.weaves ? 1 : lines);
+    gk_follow();
     const gk_woven<T> block = {cells, how.spread, gk_on_words<T>(how.weaves ? to : from, 0).behind, lines};
     if (how.weaves) {
         block.load_lines(from, how.pitch, columns);
@@ -175,7 +176,6 @@ template <typename T> __device__ static inline void copy_woven(char *to, const c
 #define GK_COPY_WOVEN(bits, T)                                                                     \
     extern "C" __global__ void __launch_bounds__(GK_WOVEN_THREADS, 8)                              \
         gk_copy_woven_##bits(char *to, const char *from, gk_weaving how, gk_layout stack) {        \
-        gk_follow();                                                                               \
         copy_woven<T>(to, from, how, stack);                                                       \
     }
 
@@ -274,6 +274,7 @@ template <typename T> __device__ static inline void copy_woven_vectors(char *to,
     gk_offsets(stack, matrix, offset);
     to += offset[TO];
     from += offset[FROM];
+    gk_follow();
     if (how.lines == 2)
         copy_by_vectors<T, 2>(to, from, how, first, cells + warp * GK_WARP * GK_VECTOR_LINES);
     else if (how.lines == 3)
@@ -285,7 +286,6 @@ template <typename T> __device__ static inline void copy_woven_vectors(char *to,
 #define GK_COPY_WOVEN_VECTORS(bits, T)                                                             \
     extern "C" __global__ void __launch_bounds__(GK_WOVEN_THREADS, 6)                              \
         gk_copy_woven_vectors_##bits(char *to, const char *from, gk_weaving how, gk_layout stack) { \
-        gk_follow();                                                                               \
         copy_woven_vectors<T>(to, from, how, stack);                                               \
     }
 

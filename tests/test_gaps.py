@@ -1,0 +1,71 @@
+"""Columns with gaps between them, which are taken with what lies there: the results are those of the
+columns alone, whatever the gaps hold, and nothing behind the last column is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+import oracle
+from arrays import DTYPES, Array, beside, is_float, limits, random
+
+# The rows, and the columns' part of the last axis.
+CASES = {
+    "two of three": ((180_011, 3), slice(None, None, 2)),
+    "two of four": ((131_072, 4), slice(None, None, 2)),
+    "the others of four": ((131_072, 4), slice(1, None, 2)),
+    "three of four": ((140_000, 4), slice(0, 3)),
+    "three of four, not the first": ((140_000, 4), slice(1, None)),
+    "every third of seven": ((80_003, 7), slice(None, None, 3)),
+    "five of sixteen": ((40_000, 16), slice(2, 12, 2)),
+    "every second of many": ((777, 774), slice(None, None, 2)),
+    "every second of a matrix's": ((9, 301, 130), slice(1, None, 2)),
+    "every fourth of few rows": ((20, 30_000), slice(3, None, 4)),
+}
+OPS = ["max", "min", "argmax", "argmin", "sum"]
+
+
+def greatest(dtype: np.dtype[Any]) -> Any:
+    """What no column may be given that it lies in the gap of."""
+    return np.nan if is_float(dtype) else limits(dtype)[1]
+
+
+def in_gaps(shape: tuple[int, ...], cut: slice, dtype: str) -> Array:
+    """Values of the columns, and in all gaps what would win."""
+    held = np.full(shape, greatest(DTYPES[dtype]), DTYPES[dtype])
+    held[..., cut] = random(held[..., cut].shape, DTYPES[dtype], 5)
+    return held
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "float16", "bfloat16", "float32", "int64"])
+def test_gaps_are_none_of_the_columns(dtype, case):
+    shape, cut = CASES[case]
+    held = in_gaps(shape, cut, dtype)
+    axis = len(shape) - 2
+    for begin in (0, 1):  # the array ends where the last column does, and where the memory does
+        lies = beside(held, begin)[..., cut]
+        for op in OPS:
+            if op == "sum" and is_float(DTYPES[dtype]):
+                continue  # in the order of the columns alone
+            got = np.asarray(getattr(gk, op)(lies, axis))
+            oracle.assert_along(op, held[..., cut], axis, got)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_several_axes_and_out(keepdims):
+    held = in_gaps((40, 3, 500, 4), slice(None, None, 2), "float16")
+    view = held[..., ::2]
+    want = np.max(view, (0, 2), keepdims=keepdims)
+    out = gk.empty(want.shape, "float16")
+    assert gk.max(beside(held, 1)[..., ::2], (0, 2), keepdims=keepdims, out=out) is out
+    oracle.assert_same(np.asarray(out), want, "max")
+
+
+def test_in_another_order_of_axes():
+    held = in_gaps((9001, 5, 4), slice(None, None, 3), "uint8")
+    got = gk.argmax(beside(held, 0)[..., ::3].transpose(1, 2, 0), 2)
+    oracle.assert_same(np.asarray(got), np.argmax(held[..., ::3], 0), "argmax")

@@ -30,6 +30,7 @@ COLUMNS = {
     "short, of bytes": (17, 120_000, "max uint8", "sum uint8"),
     "short, of bytes in between": (17, 530_001, "max uint8"),
     "short, of doubles": (40, 200_000, "sum float64", "max float64"),
+    "by pieces of two words": (333, 40_008, "sum float32", "max float32", "sum float16"),
     "whole, of many rows": (1_900, 3_216, "sum float32", "max float16"),
 }
 # The same, of which the rows are.
@@ -37,6 +38,7 @@ ROWS = {
     "one a block": (120, 80_004, "sum float32", "argmax float32", "sum float16"),
     "one a block of two that could have it": (250, 100_016, "sum float32", "max uint8"),
     "ragged, one a warp": (8_300, 2_604, "sum float32", "max uint8", "max float16"),
+    "ragged halves, one a warp": (600, 2_602, "sum float16", "max float16"),
     "of two lanes for four": (8_300, 640, "sum float32", "sum float16"),
     "one a warp, long": (1_520, 26_404, "sum float32", "argmax float32"),
 }

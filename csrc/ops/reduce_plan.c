@@ -261,11 +261,10 @@ static uint16_t short_lanes(size_t vectors, size_t rows, bool full) {
     return gk_lanes_for(vectors, lanes > busy ? lanes : busy);
 }
 
-/* Whether rows are ragged ones of a hundred vectors and more, two loads each, that a warp has
-   sooner one at a time: those in the cache, or where either there are words to add or elements of
-   less than a word, which any order does, to compare. */
+/* Whether rows are ragged ones of a hundred vectors and more that a warp has sooner one at a time:
+   all but words, in memory, that are compared. */
 static bool are_lone_ragged(const gk_reduction *how, gk_dtype dtype, size_t vectors, bool heavy) {
-    const bool pays = are_cached(how, dtype) || heavy == (gk_dtype_size(dtype) < GK_WORD);
+    const bool pays = are_cached(how, dtype) || !heavy || gk_dtype_size(dtype) < GK_WORD;
     return vectors >= LONE_RAGGED_ROW && how->length % gk_vector_width(dtype) != 0 && pays;
 }
 

@@ -431,56 +431,54 @@ static gk_status run_stages(const gk_reduction_operation *kind, gk_call *call,
     }
 }
 
-/* Columns with what lies between them, of whose results those that are asked for are copied. */
-static gk_status run_wider(const gk_reduction_operation *kind, gk_call *call, const gk_wider *wider,
-                           const gk_reduce_stages *planned, uint64_t reduced,
-                           const gk_array *result) {
-    gk_array all = wider->array, found = {.dtype = result->dtype}, asked, wanted;
-    gk_reducing whole = {.call = call, .kind = kind, .plan = planned->plan[0]};
-    int axis = 0;
-    for (int i = 0; i < all.ndim; i++)
-        if (!gk_is_reduced(reduced, i)) {
-            axis = i == wider->axis ? found.ndim : axis;
-            append_axis(&found, all.shape[i], 0);
-        }
-    gk_make_contiguous(&found);
-    gk_status status = gk_call_temporary(call, gk_bytes(&found), &found.data);
-    if (status == GK_OK && wider->lacking == 0)
-        status = run_stages(kind, call, planned, &all, &found);
-    if (status == GK_OK && wider->lacking > 0) {
-        whole.lacking = wider->lacking;
-        gk_divide_by(&whole.plan.how, whole.plan.how.length);
-        status = gk_reducing_choose(&whole, &all, result->dtype);
-        if (status == GK_OK)
-            status = launch_planned(&whole, &all, &found);
-    }
-    asked = found;
-    asked.shape[axis] = wider->columns;
-    asked.strides[axis] *= wider->step;
-    wanted = asked;
-    wanted.data = result->data;
-    gk_make_contiguous(&wanted);
-    return status == GK_OK ? gk_copy_strided(call, &wanted, &asked) : status;
-}
-
 /* Only the kernel of narrow columns takes an array whose last row lacks its end. */
 static bool can_lack(const gk_reduce_stages *planned) {
     const gk_reduce_plan *plan = &planned->plan[0];
     return planned->count == 1 && plan->walk == GK_WALK_COLUMNS && plan->how.narrow;
 }
 
-/* What no order of elements changes, the nearest ones of which lie along the last axis. */
-static gk_status run_any_order(const gk_reduction_operation *kind, gk_call *call, gk_array *a,
-                               uint64_t reduced, gk_array *result) {
+/* Columns with what lies between them, of whose results those that are asked for are copied. */
+static gk_status run_wider(gk_reducing *whole, const gk_wider *wider, uint64_t reduced,
+                           const gk_array *result) {
+    const gk_array *all = &wider->array;
+    gk_array found = {.dtype = result->dtype}, asked, wanted;
+    int axis = 0;
+    for (int i = 0; i < all->ndim; i++)
+        if (!gk_is_reduced(reduced, i)) {
+            axis = i == wider->axis ? found.ndim : axis;
+            append_axis(&found, all->shape[i], 0);
+        }
+    gk_make_contiguous(&found);
+    asked = found;
+    asked.shape[axis] = wider->columns;
+    asked.strides[axis] *= wider->step;
+    wanted = asked;
+    wanted.data = result->data;
+    gk_make_contiguous(&wanted);
+    whole->lacking = wider->lacking;
+    gk_divide_by(&whole->plan.how, whole->plan.how.length);
+    gk_status status = gk_call_temporary(whole->call, gk_bytes(&found), &found.data);
+    if (status == GK_OK)
+        status = gk_reducing_choose(whole, all, result->dtype);
+    if (status == GK_OK)
+        status = launch_planned(whole, all, &found);
+    asked.data = found.data;
+    return status == GK_OK ? gk_copy_strided(whole->call, &wanted, &asked) : status;
+}
+
+/* What no order of elements changes, as it lies, or with what lies in its gaps. */
+static gk_status run_any_order(const gk_reduction_operation *kind, gk_call *call,
+                               const gk_reduce_stages *alone, const gk_array *a, uint64_t reduced,
+                               gk_array *result) {
     gk_wider wider;
     if (gk_plan_wider(a, reduced, &wider)) {
         const gk_reduce_stages planned =
             gk_plan_stages(kind, call, &wider.array, reduced, result->dtype);
-        if (wider.lacking == 0 || can_lack(&planned))
-            return run_wider(kind, call, &wider, &planned, reduced, result);
+        gk_reducing whole = {.call = call, .kind = kind, .plan = planned.plan[0]};
+        if (can_lack(&planned))
+            return run_wider(&whole, &wider, reduced, result);
     }
-    const gk_reduce_stages planned = gk_plan_stages(kind, call, a, reduced, result->dtype);
-    return run_stages(kind, call, &planned, a, result);
+    return run_stages(kind, call, alone, a, result);
 }
 
 /* Whether elements are so few that one launch may find them in the order of the results. */
@@ -496,8 +494,10 @@ static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call,
     turned lies;
     gk_order_axes(a, order);
     gk_status status = turn(call, a, reduced, order, result, &lies);
+    const gk_reduce_stages planned =
+        gk_plan_stages(kind, call, &lies.array, lies.axes, result->dtype);
     if (status == GK_OK)
-        status = run_any_order(kind, call, &lies.array, lies.axes, &lies.found);
+        status = run_any_order(kind, call, &planned, &lies.array, lies.axes, &lies.found);
     return status == GK_OK ? turn_back(call, &lies) : status;
 }
 
@@ -550,9 +550,8 @@ gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, ui
     const bool any = is_exact(kind, &operands[0], axes, result->dtype);
     if (any && is_turned(&operands[0]) && !is_little(&operands[0], &planned))
         return run_in_order(kind, call, &operands[0], axes, result);
-    if (any && gk_plan_wider(&operands[0], axes, &(gk_wider){0}))
-        return run_any_order(kind, call, &operands[0], axes, result);
-    return run_stages(kind, call, &planned, operands, result);
+    return any ? run_any_order(kind, call, &planned, &operands[0], axes, result)
+               : run_stages(kind, call, &planned, operands, result);
 }
 
 gk_status gk_run_part(const gk_reduction_operation *kind, gk_call *call, uint64_t axes,

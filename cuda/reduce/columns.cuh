@@ -8,16 +8,16 @@
 // Where a thread of a group of columns stands: `lanes` vectors side by side, the other threads below. The
 // group is a block, or part of a warp, where a matrix is so little that a block takes several; one of
 // those that are no more has a column that is none. A thread's columns are a vector, or pieces of one, of which those
-// of neighbours lie side by side: from the first to the second it is `apart` columns. A thread's first column is number
+// of neighbours lie side by side: a piece is 2^log columns, and there are 2^side lanes. A thread's first column is number
 // `offset` of the block's, which begin at `leftmost`.
 struct gk_columns {
     size_t outer, segment, block, leftmost, column;
-    unsigned height, y, apart, offset;
+    unsigned height, y, side, log, offset;
 
     // Columns of a piece of a vector, which has 4 bytes, or an element that is more.
     template <int WIDTH> static constexpr int piece = WIDTH > 4 ? WIDTH / 4 : 1;
     // From the thread's first column to its number e, which may be none.
-    template <int WIDTH> __device__ unsigned across(int e) const { return e / piece<WIDTH> * apart + e % piece<WIDTH>; }
+    __device__ unsigned across(unsigned e) const { return (e >> log << (side + log)) + (e & ((1u << log) - 1)); }
     // How many columns there are from its first one on, so far as a thread's reach.
     __device__ unsigned left(const gk_reduction &how) const {
         const size_t all = column < how.inner ? how.inner - column : 0;
@@ -27,9 +27,9 @@ struct gk_columns {
         offset = columns;
         column = outer < how.outer ? leftmost + columns : how.inner;
     }
-    template <int WIDTH> __device__ void take_pieces(const gk_reduction &how) {
-        begin_at(how, (threadIdx.x & (how.lanes - 1)) * piece<WIDTH>);
-        apart = how.lanes * piece<WIDTH>;
+    template <int EACH> __device__ void take_pieces(const gk_reduction &how) {
+        log = __popc(EACH - 1);
+        begin_at(how, (threadIdx.x & (how.lanes - 1)) * EACH);
     }
     // Those of [row, end) that a thread has, which has every `height`-th one, a power of two.
     __device__ unsigned rows_before(size_t row, size_t end) const { return row < end ? (unsigned)((end - row - 1) >> __popc(height - 1)) + 1 : 0; }
@@ -48,7 +48,8 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
     at.height = (1u << how.group) >> side;
     at.leftmost = (size_t)(block - over * across) * wide;
     at.begin_at(how, (thread & (how.lanes - 1)) * WIDTH);
-    at.apart = gk_columns::piece<WIDTH>;
+    at.side = side;
+    at.log = __popc(WIDTH - 1);
     return at;
 }
 
@@ -126,22 +127,28 @@ __device__ static inline void gk_take_down_pieces(const Op &op, const gk_reducti
     unsigned beside[PIECES] = {}, number = 0;
 #pragma unroll
     for (int p = 1; p < PIECES; p++) // the first one again in place of those that are not there
-        beside[p] = at.across<WIDTH>(p * EACH) < left ? at.across<WIDTH>(p * EACH) * sizeof(T) : 0;
+        beside[p] = at.across(p * EACH) < left ? at.across(p * EACH) * sizeof(T) : 0;
     for (; count >= LOADS; count -= LOADS)
         gk_take_pieces<LOADS, true, T>(op, from, below, beside, number, LOADS, state);
     if (count > 0)
         gk_take_pieces<LOADS, false, T>(op, from, below, beside, number, count, state);
 }
 
+// The same where a thread's columns are pieces of a vector, of EACH columns.
+template <int EACH, class A, class Op, class STATE, int WIDTH>
+__device__ static inline void gk_take_by_pieces(const Op &op, const gk_reduction &how, gk_columns &at, const A &top, size_t row, unsigned count, STATE (&state)[WIDTH]) {
+    at.take_pieces<EACH>(how);
+    if (at.column < how.inner)
+        gk_take_down_pieces<WIDTH / EACH, typename A::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, state);
+}
+
 // Where the top row of threads has the state of each column of its group's: in the plane of that element of a vector.
-template <int WIDTH> struct gk_places {
-    unsigned lanes, side; // log2 of these
-    bool pieces;
+struct gk_places {
+    unsigned side, log; // as those of gk_columns
 
     __device__ unsigned operator()(unsigned column) const {
-        enum { EACH = gk_columns::piece<WIDTH> };
-        const unsigned piece = column / EACH;
-        return pieces ? ((piece >> side) * EACH + column % EACH) * GK_PLANE + (piece & (lanes - 1)) : column % WIDTH * GK_PLANE + column / WIDTH;
+        const unsigned piece = column >> log, element = (piece >> side << log) + (column & ((1u << log) - 1));
+        return element * GK_PLANE + (piece & ((1u << side) - 1));
     }
 };
 
@@ -150,22 +157,22 @@ template <class Op, int WIDTH>
 __device__ static inline void gk_store_columns(const Op &op, const gk_reduction &how, const gk_columns &at, const typename Op::State (&state)[WIDTH]) {
     const size_t i = at.outer * how.inner + at.column;
     const unsigned left = at.left(how);
-    const bool is_vector = at.apart == gk_columns::piece<WIDTH> && WIDTH <= left;
+    const bool is_vector = 1u << at.log == WIDTH && WIDTH <= left;
     if (is_vector && (uintptr_t)((typename Op::Result *)how.result + i) % GK_REDUCE_VECTOR_BYTES == 0) {
         gk_store_few<WIDTH>(op, how, i, [&](int e) { return op.result(how, state[e]); }, [&](int e) { return state[e]; });
         return;
     }
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
-        if (at.across<WIDTH>(e) < left)
-            gk_store(op, how, i + at.across<WIDTH>(e), state[e]);
+        if (at.across(e) < left)
+            gk_store(op, how, i + at.across(e), state[e]);
 }
 
 // States of a segment, of each thread one in each plane, become results.
 template <class Op, int WIDTH> __device__ static inline void gk_end_planes(const Op &op, const gk_reduction &how, const gk_columns &at, typename Op::State *states) {
     typedef typename Op::State State;
     gk_join_planes<WIDTH>(op, states, how.group, how.lanes);
-    const gk_places<WIDTH> place = {how.lanes, (unsigned)__popc(how.lanes - 1), at.apart != gk_columns::piece<WIDTH>};
+    const gk_places place = {at.side, at.log};
     const unsigned columns = how.lanes * WIDTH, all = columns * (GK_REDUCE_COLUMN_THREADS >> how.group);
     const size_t outer = at.outer - (threadIdx.x >> how.group), left = how.inner - at.leftmost;
     if (how.segments > 1) { // of a matrix a block
@@ -293,9 +300,12 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
     gk_follow();
     if constexpr (gk_goes_by_pieces<A>)
         if (!aligned && gk_are_pieces<A>(how, bits)) {
-            at.take_pieces<WIDTH>(how);
-            if (at.column < how.inner)
-                gk_take_down_pieces<WIDTH / gk_columns::piece<WIDTH>, typename Op::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, down);
+            enum { PIECE = gk_columns::piece<WIDTH> };
+            // Two words a load where rows begin at such.
+            if (PIECE < WIDTH / 2 && (bits | how.inner * sizeof(typename Op::Element)) % (2 * sizeof(uint32_t)) == 0)
+                gk_take_by_pieces<2 * PIECE>(op, how, at, top, row, count, down);
+            else
+                gk_take_by_pieces<PIECE>(op, how, at, top, row, count, down);
             gk_end_columns(op, how, at, row, down);
             return;
         }

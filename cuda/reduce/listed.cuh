@@ -17,7 +17,7 @@ template <typename T, bool WORDS> struct gk_listed {
         const unsigned left = at.left(how);
 #pragma unroll
         for (int p = 0; p < COUNT; p++) {
-            const unsigned column = at.across<WIDTH>(p * EACH);
+            const unsigned column = at.across(p * EACH);
             place[p] = column < left ? columns[at.offset + column] : 0;
             count += column < left;
         }
@@ -102,7 +102,7 @@ template <bool WORDS, class Op> __device__ static inline void gk_reduce_listed(c
         down[e] = gk_way<Op>::start();
     gk_list_places(columns, layout, how.outer_axes, how.kept_axes, at.leftmost, how.inner - at.leftmost < wide ? (unsigned)(how.inner - at.leftmost) : wide);
     __syncthreads();
-    at.take_pieces<WIDTH>(how);
+    at.take_pieces<gk_columns::piece<WIDTH>>(how);
     const gk_listed<T, WORDS> mine(at, how, columns);
     a += gk_offset_along(layout, 0, how.outer_axes, at.outer < how.outer ? (uint32_t)at.outer : 0) + (even ? (int64_t)begin * place.step : 0);
     gk_follow();

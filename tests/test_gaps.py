@@ -1,4 +1,4 @@
-"""Columns with gaps between them, which are taken with what lies there: the results are those of the
+"""Columns with gaps between them, which are taken with what lies there: results are those of the
 columns alone, whatever the gaps hold, and nothing behind the last column is read."""
 
 from __future__ import annotations
@@ -14,16 +14,12 @@ from arrays import DTYPES, Array, beside, is_float, limits, random
 
 # The rows, and the columns' part of the last axis.
 CASES = {
-    "two of three": ((180_011, 3), slice(None, None, 2)),
-    "two of four": ((131_072, 4), slice(None, None, 2)),
-    "the others of four": ((131_072, 4), slice(1, None, 2)),
-    "three of four": ((140_000, 4), slice(0, 3)),
-    "three of four, not the first": ((140_000, 4), slice(1, None)),
-    "every third of seven": ((80_003, 7), slice(None, None, 3)),
-    "five of sixteen": ((40_000, 16), slice(2, 12, 2)),
-    "every second of many": ((777, 774), slice(None, None, 2)),
-    "every second of a matrix's": ((9, 301, 130), slice(1, None, 2)),
-    "every fourth of few rows": ((20, 30_000), slice(3, None, 4)),
+    "two of three": ((360_011, 3), slice(None, None, 2)),
+    "two of four": ((270_000, 4), slice(None, None, 2)),
+    "the others of four": ((270_001, 4), slice(1, None, 2)),
+    "every third of seven": ((160_003, 7), slice(None, None, 3)),
+    "of matrices": ((5, 54_321, 4), slice(1, None, 2)),
+    "every second of many": ((777, 1_402), slice(None, None, 2)),
 }
 OPS = ["max", "min", "argmax", "argmin", "sum"]
 
@@ -41,7 +37,7 @@ def in_gaps(shape: tuple[int, ...], cut: slice, dtype: str) -> Array:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("dtype", ["uint8", "bool", "float16", "bfloat16", "float32", "int64"])
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "float16", "bfloat16", "int32"])
 def test_gaps_are_none_of_the_columns(dtype, case):
     shape, cut = CASES[case]
     held = in_gaps(shape, cut, dtype)
@@ -57,7 +53,7 @@ def test_gaps_are_none_of_the_columns(dtype, case):
 
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_several_axes_and_out(keepdims):
-    held = in_gaps((40, 3, 500, 4), slice(None, None, 2), "float16")
+    held = in_gaps((40, 3, 5_000, 4), slice(None, None, 2), "float16")
     view = held[..., ::2]
     want = np.max(view, (0, 2), keepdims=keepdims)
     out = gk.empty(want.shape, "float16")
@@ -66,6 +62,6 @@ def test_several_axes_and_out(keepdims):
 
 
 def test_in_another_order_of_axes():
-    held = in_gaps((9001, 5, 4), slice(None, None, 3), "uint8")
+    held = in_gaps((90_001, 5, 4), slice(None, None, 3), "uint8")
     got = gk.argmax(beside(held, 0)[..., ::3].transpose(1, 2, 0), 2)
     oracle.assert_same(np.asarray(got), np.argmax(held[..., ::3], 0), "argmax")

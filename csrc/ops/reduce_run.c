@@ -474,9 +474,10 @@ static gk_status run_any_order(const gk_reduction_operation *kind, gk_call *call
     if (gk_plan_wider(a, reduced, &wider)) {
         const gk_reduce_stages planned =
             gk_plan_stages(kind, call, &wider.array, reduced, result->dtype);
-        gk_reducing whole = {.call = call, .kind = kind, .plan = planned.plan[0]};
-        if (can_lack(&planned))
+        if (can_lack(&planned)) {
+            gk_reducing whole = {.call = call, .kind = kind, .plan = planned.plan[0]};
             return run_wider(&whole, &wider, reduced, result);
+        }
     }
     return run_stages(kind, call, alone, a, result);
 }

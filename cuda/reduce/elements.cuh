@@ -55,9 +55,7 @@ template <typename T> struct gk_run {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_RAGGED_LOADS, LEAST = AT_ONCE };
     static constexpr bool IS_RUN = true;
-    // Vectors of a warp that begin anywhere: neighbours hand words on, of elements that are a word or half of one.
-    static constexpr bool HANDS_ON = sizeof(T) == 2 || sizeof(T) == 4;
-    static constexpr gk_lies RAGGED = GK_BETWEEN;
+    static constexpr gk_lies RAGGED = GK_BETWEEN; // vectors of a warp that begin anywhere
     const T *first, *end;
 
     __device__ gk_run operator+(size_t i) const { return {first + i, end}; }
@@ -89,9 +87,8 @@ template <typename T> struct gk_run {
                     loaded[j] = LIES == GK_ALIGNED ? gk_load_global((const gk_vector<T> *)at[j].first) : LIES == GK_BETWEEN ? gk_load_anywhere(at[j].first) : at[j].carefully(wanted);
         }
     }
-    // A lane loads one of the two aligned vectors that its own lies in, and has the words of the other from the lane above or below, to
-    // whom that is what it loads. That of which it needs more: one word or two are handed on. A half that lies across words is
-    // shifted out of them.
+    // A lane loads one of the two aligned vectors that its own lies in, that of which it has more words, and gets the one word or two
+    // of the other from the lane below or above, which loads that. Halves that lie across words are shifted out of them.
     template <int WORDS, int COUNT> __device__ static void load_beside(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int some) {
         enum { IS_HALF = sizeof(T) == 2, OF_UPPER = WORDS + IS_HALF, OF_LOWER = 4 - WORDS, OWN_UPPER = OF_UPPER > OF_LOWER };
         const unsigned lane = threadIdx.x % GK_WARP;
@@ -165,7 +162,7 @@ template <typename T, int COUNT, class STEP> __device__ static inline void gk_lo
 template <typename T> struct gk_gathered {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
-    static constexpr bool IS_RUN = false, HANDS_ON = false;
+    static constexpr bool IS_RUN = false;
     static constexpr gk_lies RAGGED = GK_BETWEEN;
     const char *base, *reach;
     const gk_axes *layout;
@@ -295,7 +292,7 @@ template <typename T> struct gk_gathered {
 template <typename T, template <typename> class WAY> struct gk_in_lines {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
-    static constexpr bool IS_RUN = false, HANDS_ON = false;
+    static constexpr bool IS_RUN = false;
     static constexpr gk_lies RAGGED = GK_BETWEEN;
     const gk_gathered<T> *all;
     uint32_t at;

@@ -8,7 +8,7 @@
 template <typename T> struct gk_line {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = sizeof(T) == 1 ? GK_REDUCE_GATHERED_LOADS / 2 : GK_REDUCE_GATHERED_LOADS, LEAST = AT_ONCE };
-    static constexpr bool IS_RUN = false, HANDS_ON = false;
+    static constexpr bool IS_RUN = false;
     static constexpr gk_lies RAGGED = GK_BESIDE;
     const gk_gathered<T> *all;
     const char *first;

@@ -281,7 +281,7 @@ template <typename T, typename A> struct gk_extreme {
     }
     __device__ static T padding(T x) { return x; }
     __device__ void take(State &state, T x, T, size_t) const { join(state, gk_rank<A>::of(gk_ordered<T>(gk_as<A>(x), order))); }
-    __device__ static void join(State &state, State other) { state = gk_rank<A>::greater(state, other); }
+    __device__ static void join(State &state, State other) { state = gk_greater(state, other); }
     typedef T Result;
     // Unsigned results have the bits of signed ones.
     template <class HOW> __device__ static bool gives(const HOW &how) { return how.stored == gk_dtype_of<T>::number || how.order & GK_ORDER_UNSIGNED; }

@@ -29,32 +29,32 @@ template <typename A> struct gk_rank {
     typedef A type;
     __device__ static inline type of(A x) { return x; }
     __device__ static inline A value(type rank) { return rank; }
-    __device__ static inline type greater(type x, type y) { return y > x ? y : x; }
 };
-// Since 8.0 floats have an instruction that keeps this order.
 template <> struct gk_rank<float> {
     typedef float type;
     __device__ static inline float of(float x) { return x; }
     __device__ static inline float value(float x) { return x != x ? __int_as_float(INT32_MAX) : x; }
-    __device__ static inline float greater(float x, float y) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ / 10 >= 80
-        float most;
-        asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(x), "f"(y));
-        return most;
-#else
-        if (x == y) // of two zeros +0
-            return __int_as_float(__float_as_int(x) & __float_as_int(y));
-        return y > x || y != y ? y : x;
-#endif
-    }
 };
 template <> struct gk_rank<double> {
     typedef int64_t type;
     __device__ static inline int64_t turned(int64_t bits) { return bits < 0 ? bits ^ INT64_MAX : bits; }
     __device__ static inline int64_t of(double x) { return x != x ? INT64_MAX : turned(__double_as_longlong(x)); }
     __device__ static inline double value(int64_t rank) { return __longlong_as_double(turned(rank)); }
-    __device__ static inline int64_t greater(int64_t x, int64_t y) { return y > x ? y : x; }
 };
+
+// The greater of two that stand for values: since 8.0 floats have an instruction that keeps this order.
+template <typename R> __device__ static inline R gk_greater(R x, R y) { return y > x ? y : x; }
+__device__ static inline float gk_greater(float x, float y) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ / 10 >= 80
+    float most;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(x), "f"(y));
+    return most;
+#else
+    if (x == y) // of two zeros +0
+        return __int_as_float(__float_as_int(x) & __float_as_int(y));
+    return y > x || y != y ? y : x;
+#endif
+}
 
 // The order of values of one or two bytes in as many bits, of all that a word holds at once: NaN behind all, of either sign. -0 is
 // no less than +0, or, where they are told apart (GK_ZEROS_APART), in front of it. What a 0 is added to has a single NaN; of a -0 it

@@ -61,6 +61,9 @@ template <typename T, typename A> constexpr bool gk_keeps_order<gk_compensated_s
 // Whether aligned vectors may be taken in place of those that begin where a run does.
 template <class Op, class A> constexpr bool gk_goes_aligned = Op::ANY_ORDER && Op::OPERANDS == 1 && A::IS_RUN;
 
+// Whether the lanes of a warp hand words on to their neighbours of what begins anywhere, elements that are a word or half of one.
+template <class Op, class A> constexpr bool gk_hands_on = Op::OPERANDS == 1 && A::IS_RUN && (sizeof(typename A::Element) == 2 || sizeof(typename A::Element) == 4);
+
 // Lane 0 of each group of `width` lanes gets all that they hold.
 template <class Op>
 __device__ static inline void gk_join_lanes(const Op &op, typename Op::State &state, int width) {
@@ -133,7 +136,7 @@ __device__ static inline size_t gk_take_whole(const Op &op, typename Op::State &
 // The same of vectors that are not aligned. A warp goes one way: all lanes' vectors begin as many bytes behind aligned ones.
 template <int THREADS, class Op, class A>
 __device__ static inline size_t gk_take_ragged(const Op &op, typename Op::State &state, const A &a, const A &b, size_t i, size_t n, size_t index) {
-    if constexpr (A::HANDS_ON && Op::OPERANDS == 1) {
+    if constexpr (gk_hands_on<Op, A>) {
         const unsigned words = a.words();
         if constexpr (sizeof(typename A::Element) < sizeof(uint32_t))
             if (words == 0)

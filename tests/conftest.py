@@ -28,6 +28,9 @@ if "GPUKERN_DEVICE" not in os.environ and _core.driver_report()["problem"] is no
 
 os.environ.setdefault("GPUKERN_SIM_DEVICES", "2")
 
+# Or JAX takes three quarters of a GPU that the other processes of the suite need as well.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
 hypothesis.settings.register_profile("gpukern", deadline=None, max_examples=60, print_blob=True)
 hypothesis.settings.load_profile("gpukern")
 

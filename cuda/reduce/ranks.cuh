@@ -57,8 +57,8 @@ __device__ static inline float gk_greater(float x, float y) {
 }
 
 // The order of values of one or two bytes in as many bits, of all that a word holds at once: NaN behind all, of either sign. -0 is
-// no less than +0, or, where they are told apart (GK_ZEROS_APART), in front of it. What a 0 is added to has a single NaN; of a -0 it
-// stays what it is, and of +0 it is no -0.
+// no less than +0, or, where they are told apart (GK_ZEROS_APART), in front of it. What a 0 is added to has a single NaN; where
+// that is -0 a zero stays what it is, and where it is +0 there is no -0.
 typedef enum gk_zeros { GK_ZEROS_ALIKE, GK_ZEROS_APART } gk_zeros;
 template <typename T> __device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, T, gk_zeros = GK_ZEROS_ALIKE) {
     const uint32_t turned = (uint32_t)gk_ordered<T>((int32_t)0, order) * (sizeof(T) == 1 ? 0x01010101 : 0x00010001);
@@ -67,24 +67,43 @@ template <typename T> __device__ static inline uint32_t gk_ranks(uint32_t word, 
 __device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bool, gk_zeros = GK_ZEROS_ALIKE) { // any byte but 0 is true
     return gk_ranks((((word & 0x7f7f7f7f) + 0x7f7f7f7f) | word) >> 7 & 0x01010101, order, int8_t());
 }
-__device__ static inline __half2 gk_two(uint32_t word, float16) {
-    __half2 two;
-    memcpy(&two, &word, sizeof two);
-    return two;
+// Two halves so: by an addition where a GPU has one for them, of bfloat16 since 8.0. Before it would be one in float32 and a rounding
+// for each, as on a CPU, where bits are looked at sooner.
+template <typename T> struct gk_halves;
+template <> struct gk_halves<float16> {
+    typedef __half2 two;
+    static constexpr uint32_t INFINITE = 0x7c007c00, SINCE = 53;
+};
+template <> struct gk_halves<bfloat16> {
+    typedef __nv_bfloat162 two;
+    static constexpr uint32_t INFINITE = 0x7f807f80, SINCE = 80;
+};
+#ifdef __CUDA_ARCH__
+template <typename T> constexpr bool gk_adds_halves = __CUDA_ARCH__ / 10 >= gk_halves<T>::SINCE;
+#else
+template <typename T> constexpr bool gk_adds_halves = false;
+#endif
+template <typename T> __device__ static inline uint32_t gk_plain_halves(uint32_t word, gk_zeros zeros) {
+    if constexpr (gk_adds_halves<T>) {
+        const uint32_t zero = zeros == GK_ZEROS_APART ? 0x80008000 : 0;
+        typename gk_halves<T>::two x, none;
+        memcpy(&x, &word, sizeof x);
+        memcpy(&none, &zero, sizeof none);
+        x = __hadd2(x, none);
+        memcpy(&word, &x, sizeof word);
+        return word;
+    } else {
+        const uint32_t size = word & 0x7fff7fff, nan = (size + (0x7fff7fff - gk_halves<T>::INFINITE)) >> 15 & 0x00010001;
+        const uint32_t signs = zeros == GK_ZEROS_APART ? word : word & (size + 0x7fff7fff); // none of 0
+        return ((size | (signs & 0x80008000)) & ~(nan << 15)) | nan * 0x7fff;
+    }
 }
-__device__ static inline __nv_bfloat162 gk_two(uint32_t word, bfloat16) {
-    __nv_bfloat162 two;
-    memcpy(&two, &word, sizeof two);
-    return two;
-}
-template <typename T> __device__ static inline uint32_t gk_ranks_of_halves(uint32_t word, uint32_t order, T none, gk_zeros zeros) {
-    const auto plain = __hadd2(gk_two(order & GK_ORDER_REVERSED ? word ^ 0x80008000 : word, none), gk_two(zeros == GK_ZEROS_APART ? 0x80008000 : 0, none));
-    uint32_t bits;
-    memcpy(&bits, &plain, sizeof bits);
+template <typename T> __device__ static inline uint32_t gk_ranks_of_halves(uint32_t word, uint32_t order, gk_zeros zeros) {
+    const uint32_t bits = gk_plain_halves<T>(order & GK_ORDER_REVERSED ? word ^ 0x80008000 : word, zeros);
     return bits ^ ((bits >> 15 & 0x00010001) * 0xffff | 0x80008000);
 }
-__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, float16 none, gk_zeros zeros = GK_ZEROS_ALIKE) { return gk_ranks_of_halves(word, order, none, zeros); }
-__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bfloat16 none, gk_zeros zeros = GK_ZEROS_ALIKE) { return gk_ranks_of_halves(word, order, none, zeros); }
+__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, float16, gk_zeros zeros = GK_ZEROS_ALIKE) { return gk_ranks_of_halves<float16>(word, order, zeros); }
+__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bfloat16, gk_zeros zeros = GK_ZEROS_ALIKE) { return gk_ranks_of_halves<bfloat16>(word, order, zeros); }
 template <typename T> __device__ static inline uint32_t gk_short_rank(T x, uint32_t order, gk_zeros zeros = GK_ZEROS_ALIKE) {
     uint32_t word = 0;
     memcpy(&word, &x, sizeof x);

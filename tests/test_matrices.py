@@ -23,8 +23,9 @@ CASES: dict[str, tuple[tuple[int, ...], Any, tuple[int, ...]]] = {
     "every second element": ((40_003, 58), np.s_[:, 1::2], (0, 1)),
     "turned": ((15_001, 3, 70), np.s_[:], (0, 2, 1)),
     "every second matrix": ((18_002, 60, 3), np.s_[::2], (0, 1, 2)),
-    "in bundles": ((90, 211, 45, 3), np.s_[:, 1:201], (0, 1, 2, 3)),
-    "large": ((24_001, 33, 11), np.s_[:], (0, 1, 2)),
+    "in bundles": ((120, 211, 45, 3), np.s_[:, 1:201], (0, 1, 2, 3)),
+    "long": ((6_001, 130, 20), np.s_[:], (0, 1, 2)),
+    "large": ((38_001, 33, 7), np.s_[:], (0, 1, 2)),
 }
 
 
@@ -56,7 +57,7 @@ def with_rows_apart(a: Array, axis: int) -> Any:
     [(op, "float32") for op in WAYS_TO_REDUCE]
     + [(op, dtype) for op in ("sum", "argmax") for dtype in ("float16", "float64", "uint8")],
 )
-def test_columns_of_little_matrices(op, dtype, case):
+def test_columns_of_little_matrices(op, dtype, case, by_vectors):
     held, axis = values_of(case, dtype), axis_of(case)
     reduce = getattr(gk, op)
     got = np.asarray(reduce(taken(beside(held, 0), case), axis))
@@ -86,15 +87,22 @@ def is_taken(a, axis, op=gk.sum):
     return seen[6] == 16384
 a = gk.empty((20_001, 100, 3))
 second = gk.empty((12_007, 65, 4))[:, :, ::2]
-bundles = gk.empty((90, 211, 45, 3))[:, 1:201]
-for number, one in enumerate((a, a[1:], second, gk.empty((24_001, 33, 11)))):
+bundles = gk.empty((120, 211, 45, 3))[:, 1:201]
+for number, one in enumerate((a, a[1:], second, gk.empty((38_001, 33, 7)))):
     assert is_taken(one, 1, gk.max), number
-assert is_taken(a, 1) and is_taken(gk.empty((40_003, 58))[:, 1::2], 1)
-assert is_taken(gk.empty((20_001, 100, 3), "float16"), 1)
+sums = gk.empty((80_001, 17, 3)), second, gk.empty((160_003, 58))[:, 1::2]
+for number, one in enumerate((*sums, gk.empty((80_001, 17, 3), "float16"))):
+    assert is_taken(one, 1), number
 assert is_taken(a, 1, gk.argmax) and is_taken(bundles, 2, gk.max)
 others = gk.empty((300_001, 4, 3)), gk.empty((5_001, 40, 60)), gk.empty((3, 400_000, 3))
-for number, one in enumerate((a[:100], *others)):
+for number, one in enumerate((a[:100], a, *others)):
     assert not is_taken(one, 1), number
+long = gk.empty((2_571, 120, 9), "float16"), gk.empty((6_001, 130, 20), "uint8")
+few = gk.empty((1_100, 120, 9)), gk.empty((20_001, 33, 3))
+for number, one in enumerate((*long, few[0], gk.empty((40_001, 50, 3), "uint8"))):
+    assert is_taken(one, 1, gk.max), number
+for number, one in enumerate((gk.empty((5_001, 120, 9)), few[1], gk.empty((38_001, 33, 9)))):
+    assert not is_taken(one, 1, gk.max), number
 """,
         FAKE_KERNELS=0,
     )

@@ -14,10 +14,15 @@ enum {
     LEAST_ROWS_APART = 5,   /* of elements that do not lie side by side vectors are no better */
     LEAST_CACHED_ROWS = 17, /* of those in the cache, and that many of a block's threads */
     LEAST_CACHED_THREADS = 128,
-    SHORT = 16,          /* bytes of a row that is a part of a vector; of longer ones, */
-    LONGEST = 128,       /* up to here, so many rows: */
-    MOST_LONG_ROWS = 64, /* more are better taken by vectors */
-    GAP = 32,            /* bytes between matrices, or elements, that are read as well */
+    SHORT = 16,             /* bytes of a row that is a part of a vector; of longer ones, */
+    LONGEST = 32,           /* up to here, */
+    LONGEST_OF_BYTES = 128, /* or here, */
+    MOST_LONG_ROWS = 64,    /* so many rows: more are better taken by vectors */
+    FEW_BLOCKS = 412,       /* of words, beside which the other kernels have few blocks too */
+    FEW_ROWS = 51,          /* of what is more than bytes, or less than so many bytes in all: */
+    LITTLE = 10 << 20,      /* other kernels are through before a block has its matrices */
+    LONG_MATRIX = 512,      /* bytes, side by side, whose order has to be kept: so few at a time */
+    GAP = 32,               /* bytes between matrices, or elements, that are read as well */
 };
 
 /* Bytes of shared memory for a run of so many, which begins between vectors. */
@@ -70,15 +75,28 @@ static bool are_dense(const gk_reduction *how, size_t size) {
            (how->apart <= GAP && how->step <= GAP);
 }
 
-/* By what was measured beside the kernels that take vectors. */
-static bool pays(const gk_reduction *how, size_t size) {
-    const size_t row = how->inner * size;
-    const bool side_by_side = how->step == (int64_t)size && how->apart == (int64_t)row;
-    if (how->reach >= LARGE)
-        return how->length >= (side_by_side ? LEAST_ROWS : LEAST_ROWS_APART) &&
-               (row < SHORT || (row < LONGEST && how->length <= MOST_LONG_ROWS));
-    return row < SHORT && how->length >= LEAST_CACHED_ROWS &&
+/* Of those in the cache. Other kernels join what the threads of a block have of a column, unless a
+   thread has all of it: the costlier the more elements there are in a vector. */
+static bool pay_in_cache(const gk_reduction *how, size_t size, bool any_order, bool side_by_side) {
+    const bool few_blocks = gk_divided(how->outer, how->group) < FEW_BLOCKS;
+    if (any_order && how->length > GK_REDUCE_SHORT_COLUMN && (size < GK_WORD || few_blocks))
+        return true;
+    if (any_order && size > 1 && how->length < FEW_ROWS && how->reach < LITTLE)
+        return false;
+    if (!any_order && side_by_side && span_of(how, size) >= LONG_MATRIX)
+        return false;
+    return how->inner * size < SHORT && how->length >= LEAST_CACHED_ROWS &&
            how->group * how->inner * how->lanes >= LEAST_CACHED_THREADS;
+}
+
+/* By what was measured beside the kernels that take vectors. */
+static bool pays(const gk_reduction *how, size_t size, bool any_order) {
+    const size_t row = how->inner * size, longest = size == 1 ? LONGEST_OF_BYTES : LONGEST;
+    const bool side_by_side = how->step == (int64_t)size && how->apart == (int64_t)row;
+    if (how->reach < LARGE)
+        return pay_in_cache(how, size, any_order, side_by_side);
+    return how->length >= (side_by_side ? LEAST_ROWS : LEAST_ROWS_APART) &&
+           (row < SHORT || (row < longest && how->length <= MOST_LONG_ROWS));
 }
 
 bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
@@ -100,7 +118,7 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
         how->lanes = lanes_of_any_order(how);
     else if (!take_lanes(how, plan, gk_vector_width(array->dtype)))
         return false;
-    if (gk_divided(how->outer, how->group) < FEWEST_BLOCKS || !pays(how, size))
+    if (gk_divided(how->outer, how->group) < FEWEST_BLOCKS || !pays(how, size, any_order))
         return false;
     held.walk = GK_WALK_MATRICES;
     held.pitched = true;

@@ -19,7 +19,10 @@ enum {
     MANY_COLUMNS = 1 << 15,     /* of columns whose rows are scattered, of so many */
     SCATTERED_RUN = 16,         /* bytes of such a row, or more, half of a sector */
     LITTLE = 1 << 20,           /* elements that instructions cost more than the memory does */
-    LITTLE_WIDE_ROWS = 1 << 17, /* the same, of rows that are vectors of two elements */
+    LITTLE_EVEN_ROWS = 1 << 18, /* the same, of rows that are whole vectors, */
+    LITTLE_WIDE_ROWS = 1 << 17, /* or vectors of two elements, */
+    LITTLE_RAGGED_ROW = 128,    /* but of short rows that are not MANY, */
+    LITTLE_WIDE_ROW = 8,        /* or of such as these; */
     LITTLE_LENGTH = 8192,   /* of them for a result: as many as one block is soon through with */
     LITTLE_VIEW = 4096,     /* the same, of a view that has a single result */
     LITTLE_COLUMN = 1024,   /* the same, of neighbouring results */
@@ -146,6 +149,36 @@ static size_t most_in_columns(const gk_reduce_plan *plan, const gk_array *array,
     return runs && joining.ranked ? LITTLE : LITTLE_HEAVY;
 }
 
+/* Whether rows are runs that begin on vectors. */
+static bool begin_on_vectors(const gk_array *array) {
+    uintptr_t bits = (uintptr_t)array->data;
+    int last = array->ndim - 1;
+    while (last > 0 && array->shape[last] == 1)
+        last--;
+    for (int i = 0; i < last; i++)
+        bits |= array->shape[i] > 1 ? (uintptr_t)array->strides[i] : 0;
+    return bits % GK_REDUCE_VECTOR_BYTES == 0 &&
+           array->strides[last] == (int64_t)gk_dtype_size(array->dtype);
+}
+
+/* Elements of rows that are sooner taken one by one: of those that are ragged vectors are put
+   together, or read an element at a time. Whether an array has gaps is no matter of the order of
+   additions. */
+static size_t most_in_rows(const gk_reduction *how, const gk_array *array, gk_joining joining) {
+    const size_t width = gk_vector_width(array->dtype);
+    const bool even = how->length % width == 0;
+    if (how->length > LITTLE_ROW)
+        return 0;
+    if (even && (!joining.any_order || begin_on_vectors(array)))
+        return width > 2 ? LITTLE_EVEN_ROWS : LITTLE_WIDE_ROWS;
+    if (width == 2 && how->length > LITTLE_RAGGED_ROW)
+        return LITTLE_WIDE_ROWS;
+    if (width == 2)
+        return how->length <= LITTLE_WIDE_ROW ? MANY : LITTLE;
+    const bool is_dear = !joining.any_order || gk_dtype_size(array->dtype) == 1;
+    return is_dear || how->length <= LITTLE_RAGGED_ROW ? MANY : LITTLE;
+}
+
 /* Whether all is sooner done an element at a time, with as many threads as that takes, than by
    vectors, of which there are too few, and whose states have to be joined. */
 static bool is_little(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
@@ -159,8 +192,7 @@ static bool is_little(const gk_reduce_plan *plan, const gk_array *array, uint64_
     if (plan->packed)
         return count <= (has_short_lines(array, reduced) ? MANY : GK_REDUCE_FOUND);
     if (how->inner == 1)
-        return how->length <= LITTLE_ROW &&
-               count <= (gk_vector_width(array->dtype) > 2 ? LITTLE : LITTLE_WIDE_ROWS);
+        return count <= most_in_rows(how, array, joining);
     return count <= most_in_columns(plan, array, reduced, joining);
 }
 
@@ -394,7 +426,7 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
     const size_t width = gk_vector_width(array->dtype);
     const bool narrow = plan->short_columns && gk_bytes(array) >= GK_REDUCE_NO_CACHE;
     const size_t fewest = narrow ? width : least_run(&how, array->dtype);
-    if (columns && how.inner < fewest)
+    if (columns && (how.inner < fewest || how.inner == 1)) /* those that lie along a run go by it */
         return false;
     gk_plan_part(plan, &turned, axes);
     if (plan->short_columns)

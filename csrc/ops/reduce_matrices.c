@@ -18,7 +18,7 @@ enum {
     LONGEST = 32,           /* up to here, */
     LONGEST_OF_BYTES = 128, /* or here, */
     MOST_LONG_ROWS = 64,    /* so many rows: more are better taken by vectors */
-    FEW_BLOCKS = 412,       /* of words, beside which the other kernels have few blocks too */
+    FEW_BLOCKS = 412,       /* of what is more than bytes: the other kernels have few as well */
     FEW_ROWS = 51,          /* of what is more than bytes, or less than so many bytes in all: */
     LITTLE = 10 << 20,      /* other kernels are through before a block has its matrices */
     LONG_MATRIX = 512,      /* bytes, side by side, whose order has to be kept: so few at a time */
@@ -76,10 +76,10 @@ static bool are_dense(const gk_reduction *how, size_t size) {
 }
 
 /* Of those in the cache. Other kernels join what the threads of a block have of a column, unless a
-   thread has all of it: the costlier the more elements there are in a vector. */
+   thread has all of it: of bytes, which are sixteen to a vector, that costs the most. */
 static bool pay_in_cache(const gk_reduction *how, size_t size, bool any_order, bool side_by_side) {
     const bool few_blocks = gk_divided(how->outer, how->group) < FEW_BLOCKS;
-    if (any_order && how->length > GK_REDUCE_SHORT_COLUMN && (size < GK_WORD || few_blocks))
+    if (any_order && how->length > GK_REDUCE_SHORT_COLUMN && (size == 1 || few_blocks))
         return true;
     if (any_order && size > 1 && how->length < FEW_ROWS && how->reach < LITTLE)
         return false;

@@ -162,17 +162,19 @@ static bool begin_on_vectors(const gk_array *array) {
 }
 
 /* Elements of rows that are sooner taken one by one: of those that are ragged vectors are put
-   together, or read an element at a time. Whether an array has gaps is no matter of the order of
-   additions. */
+   together, or read an element at a time. Where an order is kept it does not depend on whether
+   there are gaps, with which vectors are slow. */
 static size_t most_in_rows(const gk_reduction *how, const gk_array *array, gk_joining joining) {
     const size_t width = gk_vector_width(array->dtype);
     const bool even = how->length % width == 0;
     if (how->length > LITTLE_ROW)
         return 0;
-    if (even && (!joining.any_order || begin_on_vectors(array)))
-        return width > 2 ? LITTLE_EVEN_ROWS : LITTLE_WIDE_ROWS;
-    if (width == 2 && how->length > LITTLE_RAGGED_ROW)
+    if (width == 2 && (even || how->length > LITTLE_RAGGED_ROW))
         return LITTLE_WIDE_ROWS;
+    if (even && !joining.any_order)
+        return LITTLE;
+    if (even && begin_on_vectors(array))
+        return LITTLE_EVEN_ROWS;
     if (width == 2)
         return how->length <= LITTLE_WIDE_ROW ? MANY : LITTLE;
     const bool is_dear = !joining.any_order || gk_dtype_size(array->dtype) == 1;

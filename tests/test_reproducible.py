@@ -233,6 +233,18 @@ def test_sums_between_others_have_that_model_too(dtype, variant, shape):
             assert hexadecimal(got) == model_of(around, little, variant)
 
 
+@pytest.mark.parametrize(("dtype", "variant"), VARIANTS)
+def test_many_ragged_rows_have_that_model_too(dtype, variant):
+    """Beyond a million elements, of which rows that are whole vectors are read as such."""
+    shape = (28_001 if dtype == "float64" else 30_001, 37)
+    rows = troublesome(shape[0] * shape[1], dtype).reshape(shape)
+    wide = np.zeros((shape[0], 2 * shape[1]), rows.dtype)
+    wide[:, ::2] = rows
+    for x in (gk.to_device(rows), gk.to_device(wide)[:, ::2]):
+        got = gk.sum(x, 1, variant=variant).to_host()
+        assert hexadecimal(got) == model_of(rows, little, variant)
+
+
 SHORT = ((3, 350_003), (64, 16_400), (400, 5, 528), (30_000, 4, 9), (13, 20, 4100))
 
 

@@ -20,9 +20,9 @@ enum {
     SCATTERED_RUN = 16,         /* bytes of such a row, or more, half of a sector */
     LITTLE = 1 << 20,           /* elements that instructions cost more than the memory does */
     LITTLE_EVEN_ROWS = 1 << 18, /* the same, of rows that are whole vectors, */
-    LITTLE_WIDE_ROWS = 1 << 17, /* or vectors of two elements, */
-    LITTLE_RAGGED_ROW = 128,    /* but of short rows that are not MANY, */
-    LITTLE_WIDE_ROW = 8,        /* or of such as these; */
+    LITTLE_WIDE_ROWS = 1 << 17, /* or whose vectors have two elements; */
+    LITTLE_RAGGED_ROW = 128,    /* of a row that is no whole vectors: MANY in all, */
+    LITTLE_WIDE_ROW = 8,        /* and whose vectors have two */
     LITTLE_LENGTH = 8192,   /* of them for a result: as many as one block is soon through with */
     LITTLE_VIEW = 4096,     /* the same, of a view that has a single result */
     LITTLE_COLUMN = 1024,   /* the same, of neighbouring results */

@@ -3,6 +3,7 @@ other kernels have, of matrices as they lie, with gaps, turned, and between vect
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from fakes import NEEDS_FAKE
 # What holds the array, how it is cut out of that, and the order of its axes; the last but one is
 # reduced, or of two the last.
 CASES: dict[str, tuple[tuple[int, ...], Any, tuple[int, ...]]] = {
-    "runs": ((20_001, 100, 3), np.s_[:], (0, 1, 2)),
+    "runs": ((30_001, 70, 2), np.s_[:], (0, 1, 2)),
     "runs of a single lane": ((80_001, 17, 3), np.s_[:], (0, 1, 2)),
     "every second column": ((12_007, 65, 4), np.s_[:, :, ::2], (0, 1, 2)),
     "every second row": ((9_001, 100, 3), np.s_[:, ::2], (0, 1, 2)),
@@ -39,8 +40,20 @@ def axis_of(case: str) -> int:
 
 
 def values_of(case: str, dtype: str) -> Array:
-    """Random ones, and in some matrices NaN, infinities, zeros of both signs and subnormals."""
-    return with_special(random(CASES[case][0], DTYPES[dtype], 5), 11, 300)
+    """Random ones, and in some matrices NaN, infinities, zeros of both signs and subnormals. Halves
+    are of many magnitudes: sums of others are exact in float32, in any order."""
+    shape = CASES[case][0]
+    a = random(shape, DTYPES[dtype], 5)
+    if dtype == "float16":
+        a = (a * np.exp2(2 * random(shape, DTYPES["float32"], 1))).astype(a.dtype)
+    return with_special(a, 11, 300)
+
+
+def reduction(op: str, dtype: str) -> Callable[[Any, int], Any]:
+    """Of halves with the digits that a sum is carried in, or a rounding hides its order."""
+    if (op, dtype) == ("sum", "float16"):
+        return lambda a, axis: gk.sum(a, axis, dtype="float32")
+    return getattr(gk, op)
 
 
 def with_rows_apart(a: Array, axis: int) -> Any:
@@ -63,7 +76,7 @@ OTHERS = [(op, dtype) for op in ("sum", "argmax") for dtype in ("float16", "floa
 )
 def test_columns_of_little_matrices(op, dtype, case, by_vectors):
     held, axis = values_of(case, dtype), axis_of(case)
-    reduce = getattr(gk, op)
+    reduce = reduction(op, dtype)
     got = np.asarray(reduce(taken(beside(held, 0), case), axis))
     between = np.asarray(reduce(taken(beside(held, 1), case), axis))
     oracle.assert_same(between, got, "between vectors")

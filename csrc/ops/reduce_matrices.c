@@ -19,7 +19,7 @@ enum {
     LONGEST_OF_BYTES = 128, /* or here, */
     MOST_LONG_ROWS = 64,    /* so many rows: more are better taken by vectors */
     FEW_BLOCKS = 412,       /* of what is more than bytes: the other kernels have few as well */
-    FEW_ROWS = 51,          /* of what is more than bytes, or less than so many bytes in all: */
+    FEW_ROWS = 51,          /* of such, and fewer bytes in all than so many: */
     LITTLE = 10 << 20,      /* other kernels are through before a block has its matrices */
     LONG_MATRIX = 512,      /* bytes, side by side, whose order has to be kept: so few at a time */
     GAP = 32,               /* bytes between matrices, or elements, that are read as well */

@@ -149,12 +149,17 @@ static size_t most_in_columns(const gk_reduce_plan *plan, const gk_array *array,
     return runs && joining.ranked ? LITTLE : LITTLE_HEAVY;
 }
 
-/* Whether rows are runs that begin on vectors. */
+int gk_last_axis(const gk_array *array, int end) {
+    int axis = end - 1;
+    while (axis >= 0 && array->shape[axis] == 1)
+        axis--;
+    return axis;
+}
+
+/* Whether rows, which have several elements, are runs that begin on vectors. */
 static bool begin_on_vectors(const gk_array *array) {
+    const int last = gk_last_axis(array, array->ndim);
     uintptr_t bits = (uintptr_t)array->data;
-    int last = array->ndim - 1;
-    while (last > 0 && array->shape[last] == 1)
-        last--;
     for (int i = 0; i < last; i++)
         bits |= array->shape[i] > 1 ? (uintptr_t)array->strides[i] : 0;
     return bits % GK_REDUCE_VECTOR_BYTES == 0 &&
@@ -171,12 +176,12 @@ static size_t most_in_rows(const gk_reduction *how, const gk_array *array, gk_jo
         return 0;
     if (width == 2 && (even || how->length > LITTLE_RAGGED_ROW))
         return LITTLE_WIDE_ROWS;
+    if (width == 2)
+        return how->length <= LITTLE_WIDE_ROW ? MANY : LITTLE;
     if (even && !joining.any_order)
         return LITTLE;
     if (even && begin_on_vectors(array))
         return LITTLE_EVEN_ROWS;
-    if (width == 2)
-        return how->length <= LITTLE_WIDE_ROW ? MANY : LITTLE;
     const bool is_dear = !joining.any_order || gk_dtype_size(array->dtype) == 1;
     return is_dear || how->length <= LITTLE_RAGGED_ROW ? MANY : LITTLE;
 }

@@ -60,6 +60,9 @@ gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int op
    Where `any_order` does, also of axes that are next to one another and do not lie as one. */
 uint64_t gk_reduced_first(const gk_array *array, uint64_t reduced, bool any_order);
 
+/* The last axis before `end` that has several elements; -1: there is none. */
+int gk_last_axis(const gk_array *array, int end);
+
 /* Whether kept and reduced axes alternate, but of so few elements that a single launch finds them,
    one by one, sooner than two begin. */
 bool gk_is_found_at_once(const gk_array *array, uint64_t reduced);

@@ -8,14 +8,6 @@ enum {
     MOST_WASTE = 4,        /* elements that are read for one */
 };
 
-/* The last axis before `end` that has several elements; -1: there is none. */
-static int last_axis(const gk_array *array, int end) {
-    int axis = end - 1;
-    while (axis >= 0 && array->shape[axis] == 1)
-        axis--;
-    return axis;
-}
-
 /* Whether the axes up to this one are one run of what lies along it. */
 static bool are_run_up_to(const gk_array *array, int axis) {
     int64_t beyond = array->strides[axis];
@@ -36,7 +28,7 @@ static size_t rows_of(const gk_array *array, uint64_t reduced) {
 
 bool gk_plan_wider(const gk_array *array, uint64_t reduced, gk_wider *made) {
     const int64_t size = (int64_t)gk_dtype_size(array->dtype);
-    const int axis = last_axis(array, array->ndim), before = last_axis(array, axis);
+    const int axis = gk_last_axis(array, array->ndim), before = gk_last_axis(array, axis);
     if (size > 2 || before < 0 || gk_is_reduced(reduced, axis) ||
         rows_of(array, reduced) < LEAST_ROWS)
         return false;

@@ -235,6 +235,21 @@ def test_many_columns_that_are_short(op, shape):
     assert_reduced(op, getattr(gk, op)(gk.to_device(a), 0).to_host(), a, 0, f"{shape}")
 
 
+@pytest.mark.parametrize("op", ["sum", "max", "argmin"])
+@pytest.mark.parametrize(("dtype", "length"), [("uint8", 21), ("float16", 11), ("int32", 9)])
+def test_millions_of_short_rows(op, dtype, length):
+    """Ragged, with space behind each, with gaps, and with kept axes in the order of memory."""
+    a = values_for(op, (421, 4_300_000 // 421 // length, 2 * length), dtype, 7)
+    there = gk.to_device(a)
+    for cut in (slice(length), slice(0, length - 1), slice(None, None, 2)):
+        of = a[..., cut]
+        want = np.asarray(getattr(gk, op)(np.ascontiguousarray(of), -1))
+        assert_reduced(op, want, of, -1, f"{of.shape}")
+        oracle.assert_same(getattr(gk, op)(there[..., cut], -1).to_host(), want, "a view")
+        turned = getattr(gk, op)(there.transpose(1, 0, 2)[..., cut], -1).to_host()
+        oracle.assert_same(turned, want.T, "turned")
+
+
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_keepdims(op):
     for shape, axis in (((3, 4, 5), 1), ((3, 4, 5), None), ((4, 5), -1), ((2, 3, 4), (0, 2))):

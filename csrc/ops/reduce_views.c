@@ -469,12 +469,6 @@ static bool are_few_of_long_rows(const gk_reduce_plan *plan, const gk_reduce_pla
     return plan->how.length <= most && plan->how.lanes >= WARP;
 }
 
-/* Rows of so few elements that most of a vector would be padding. */
-static bool are_tiny_rows(const gk_reduce_plan *plan, gk_dtype dtype) {
-    return plan->walk == GK_WALK_SHORT && plan->how.lanes == 1 && plan->how.length > 0 &&
-           plan->how.length * 2 <= gk_vector_width(dtype);
-}
-
 /* Whether scattered columns had better be taken by vectors, of rows that are listed, than element
    by element of bytes or halves, or where there are more axes than a thread goes along: if these
    are as many threads as a device is busy with. */
@@ -492,8 +486,7 @@ static bool is_better_listed(const gk_reduce_plan *plan, const gk_reduce_plan *a
 bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run,
                    gk_result_of of) {
     gk_reduce_plan alone = *plan;
-    const bool tiny = are_tiny_rows(plan, array->dtype);
-    if (!(plan->short_columns || tiny) || alone.how.outer * alone.how.inner > INT32_MAX)
+    if (!plan->short_columns || alone.how.outer * alone.how.inner > INT32_MAX)
         return false;
     alone.walk = GK_WALK_LITTLE;
     alone.how.lanes = 1;
@@ -502,8 +495,6 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     gk_plan_few(&alone, array);
     bool pays = are_better_alone(plan, &alone, array, is_run, of) ||
                 are_few_of_long_rows(plan, &alone, array->dtype, of);
-    if (tiny)
-        pays = alone.layout.ndim == alone.kept + 1;
     if (plan->scattered)
         pays = !is_better_listed(plan, &alone, array, reduced);
     if (!pays)

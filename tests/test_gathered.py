@@ -103,6 +103,33 @@ def test_sums_of_turned_axes(shape, axes, dtype, op):
         same_bits(getattr(gk, op)(turned, axes).to_host(), want, f"{op} {shape} {axes} {order}")
 
 
+# More than 32 MB of rows side by side: of few lanes and of a warp's, a block's each, of more than a
+# vector, and such as are no whole vectors, or do not begin on them.
+BESIDE = (
+    ((264_192, 32), "float32", 0),
+    ((262_160, 64), "float16", 0),
+    ((4360, 2001), "float32", 0),
+    ((132, 64_000), "float32", 0),
+    ((1056, 4000), "float64", 0),
+    ((8704, 2001), "bfloat16", 8),
+    ((4358, 2001), "float32", 0),
+    ((4360, 2001), "float32", 1),
+)
+
+
+@pytest.mark.parametrize(("shape", "dtype", "begin"), BESIDE)
+def test_sums_of_many_rows_side_by_side(shape, dtype, begin):
+    rows, length = shape
+    held = random((length, rows + 8 * (begin > 0)), DTYPES[dtype], 5)
+    a = held[:, begin : begin + rows].T
+    want = gk.sum(gk.to_device(np.ascontiguousarray(a)), 1).to_host()
+    there = gk.to_device(held)[:, begin : begin + rows].T
+    same_bits(gk.sum(there, 1).to_host(), want, "a matrix")
+    matrices = gk.to_device(held.reshape(2, length, -1)).transpose(0, 2, 1)
+    want = gk.sum(matrices.copy(), 2).to_host()
+    same_bits(gk.sum(matrices, 2).to_host(), want, "two")
+
+
 @pytest.mark.parametrize(
     ("dtype", "columns"), [("uint8", 8), ("int16", 3), ("float16", 2), ("float32", 2)]
 )

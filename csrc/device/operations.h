@@ -51,7 +51,8 @@
 
 /* Along rows, along short ones and down columns of an array that is one run in memory; along rows
    of any length and down columns of one whose elements lie anywhere; over a little one, which may
-   lie anywhere too; and down columns of few rows that lie along two axes. */
+   lie anywhere too; down columns of few rows that lie along two axes, and of little matrices; and
+   along rows that lie side by side. */
 typedef enum gk_walk {
     GK_WALK_ROWS,
     GK_WALK_SHORT,
@@ -60,7 +61,8 @@ typedef enum gk_walk {
     GK_WALK_GATHERED_COLUMNS,
     GK_WALK_LITTLE,
     GK_WALK_SCATTERED,
-    GK_WALK_MATRICES
+    GK_WALK_MATRICES,
+    GK_WALK_BESIDE
 } gk_walk;
 
 /* How a kernel takes the layout of strided arrays: a gk_layout, or whole in a gk_compact. */
@@ -72,7 +74,7 @@ typedef enum gk_op {
 #define GK_NUMBERS(name)                                                                           \
     GK_OP_##name, GK_OP_##name##_short, GK_OP_##name##_columns, GK_OP_##name##_gathered,           \
         GK_OP_##name##_gathered_columns, GK_OP_##name##_little, GK_OP_##name##_scattered,          \
-        GK_OP_##name##_matrices,
+        GK_OP_##name##_matrices, GK_OP_##name##_beside,
 #define GK_NUMBERS_OF_FORMS(name, ...) GK_OP_##name, GK_OP_##name##_compact,
     GK_KERNEL_NAMES(GK_NUMBER, GK_NUMBERS, GK_NUMBERS_OF_FORMS) GK_OP_COUNT
 #undef GK_NUMBER

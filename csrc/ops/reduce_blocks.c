@@ -26,7 +26,9 @@ static size_t beside_warps(const gk_reduce_plan *plan) {
 
 size_t gk_plan_beside(const gk_reduce_plan *plan, gk_dtype dtype) {
     const size_t lanes = plan->walk == GK_WALK_SHORT ? plan->how.lanes : WARP;
-    return GK_REDUCE_THREADS / lanes * GK_REDUCE_BESIDE_ROWS(gk_dtype_size(dtype));
+    const bool vectors = (plan->how.tiles & GK_REDUCE_STRAIGHT) != 0;
+    return GK_REDUCE_THREADS / lanes *
+           (vectors ? gk_vector_width(dtype) : GK_REDUCE_BESIDE_ROWS(gk_dtype_size(dtype)));
 }
 
 size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {

@@ -56,6 +56,8 @@ static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint
 static gk_walk walk_of(const gk_reduce_plan *plan) {
     if (gk_goes_along_two(plan))
         return GK_WALK_SCATTERED;
+    if (plan->how.tiles & GK_REDUCE_BESIDE)
+        return GK_WALK_BESIDE;
     if (plan->gathered && plan->walk != GK_WALK_LITTLE)
         return plan->walk == GK_WALK_COLUMNS ? GK_WALK_GATHERED_COLUMNS : GK_WALK_GATHERED;
     return plan->walk;
@@ -267,6 +269,9 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
         is_run = gk_plan_pitched(&whole->plan, &operands[0], axes) ||
                  (narrow && keeps && gk_plan_narrow(&whole->plan, &operands[0], axes));
     is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, result_of(whole)) || is_run;
+    if (!is_run && one && lies_turned && keeps && !is_in_parts(whole) &&
+        gk_plan_row_vectors(&whole->plan, &operands[0], axes, order))
+        return run_by_tiles(whole, axes, &operands[0], order, result);
     if (!is_run && one && lies_turned)
         is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
     if (!is_run && one && !lies_turned)

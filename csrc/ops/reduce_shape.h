@@ -132,6 +132,10 @@ bool gk_plan_listed(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
    or by tiles of a single one. */
 bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
 
+/* The same of rows that lie side by side as vectors of neighbours, which is sooner done than
+   anything else. */
+bool gk_plan_row_vectors(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
+
 /* Have a kernel of sums take narrow columns where they lie, if their rows lie evenly, or do in
    groups: true. */
 bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);

@@ -13,10 +13,14 @@ enum {
        read at the same time, or is read again at another. */
     LEAST_OF_KEPT = 4,
     LEAST_OF_REDUCED = 2,
-    FEW_BESIDE = 4,         /* rows, which would leave most of a block idle */
-    SMALL_BESIDE = 2 << 20, /* bytes, which are as soon found one by one */
-    SMALL_ROW = 8192,       /* elements */
-    LEAST_BESIDE = 132,     /* blocks of rows side by side: of fewer each is through too late */
+    FEW_BESIDE = 4,          /* rows, which would leave most of a block idle */
+    SMALL_BESIDE = 2 << 20,  /* bytes, which are as soon found one by one */
+    SMALL_ROW = 8192,        /* elements */
+    LEAST_BESIDE = 132,      /* blocks of rows side by side: of fewer each is through too late, */
+    LEAST_OF_VECTORS = 60,   /* or of those that have vectors of them: */
+    LARGE_BESIDE = 32 << 20, /* bytes, */
+    LEAST_VECTORS = 4,       /* in a row, */
+    MOST_IN_FOUR = 3,        /* and rows, more than that in places for four */
     LEAST_ALONG = 128, /* bytes of a column that is a run, or neighbours are better read together */
     LEAST_BEHIND_WIDE = 2, /* elements of 8 bytes behind the nearest axis: a copy costs more */
     LEAST_LINE = 4, /* vectors of elements of 4 bytes, of which tiles are filled ahead; else one */
@@ -384,6 +388,19 @@ static bool lay_out_rows(gk_reduce_plan *plan, const gk_array *array, uint64_t r
            (beside || (behind >= least && behind <= GK_REDUCE_CHUNK_COLUMNS));
 }
 
+/* Whether rows that lie side by side come in vectors of neighbours, their elements evenly apart. */
+static bool are_in_vectors(const gk_reduce_plan *plan, const gk_array *array) {
+    const gk_axes *layout = &plan->layout;
+    const int near = plan->how.kept_axes - 1;
+    const size_t width = gk_vector_width(array->dtype);
+    uintptr_t bits = (uintptr_t)array->data / gk_dtype_size(array->dtype);
+    if (near < 0 || layout->ndim != near + 2 || layout->axis[near].stride != 1)
+        return false;
+    for (int i = 0; i < layout->ndim; i++)
+        bits |= i == near ? layout->axis[i].length.value : (uintptr_t)layout->axis[i].stride;
+    return bits % width == 0;
+}
+
 /* Whether rows of a small array are better by tiles, in one launch, than found or copied: they are
    a block's each, and no vectors of two elements, which are as soon found. */
 static bool are_small_tiles(const gk_reduce_plan *plan, gk_dtype dtype) {
@@ -391,23 +408,54 @@ static bool are_small_tiles(const gk_reduce_plan *plan, gk_dtype dtype) {
            plan->how.length <= SMALL_ROW;
 }
 
+/* What rows by tiles and rows side by side begin with; `beside`: they are the latter. */
+static bool begin_rows(gk_reduce_plan *tiles, const gk_array *array, uint64_t reduced, tile *of,
+                       bool *beside) {
+    const bool is_short = tiles->walk == GK_WALK_SHORT;
+    if ((tiles->walk != GK_WALK_ROWS && !is_short) || !are_counted(array))
+        return false;
+    if (gk_bytes(array) < GK_REDUCE_TURNED && !are_small_tiles(tiles, array->dtype))
+        return false;
+    *of = choose_rows(tiles, array, reduced, beside);
+    if (of->used * LEAST_OF_REDUCED < 1 || of->nearest < 0 ||
+        !lay_out_rows(tiles, array, reduced, *beside, of))
+        return false;
+    tiles->how.short_rows = is_short;
+    tiles->how.lone_rows = false;
+    tiles->how.tiles = GK_REDUCE_TILED | (*beside ? GK_REDUCE_BESIDE : 0);
+    return true;
+}
+
+/* Whether vectors of rows fill blocks, and these a device: of arrays that are in the cache, and of
+   very short rows, single elements are as good. */
+static bool are_worth_vectors(const gk_reduce_plan *plan, const gk_array *array) {
+    const gk_reduction *how = &plan->how;
+    const size_t rows = gk_plan_beside(plan, array->dtype);
+    const size_t places = gk_divided(how->outer, rows) * rows;
+    return gk_bytes(array) >= LARGE_BESIDE && how->outer * 4 > places * MOST_IN_FOUR &&
+           how->length >= LEAST_VECTORS * gk_vector_width(array->dtype) &&
+           gk_plan_blocks(plan, array->dtype) >= LEAST_OF_VECTORS;
+}
+
+bool gk_plan_row_vectors(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
+                         int *order) {
+    gk_reduce_plan vectors = *plan;
+    tile of;
+    bool beside;
+    if (!begin_rows(&vectors, array, reduced, &of, &beside) || !beside ||
+        !are_in_vectors(&vectors, array))
+        return false;
+    vectors.how.tiles |= GK_REDUCE_STRAIGHT;
+    return are_worth_vectors(&vectors, array) && settle(plan, &vectors, &of, order);
+}
+
 bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
     gk_reduce_plan tiles = *plan;
-    const bool is_short = plan->walk == GK_WALK_SHORT;
+    tile of;
     bool beside;
-    if ((plan->walk != GK_WALK_ROWS && !is_short) || !are_counted(array))
-        return false;
-    if (gk_bytes(array) < GK_REDUCE_TURNED && !are_small_tiles(plan, array->dtype))
-        return false;
-    const tile of = choose_rows(plan, array, reduced, &beside);
-    if (of.used * LEAST_OF_REDUCED < 1 || of.nearest < 0 ||
-        !lay_out_rows(&tiles, array, reduced, beside, &of))
-        return false;
-    tiles.how.short_rows = is_short;
-    tiles.how.lone_rows = false;
-    tiles.how.tiles = GK_REDUCE_TILED | (beside ? GK_REDUCE_BESIDE : 0);
-    if (beside &&
-        (gk_bytes(array) < SMALL_BESIDE || gk_plan_blocks(&tiles, array->dtype) < LEAST_BESIDE))
+    if (!begin_rows(&tiles, array, reduced, &of, &beside) ||
+        (beside &&
+         (gk_bytes(array) < SMALL_BESIDE || gk_plan_blocks(&tiles, array->dtype) < LEAST_BESIDE)))
         return false;
     return settle(plan, &tiles, &of, order);
 }

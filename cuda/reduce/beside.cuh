@@ -1,6 +1,6 @@
 // Rows that lie side by side in memory, as those of a matrix do that has been transposed: neighbouring threads take the
-// neighbouring elements of neighbouring rows, each for the state that a thread of a row by itself would have. The additions are
-// those of one run, and no element goes through shared memory.
+// neighbouring elements of neighbouring rows, or vectors of these, each for the state that a thread of a row by itself would have.
+// The additions are those of one run, and no element goes through shared memory.
 #ifndef GK_REDUCE_BESIDE_CUH
 #define GK_REDUCE_BESIDE_CUH
 
@@ -27,6 +27,9 @@ struct gk_beside {
         made.end = (uint32_t)(how.short_rows || how.length - made.begin < how.segment ? how.length : made.begin + how.segment);
         return made;
     }
+
+    // Which of the block's rows is number r of the thread's.
+    template <int ROWS, bool STRAIGHT> __device__ unsigned row(int r) const { return STRAIGHT ? at * ROWS + r : at + r * side; }
 };
 
 // A thread's elements of its rows, whose places are listed for all rows at once, some turns at a time.
@@ -38,7 +41,7 @@ __device__ static inline void gk_take_beside(const Op &op, const gk_reduction &h
     const T *row[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) { // the last one again in place of what is missing
-        const unsigned number = by.at + r * by.side;
+        const unsigned number = by.row<ROWS, false>(r);
         row[r] = a + gk_place_along(layout, 0, how.kept_axes, by.first + (number < by.rows ? number : by.rows - 1));
     }
 #pragma unroll 1
@@ -62,6 +65,35 @@ __device__ static inline void gk_take_beside(const Op &op, const gk_reduction &h
         each([&](int j, int e, int r) { x[j][e][r] = gk_read<T>(row[r] + places[j * own + by.lane * WIDTH + e]); });
         __syncthreads();
         each([&](int j, int e, int r) { op.take(state[r], x[j][e][r], x[j][e][r], 0); });
+    }
+}
+
+// The same of rows that lie evenly apart, a vector of neighbours each time: whole lines of memory, and nothing to list.
+template <int ROWS, class Op>
+__device__ static inline void gk_take_straight(const Op &op, const gk_reduction &how, const gk_axes &layout, const gk_beside &by, const typename Op::Element *a, typename Op::State (&state)[ROWS]) {
+    typedef gk_vector<typename Op::Element, ROWS> vector;
+    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, TURNS = GK_REDUCE_STRAIGHT_LOADS / WIDTH };
+    const unsigned own = by.lanes * WIDTH, turn = own * by.warps, number = by.row<ROWS, true>(0);
+    const int32_t pitch = layout.axis[how.kept_axes].stride;
+    const typename Op::Element *row = a + gk_place_along(layout, 0, how.kept_axes, by.first + (number < by.rows ? number : 0));
+#pragma unroll 1
+    for (uint32_t i = by.begin + by.warp * own + by.lane * WIDTH; i < by.end; i += TURNS * turn) {
+        const unsigned left = by.end - i;
+        const auto each = [&](const auto &element) {
+#pragma unroll
+            for (int j = 0; j < TURNS; j++)
+#pragma unroll
+                for (int e = 0; e < WIDTH; e++)
+                    if (j * turn + e < left)
+                        element(j, e);
+        };
+        vector x[TURNS][WIDTH];
+        each([&](int j, int e) { x[j][e] = *(const vector *)(row + (int32_t)(i + j * turn + e) * pitch); });
+        each([&](int j, int e) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                op.take(state[r], x[j][e][r], x[j][e][r], 0);
+        });
     }
 }
 
@@ -104,11 +136,9 @@ template <class Op> __device__ static inline void gk_end_beside(const Op &op, co
     }
 }
 
-template <class Op> __device__ static inline void gk_reduce_rows_beside(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
-    typedef typename Op::Element T;
+template <class Op, int ROWS, bool STRAIGHT> __device__ static inline void gk_reduce_bands(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
     typedef typename Op::State State;
-    enum { ROWS = GK_REDUCE_BESIDE_ROWS(sizeof(T)) };
-    static_assert(GK_REDUCE_THREADS * ROWS * 2 * sizeof(State) <= GK_REDUCE_GATHERED_BYTES, "the host asks for as much");
+    static_assert(GK_REDUCE_THREADS * ROWS * 2 * sizeof(State) <= GK_REDUCE_BESIDE_BYTES, "the host asks for as much");
     GK_DYNAMIC_SHARED(uint4, memory);
     State *const states = (State *)memory, *const partials = (State *)how.partials;
     Op op = {how.order};
@@ -118,11 +148,14 @@ template <class Op> __device__ static inline void gk_reduce_rows_beside(const gk
     for (int r = 0; r < ROWS; r++)
         state[r] = op.start();
     gk_follow();
-    gk_take_beside<ROWS>(op, how, layout, by, a, (int32_t *)memory, state);
+    if constexpr (STRAIGHT)
+        gk_take_straight<ROWS>(op, how, layout, by, a, state);
+    else
+        gk_take_beside<ROWS>(op, how, layout, by, a, (int32_t *)memory, state);
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
-        states[(by.at + r * by.side) * (by.lanes + 1) + by.lane] = state[r];
+        states[by.row<ROWS, STRAIGHT>(r) * (by.lanes + 1) + by.lane] = state[r];
     __syncthreads();
     const unsigned lane = threadIdx.x & (by.lanes - 1);
 #pragma unroll
@@ -137,6 +170,14 @@ template <class Op> __device__ static inline void gk_reduce_rows_beside(const gk
     }
     if (!how.short_rows && gk_is_last(how.arrivals + by.first / (by.side * ROWS), how.segments * by.warps))
         gk_end_beside(op, how, by, partials);
+}
+
+template <class Op> __device__ static inline void gk_reduce_rows_beside(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+    typedef typename Op::Element T;
+    if (how.tiles & GK_REDUCE_STRAIGHT)
+        gk_reduce_bands<Op, gk_vector<T>::WIDTH, true>(how, layout, a);
+    else
+        gk_reduce_bands<Op, GK_REDUCE_BESIDE_ROWS(sizeof(T)), false>(how, layout, a);
 }
 
 #endif

@@ -24,6 +24,10 @@
     GK_REDUCE(op##_little, variant, dtype, symbol##_little, GK_REDUCE_THREADS, "of few elements, which lie anywhere") \
     GK_REDUCE(op##_scattered, variant, dtype, symbol##_scattered, GK_REDUCE_THREADS, "of columns whose few rows lie along two axes") \
     GK_REDUCE_SHARING(op##_matrices, variant, dtype, symbol##_matrices, GK_REDUCE_THREADS, GK_REDUCE_MATRICES_BYTES, "of columns of little matrices")
+// And those of what keeps its order, wherever elements lie (gk_keeps_order).
+#define GK_WALKS_IN_ORDER(op, variant, dtype, symbol, note)                                        \
+    GK_WALKS(op, variant, dtype, symbol, note)                                                     \
+    GK_REDUCE_SHARING(op##_beside, variant, dtype, symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of rows that lie side by side")
 
 #ifndef GK_ROWS_ONLY
 
@@ -433,8 +437,6 @@ template <class Op> __device__ static __forceinline__ void gk_reduce_gathered(co
         return gk_reduce_rows<Op>(how, line, line);
     }
     if constexpr (gk_keeps_order<Op>) {
-        if (how.tiles & GK_REDUCE_BESIDE)
-            return gk_reduce_rows_beside<Op>(how, layout, a);
         if (how.tiles)
             return gk_reduce_rows_by_tiles<Op>(how, layout, a);
         if (how.broken)
@@ -490,6 +492,12 @@ template <class Op> __device__ static inline void gk_reduce_gathered_columns(con
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_matrices, GK_REDUCE_THREADS, GK_REDUCE_LITTLE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
         gk_reduce_matrices<Op>(how, a);                                                            \
+    }
+
+#define GK_REDUCE_KERNELS_IN_ORDER(symbol, Op)                                                     \
+    GK_REDUCE_KERNELS(symbol, Op)                                                                  \
+    GK_REDUCE_KERNEL(symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
+        gk_reduce_rows_beside<Op>(how, layout, a);                                                 \
     }
 
 #endif

@@ -42,6 +42,7 @@ enum {
     GK_REDUCE_CHUNK_ROWS = 1028, GK_REDUCE_CHUNK_COLUMNS = 2048,
     GK_REDUCE_GATHERED_BYTES = (GK_REDUCE_CHUNK_VECTORS + GK_REDUCE_CHUNK_GAPS) * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_CHUNK_ROWS + GK_REDUCE_CHUNK_COLUMNS),
     GK_REDUCE_MATRICES_BYTES = 16384, /* of several little matrices in shared memory */
+    GK_REDUCE_BESIDE_BYTES = 16384, /* of the states of rows that lie side by side */
     GK_REDUCE_LINE_BYTES = GK_REDUCE_THREADS * GK_REDUCE_VECTOR_BYTES, /* shared memory of a block of rows that are lines */
     GK_REDUCE_RUN_VECTORS = 4,    /* of a thread, in each of the runs that a row is, for it to look where these lie */
     GK_REDUCE_OWN_VECTORS = 16,   /* of a ragged row, from which on it is read by aligned ones alone */
@@ -66,6 +67,8 @@ enum {
 /* Rows of a thread that lie side by side: a warp reads whole sectors. And loads of a thread at a time. */
 #define GK_REDUCE_BESIDE_ROWS(bytes)  ((bytes) <= 2 ? 2 : 1)
 #define GK_REDUCE_BESIDE_LOADS(bytes) ((bytes) <= 2 ? 32 : (bytes) == 4 ? 16 : 8)
+/* The same, of vectors of neighbouring rows. */
+#define GK_REDUCE_STRAIGHT_LOADS 8
 
 /* Loads of a thread at a time that fills a tile. */
 #define GK_REDUCE_TILE_LOADS(bytes) ((bytes) == 8 ? 8 : 16)
@@ -88,9 +91,9 @@ typedef enum gk_reduce_stage {
 
 typedef enum gk_reduce_tiles {
     GK_REDUCE_TILED = 1,    /* by tiles: */
-    GK_REDUCE_STRAIGHT = 2, /* each row of a block's is a run */
+    GK_REDUCE_STRAIGHT = 2, /* each row of a block's is a run; of rows side by side: they come in vectors */
     GK_REDUCE_DOWN = 4,     /* neighbours in memory are in neighbouring rows */
-    GK_REDUCE_BESIDE = 8,   /* of rows: side by side */
+    GK_REDUCE_BESIDE = 8,   /* of rows: side by side, by kernels of their own */
     GK_REDUCE_ALONG = 16,   /* of columns: each is a run */
     GK_REDUCE_LINE = 32,    /* of long rows: their elements lie evenly apart, see gk_line */
     GK_REDUCE_LISTED = 64,  /* of columns: by lists of rows and of columns alone; straight: in words */

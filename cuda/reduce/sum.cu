@@ -14,13 +14,14 @@ GK_SUM_STEP(first_add, gk_sum_first_add_f32, 2, 4, "a thread adds two elements a
 GK_SUM_STEP(shuffle, gk_sum_shuffle_f32, 16, 4, "16 elements a thread, then warp shuffles: registers in place of shared memory", )
 GK_SUM_STEP(vectorized, gk_sum_vectorized_f32, 16, 16, "the 16 elements as four 128-bit loads: a quarter of the instructions for as many bytes under way", )
 GK_ROW(sum_finish, shuffle, float32, gk_sum_finish_f32, "partial sums to the result", .tile_rows = 1, .tile_columns = 1024, .threads = 1024, .alignment = 4)
-GK_WALKS(sum, single_launch, float32, gk_sum_plain_f32, "the last block to arrive adds the partial sums: one launch; fewer, longer segments")
+GK_WALKS_IN_ORDER(sum, single_launch, float32, gk_sum_plain_f32, "the last block to arrive adds the partial sums: one launch; fewer, longer segments")
 
 // Every dtype's default: real ones compensated, the others in an accumulator that is wide enough.
-#define GK_SUM_COMPENSATED(dtype, name, T, bytes, text, number, op, note) GK_WALKS(op, compensated, dtype, gk_sum_##name, note)
+#define GK_SUM_COMPENSATED(dtype, name, T, bytes, text, number, op, note) GK_WALKS_IN_ORDER(op, compensated, dtype, gk_sum_##name, note)
+#define GK_SUM_OF_HALVES(dtype, name, T, bytes, text, number, op, note)   GK_WALKS_IN_ORDER(op, single_launch, dtype, gk_sum_##name, note)
 #define GK_SUM_PLAIN(dtype, name, T, bytes, text, number, op, note)       GK_WALKS(op, single_launch, dtype, gk_sum_##name, note)
 GK_REAL_DTYPES(GK_SUM_COMPENSATED, sum, "what each addition rounds off is carried along: twice the precision in the time that the loads take anyway")
-GK_HALF_DTYPES(GK_SUM_PLAIN, sum, "accumulated in float32, rounded once at the end")
+GK_HALF_DTYPES(GK_SUM_OF_HALVES, sum, "accumulated in float32, rounded once at the end")
 #define GK_WHOLE_SUMS(X, ...) GK_SIGNED_DTYPES(X, __VA_ARGS__) GK_UNSIGNED_DTYPES(X, __VA_ARGS__) GK_BOOLEAN_DTYPES(X, __VA_ARGS__)
 GK_WHOLE_SUMS(GK_SUM_PLAIN, sum, "accumulated in 64 bits, wrapping around as NumPy does")
 
@@ -36,7 +37,7 @@ GK_WIDE_SUMS(GK_WIDE_ROWS)
 
 // A mean is a sum that is divided as it is stored; of 64-bit integers one in float64.
 GK_REAL_DTYPES(GK_SUM_COMPENSATED, mean, "the compensated sum, divided in float64 and rounded once")
-GK_HALF_DTYPES(GK_SUM_PLAIN, mean, "accumulated in float32, rounded once at the end")
+GK_HALF_DTYPES(GK_SUM_OF_HALVES, mean, "accumulated in float32, rounded once at the end")
 #define GK_MEAN_WHOLE(dtype, name, T, bytes, ...) GK_MEAN_WHOLE_##bytes(dtype, name)
 #define GK_MEAN_WHOLE_1(dtype, name) GK_WALKS(mean, single_launch, dtype, gk_sum_##name, "the exact sum in int64, divided in float64")
 #define GK_MEAN_WHOLE_2(dtype, name) GK_MEAN_WHOLE_1(dtype, name)
@@ -162,11 +163,14 @@ extern "C" __global__ void gk_sum_finish_f32(float *result, const float *partial
 }
 
 typedef gk_plain_sum<float, float> plain_f32;
-GK_REDUCE_KERNELS(gk_sum_plain_f32, plain_f32)
+GK_REDUCE_KERNELS_IN_ORDER(gk_sum_plain_f32, plain_f32)
 
 #define GK_COMPENSATED_KERNELS(dtype, name, T, ...)                                                \
     typedef gk_compensated_sum<T, T> sum_##name;                                                   \
-    GK_REDUCE_KERNELS(gk_sum_##name, sum_##name)
+    GK_REDUCE_KERNELS_IN_ORDER(gk_sum_##name, sum_##name)
+#define GK_HALF_KERNELS(dtype, name, T, ...)                                                       \
+    typedef gk_plain_sum<T, gk_traits<T>::sum> sum_##name;                                         \
+    GK_REDUCE_KERNELS_IN_ORDER(gk_sum_##name, sum_##name)
 #define GK_PLAIN_KERNELS(dtype, name, T, ...)                                                      \
     typedef gk_plain_sum<T, gk_traits<T>::sum> sum_##name;                                         \
     GK_REDUCE_KERNELS(gk_sum_##name, sum_##name)
@@ -174,7 +178,7 @@ GK_REDUCE_KERNELS(gk_sum_plain_f32, plain_f32)
     typedef gk_compensated_sum<T, A> wide_##name;                                                  \
     GK_REDUCE_KERNELS(gk_sum_wide_##name, wide_##name)
 GK_REAL_DTYPES(GK_COMPENSATED_KERNELS, )
-GK_HALF_DTYPES(GK_PLAIN_KERNELS, )
+GK_HALF_DTYPES(GK_HALF_KERNELS, )
 GK_WHOLE_SUMS(GK_PLAIN_KERNELS, )
 GK_WIDE_SUMS(GK_WIDE_KERNELS)
 

@@ -27,6 +27,7 @@ _INTERNAL = (
     "_little",
     "_scattered",
     "_matrices",
+    "_beside",
     "_vectors",
     "_vector",
     "_small",

@@ -34,13 +34,13 @@ def right_results(works: Sequence[tuple[Draw, str]]) -> Line:
     return Line("all", "right results", "each", text, "WRONG" if wrong else "right")
 
 
-def means(group: str, which: str, speeds: Sequence[float]) -> Iterator[Line]:
+def means(group: str, work: str, speeds: Sequence[float], bar: float) -> Iterator[Line]:
     """How many times as fast as the fastest peers works of a group are, if there are any."""
     if speeds:
-        mean, bar = statistics.geometric_mean(speeds), BARS[group]
+        mean = statistics.geometric_mean(speeds)
         asked = f">= {bar:.2f}x the fastest peer, geometric mean"
         text = f"{mean:.3f}x of {len(speeds)}"
-        yield Line(group, group + which, asked, text, "yes" if mean >= bar else "no")
+        yield Line(group, work, asked, text, "yes" if mean >= bar else "no")
 
 
 def is_of(draw: Draw, group: str) -> bool:

@@ -160,14 +160,21 @@ def judged(run: Run) -> Iterator[Line]:
     for group in BARS:
         for works, which in ((compared, ""), (longer, f", over {seconds(SHORT)} alone")):
             speeds = [one.speed for one in works if drawn.is_of(one.draw, group)]
-            yield from drawn.means(group, which, speeds)
-    if longer:
-        worst = min(longer, key=lambda one: one.speed)
-        below = sum(one.speed < WORST for one in longer)
-        asked = f">= {WORST:.2f}x the fastest peer on each of over {seconds(SHORT)}"
-        text = f"{below} of {len(longer)} below; {worst}"
-        yield Line("all", "the worst", asked, text, "no" if below else "yes")
+            yield from drawn.means(group, group + which, speeds, BARS[group])
+    yield from the_worst("all", "the worst", longer, f" of over {seconds(SHORT)}")
     yield from shares(run)
+
+
+def the_worst(
+    group: str, work: str, outcomes: Sequence[Outcome], which: str = ""
+) -> Iterator[Line]:
+    """That on which others are the furthest ahead, if there are any."""
+    if outcomes:
+        worst = min(outcomes, key=lambda one: one.speed)
+        below = sum(one.speed < WORST for one in outcomes)
+        asked = f">= {WORST:.2f}x the fastest peer on each{which}"
+        text = f"{below} of {len(outcomes)} below; {worst}"
+        yield Line(group, work, asked, text, "no" if below else "yes")
 
 
 def shares(run: Run) -> Iterator[Line]:

@@ -1,0 +1,115 @@
+"""Arrays in the order in which programs have them, beside PyTorch and CuPy, on the device.
+
+    python benchmarks/layouts.py results.json results.md
+
+Images whose channels are nearest in memory and which are taken as images of channels, matrices that
+have been transposed, and the heads of attention: what is drawn by chance (`every_shape.py`) is
+seldom one of these. Sums and means of floats have the bits of an array that lies in order, so that
+an axis that is far apart in memory is walked along all the same. Each work is checked and timed as
+drawn ones are. On the simulator times mean nothing and are not shown.
+"""
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+
+import drawn
+from every_shape import Outcome, Run, the_worst
+from report import Line
+from shapes import Draw
+
+from gpukern.machine.conditions import describe_machine
+
+BAR = 1.00
+FLOATS = ("float32", "float16")
+# Batch, height, width and channels, in memory.
+IMAGES = (
+    (32, 56, 56, 256),
+    (64, 112, 112, 64),
+    (128, 14, 14, 1024),
+    (256, 7, 7, 2048),
+    (16, 224, 224, 3),
+)
+MATRICES = (
+    (4096, 4096),
+    (1000, 100_000),
+    (1_000_000, 64),
+    (64, 1_000_000),
+    (10_000, 1000),
+    (1_000_000, 10),
+)
+# Batch, places, heads and what each has.
+HEADS = ((8, 2048, 16, 64), (32, 512, 12, 64))
+SMALLER = 32  # times shorter are axes of a small run
+
+
+def _work(kind: str, dtype: str, held: Sequence[int], order: Sequence[int], *axes: int) -> Draw:
+    return Draw(kind, dtype, tuple(held), (slice(None),) * len(held), tuple(order), axes)
+
+
+def groups(small: bool) -> Iterator[tuple[str, list[Draw]]]:
+    """The works of each kind of array."""
+
+    def sized(all_held: Sequence[Sequence[int]]) -> list[list[int]]:
+        return [[max(1, n // SMALLER) for n in held] if small else list(held) for held in all_held]
+
+    images, heads = (0, 3, 1, 2), (0, 2, 1, 3)
+    yield (
+        "channels last",
+        [
+            _work(kind, dtype, held, images, *axes)
+            for held, dtype in itertools.product(sized(IMAGES), FLOATS)
+            for kind, axes in (("mean", (2, 3)), ("mean", (0, 2, 3)), ("max", (2, 3)), ("copy", ()))
+        ],
+    )
+    yield (
+        "transposed",
+        [
+            _work("sum", dtype, held, (1, 0), *axes)
+            for held, dtype in itertools.product(sized(MATRICES), FLOATS)
+            for axes in ((0,), (1,))
+        ],
+    )
+    yield (
+        "transposed, all of it",
+        [
+            _work("sum", dtype, held, (1, 0), 0, 1)
+            for held, dtype in itertools.product(sized(MATRICES), FLOATS)
+        ],
+    )
+    yield (
+        "heads of attention",
+        [
+            _work(kind, dtype, held, heads, *axes)
+            for held, dtype in itertools.product(sized(HEADS), FLOATS)
+            for kind, axes in (("sum", (3,)), ("max", (3,)), ("sum", (2,)), ("copy", ()))
+        ],
+    )
+
+
+def judged(found: Sequence[tuple[str, list[Outcome]]], simulated: bool) -> Iterator[Line]:
+    """Each group beside the fastest of the others: on the mean, and the worst of it."""
+    works = [one for _, outcomes in found for one in outcomes]
+    yield drawn.right_results([(one.draw, one.wrong) for one in works])
+    for name, outcomes in found if not simulated else ():
+        compared = [one for one in outcomes if one.peer]
+        yield from drawn.means(name, name, [one.speed for one in compared], BAR)
+        yield from the_worst(name, f"{name}, the worst", compared)
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = drawn.options(__doc__).parse_args(arguments)
+    machine = describe_machine()
+    run = Run(argparse.Namespace(**vars(given), count=0, compiled=0, seconds=0.0))
+    small = given.smoke or run.simulated
+    found = [(name, [run.hold(one, False) for one in works]) for name, works in groups(small)]
+    lines = list(judged(found, run.simulated))
+    stored = {"works": [one.to_dict() for _, outcomes in found for one in outcomes]}
+    listed = [] if run.simulated else [f"- {one}" for _, all_of in found for one in all_of]
+    remark = f"the lesser of {run.sittings} medians of {run.rounds} rounds of graphs, all in turn"
+    return drawn.tell(given, machine, stored, lines, remark, listed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -288,6 +288,27 @@ def test_every_step_of_a_product_by_cublas_may_fail(dtype, failures, tmp_path):
     assert after == "none"
 
 
+@pytest.mark.parametrize(("code", "memory"), [(1, 500 << 20), (3, 1 << 30)])
+def test_a_handle_that_there_was_no_memory_for_is_tried_again(code, memory, failures, tmp_path):
+    """By name an error; otherwise another kernel has that one product, and cuBLAS the next."""
+    folder = with_cublas(tmp_path)
+    script = f"""
+x, y = gk.to_device(np.ones((256, 128), "float32")), gk.to_device(np.ones((128, 256), "float32"))
+def made_by(variant=None):
+    _core.profile_start()
+    gk.matmul(x, y, variant=variant)
+    return [call["variant"] for call in _core.profile_stop()]
+fail("cublasCreate_v2", {code}, times=3)
+first = failure(gk.matmul, x, y, variant="cublas")
+print(json.dumps([first, [made_by() for _ in range(4)], made_by("cublas")]))
+"""
+    named = {"FAKE_CUBLAS": folder / "libcublas.so.13", "FAKE_MEMORY": memory}
+    (kind, sentence), later, last = failures(FIND_CUBLAS + script, beside=(folder,), **named)
+    assert kind == "MemoryError"
+    assert "matmul: variant 'cublas'" in sentence and "of the device are free" in sentence
+    assert later[0] != ["cublas"] and later[-1] == last == ["cublas"]
+
+
 @HOPPER
 def test_every_step_of_a_product_by_the_copy_engine_may_fail(failures):
     code = f"dtype, variant = 'float32', 'tma'\n{EACH_FAULT}"

@@ -148,13 +148,19 @@ static _Atomic(gk_ready) *ready_of(const gk_row *row, gk_backend *backend) {
     return &backend->choices->ready[row - table];
 }
 
+/* Whether a row that does not run may run later: it lacks memory. */
+static bool passes(const gk_error *why) {
+    return why->status == GK_MEMORY_ERROR;
+}
+
 /* One that did not run is tried again, for the sentence. */
 static bool try_row(const gk_row *row, gk_backend *backend, gk_error *why) {
     _Atomic(gk_ready) *ready = ready_of(row, backend);
     if (atomic_load_explicit(ready, memory_order_relaxed) == GK_RUNS)
         return true;
     bool runs = gk_row_runs(row, backend, why);
-    atomic_store_explicit(ready, runs ? GK_RUNS : GK_RUNS_NOT, memory_order_relaxed);
+    if (runs || !passes(why))
+        atomic_store_explicit(ready, runs ? GK_RUNS : GK_RUNS_NOT, memory_order_relaxed);
     return runs;
 }
 
@@ -171,7 +177,8 @@ gk_status gk_row_named(gk_op op, const char *variant, gk_dtype dtype, gk_backend
         return no_such_variant(op, variant, dtype, error);
     if (try_row(*row, backend, error))
         return GK_OK;
-    error->status = GK_VALUE_ERROR;
+    if (!passes(error))
+        error->status = GK_VALUE_ERROR;
     return gk_fail_in(error, "variant '%s' does not run here: ", variant);
 }
 
@@ -194,14 +201,19 @@ static bool is_of(const gk_row *row, const gk_wish *wish) {
            (!row->named || row == wish->limit);
 }
 
-/* The last row that suits; `why`: what stood against others. */
-static const gk_row *look(const gk_wish *wish, gk_backend *backend, gk_error *why) {
+/* The last row that suits; `why`: what stood against others, and `passing`: against one of them
+   only now. */
+static const gk_row *look(const gk_wish *wish, gk_backend *backend, gk_error *why, bool *passing) {
     const gk_row *first = &table[backend->choices->range[wish->op].first];
     const gk_row *last = &table[backend->choices->range[wish->op].end] - 1;
-    for (const gk_row *row = wish->limit ? wish->limit : last; row >= first; row--)
-        if (is_of(row, wish) && is_aligned(wish->address_bits, row->alignment) &&
-            gk_row_runs(row, backend, why))
+    *passing = false;
+    for (const gk_row *row = wish->limit ? wish->limit : last; row >= first; row--) {
+        if (!is_of(row, wish) || !is_aligned(wish->address_bits, row->alignment))
+            continue;
+        if (gk_row_runs(row, backend, why))
             return row;
+        *passing = *passing || passes(why);
+    }
     return NULL;
 }
 
@@ -223,9 +235,10 @@ static bool recall(const gk_wish *wish, gk_backend *backend, const gk_row **row)
 }
 
 static const gk_row *find(const gk_wish *wish, gk_backend *backend, gk_error *why) {
+    bool passing;
     why->status = GK_OK;
-    const gk_row *row = look(wish, backend, why);
-    if (!wish->limit && (row || why->status == GK_OK))
+    const gk_row *row = look(wish, backend, why, &passing);
+    if (!wish->limit && !passing && (row || why->status == GK_OK))
         atomic_store_explicit(cell_of(wish, backend), row ? row : &none, memory_order_relaxed);
     return row;
 }

@@ -60,6 +60,9 @@ static int open_driver(void) {
 status cublasCreate_v2(blas **made) {
     if (!open_driver())
         return NOT_INITIALIZED;
+    status planted = driver.fake_planted(__func__);
+    if (planted != SUCCESS)
+        return planted;
     *made = calloc(1, sizeof **made);
     (*made)->context = driver.fake_context(__func__);
     driver.fake_count("cublas", 1);

@@ -106,7 +106,18 @@ static gk_status cuda_launch(gk_backend *base, const gk_launch *launch, gk_error
     return status;
 }
 
-/* cuBLAS is looked for once; what came of it is remembered either way. */
+static gk_status open_cublas(gk_cuda *cuda, gk_error *error) {
+    size_t available, total;
+    gk_status status = gk_cuda_check(cuda, cuda->driver.cuMemGetInfo(&available, &total),
+                                     "asking for the free memory", error);
+    if (status != GK_OK)
+        return status;
+    return gk_cublas_open(&cuda->cublas, cuda->driver.version, available, cuda->locate,
+                          cuda->locate_context, error);
+}
+
+/* cuBLAS is looked for once; what came of it is remembered either way, but that there was no memory
+   for it. */
 static gk_status need_cublas(gk_cuda *cuda, gk_error *error) {
     bool pushed = false;
     gk_status status =
@@ -115,15 +126,16 @@ static gk_status need_cublas(gk_cuda *cuda, gk_error *error) {
         return status;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver);
     pthread_mutex_lock(&cuda->cublas_lock);
-    if (!cuda->cublas && cuda->cublas_problem.status == GK_OK)
-        gk_cublas_open(&cuda->cublas, cuda->driver.version, cuda->locate, cuda->locate_context,
-                       &cuda->cublas_problem);
     status = cuda->cublas_problem.status;
+    if (status != GK_OK)
+        *error = cuda->cublas_problem;
+    else if (!cuda->cublas)
+        status = open_cublas(cuda, error);
+    if (status != GK_OK && status != GK_MEMORY_ERROR)
+        cuda->cublas_problem = *error;
     pthread_mutex_unlock(&cuda->cublas_lock);
     gk_restrict(&cuda->driver, mode);
     gk_cuda_leave(cuda, pushed);
-    if (status != GK_OK)
-        *error = cuda->cublas_problem;
     return status;
 }
 

@@ -14,6 +14,8 @@
 typedef struct cublasContext *cublas_handle;
 typedef int cublas_status;
 enum {
+    NOT_INITIALIZED = 1, /* where the device is full, too */
+    ALLOC_FAILED = 3,
     NO_TRANSPOSE = 0,
     TRANSPOSE = 1,
     ALGORITHM_DEFAULT = -1,
@@ -103,8 +105,18 @@ static gk_status load(gk_cublas *cublas, int driver, gk_locator locate, void *co
     return GK_OK;
 }
 
-static gk_status start(gk_cublas *cublas, gk_error *error) {
-    gk_status status = check(cublas, cublas->create(&cublas->handle), "creating a handle", error);
+static gk_status create(gk_cublas *cublas, size_t available, gk_error *error) {
+    const size_t enough = 512 << 20; /* for a handle and the kernels that come with it */
+    const cublas_status result = cublas->create(&cublas->handle);
+    if (result == ALLOC_FAILED || (result == NOT_INITIALIZED && available < enough))
+        return gk_fail(error, GK_MEMORY_ERROR,
+                       "cuBLAS: creating a handle failed: %s; %zu MiB of the device are free",
+                       cublas->status_text(result), available >> 20);
+    return check(cublas, result, "creating a handle", error);
+}
+
+static gk_status start(gk_cublas *cublas, size_t available, gk_error *error) {
+    gk_status status = create(cublas, available, error);
     if (status == GK_OK)
         status = check(cublas, cublas->get_version(cublas->handle, &cublas->version),
                        "asking for the version", error);
@@ -115,14 +127,14 @@ static gk_status start(gk_cublas *cublas, gk_error *error) {
     return status;
 }
 
-gk_status gk_cublas_open(gk_cublas **opened, int driver, gk_locator locate, void *context,
-                         gk_error *error) {
+gk_status gk_cublas_open(gk_cublas **opened, int driver, size_t available, gk_locator locate,
+                         void *context, gk_error *error) {
     gk_cublas *cublas = calloc(1, sizeof *cublas);
     if (!cublas)
         return gk_fail(error, GK_MEMORY_ERROR, "cuBLAS: out of host memory");
     gk_status status = load(cublas, driver, locate, context, error);
     if (status == GK_OK)
-        status = start(cublas, error);
+        status = start(cublas, available, error);
     if (status != GK_OK) {
         gk_cublas_close(cublas);
         return status;

@@ -68,6 +68,11 @@ gk_hidden *gk_hide(gk_simulated *sim, const unsigned char *arguments, size_t byt
 void gk_show(void *hidden);
 void gk_hidden_free(gk_hidden *hidden); /* shows them */
 
+/* The bodies by their symbols, once; false: out of memory. */
+bool gk_simulated_tabulate(gk_simulated *sim);
+gk_status gk_simulated_holds(gk_backend *backend, const gk_row *row, gk_error *error);
+gk_status gk_simulated_launch(gk_backend *backend, const gk_launch *launch, gk_error *error);
+
 size_t gk_simulated_used(gk_simulated *sim);
 /* Do all that is queued, and look at what was freed meanwhile. */
 void gk_simulated_settle(gk_simulated *sim);

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import gpukern
 from gpukern import _core
+from gpukern.bench.clock.machine import MachineClock
 from gpukern.bench.contenders import cub_
 from gpukern.bench.contenders.registry import Peer
 from gpukern.bench.model.contender import Contender, DeviceSide
@@ -132,11 +135,33 @@ def test_one_section(tmp_path):
     assert done.returncode == 2 and "there are adds" in done.stderr
 
 
+class ProcessorEvent:
+    def record(self) -> None:
+        self.at = time.process_time()
+
+    def synchronize(self) -> None:
+        _core.synchronize()
+
+    def seconds_since(self, earlier: ProcessorEvent, /) -> float:
+        return self.at - earlier.at
+
+
+class ProcessorClock(MachineClock):
+    """The time of the processors, all of which is this process's own, whoever else is at work."""
+
+    def now(self) -> float:
+        return time.process_time()
+
+    def event(self) -> ProcessorEvent:
+        return ProcessorEvent()
+
+
 @pytest.mark.skipif(
     _core.backend() == "cuda", reason="the planted peer is slower by the simulator's clock alone"
 )
-def test_the_sections_hold_ours_against_others(script):
+def test_the_sections_hold_ours_against_others(script, monkeypatch):
     """As on a GPU, with a planted peer and the simulator's times."""
+    monkeypatch.setattr(script, "fill", partial(script.fill, clock=ProcessorClock()))
 
     def offer(op: str, dtype: str) -> Iterator[Contender]:
         def run(inputs: object, out: object) -> None:

@@ -68,7 +68,7 @@ class Run:
     def go(self) -> None:
         sides = [side // 32 for side in SIDES] if self.small else SIDES
         for dtype, *shape in itertools.product(("float32", "float16"), sides, sides):
-            self.grid.append(self.hold(_addition(tuple(shape), dtype)))
+            self.grid.append(self.hold(shapes.whole("add", dtype, shape)))
 
     def hold(self, one: Draw) -> Outcome:
         outcome = Outcome(one)
@@ -93,10 +93,6 @@ class Run:
         outcome.graph = {name: statistics.median(times) for name, times in found.items()}
         outcome.stream = {name: statistics.median(t) for name, t in queued.items() if t}
         return outcome
-
-
-def _addition(shape: tuple[int, ...], dtype: str) -> Draw:
-    return Draw("add", dtype, shape, (slice(None),) * len(shape), tuple(range(len(shape))), ())
 
 
 # --- the report -------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class Run:
 
     def copy_rate(self) -> float:
         """Bytes a second that a large copy reads and writes."""
-        large = Draw("copy", "float32", (self.most >> 3,), (slice(None),), (0,), ())
+        large = shapes.whole("copy", "float32", (self.most >> 3,))
         arrays = shapes.operands(large, self.lane.stream)
         ours = shapes.works(large, arrays, False, self.lane.stream).calls["gpukern"]
         return large.bytes_moved / self.timed({"gpukern": ours})["gpukern"]

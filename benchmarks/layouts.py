@@ -13,8 +13,10 @@ import argparse
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import drawn
+import shapes
 from every_shape import Outcome, Run, the_worst
 from report import Line
 from shapes import Draw
@@ -45,7 +47,7 @@ SMALLER = 32  # times shorter are axes of a small run
 
 
 def _work(kind: str, dtype: str, held: Sequence[int], order: Sequence[int], *axes: int) -> Draw:
-    return Draw(kind, dtype, tuple(held), (slice(None),) * len(held), tuple(order), axes)
+    return replace(shapes.whole(kind, dtype, held, axes), order=tuple(order))
 
 
 def groups(small: bool) -> Iterator[tuple[str, list[Draw]]]:

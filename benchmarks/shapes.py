@@ -6,7 +6,7 @@ of larger ones, that begin anywhere, step over elements or have their axes in an
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -143,6 +143,12 @@ class Works:
 
     calls: dict[str, Call] = field(default_factory=dict)
     results: dict[str, Any] = field(default_factory=dict)
+
+
+def whole(kind: str, dtype: str, held: Sequence[int], axes: Sequence[int] = ()) -> Draw:
+    """A work on all of an array, in its own order."""
+    every = (slice(None),) * len(held)
+    return Draw(kind, dtype, tuple(held), every, tuple(range(len(held))), tuple(axes))
 
 
 def filled(shape: tuple[int, ...], dtype: str, stream: Any = None) -> Any:

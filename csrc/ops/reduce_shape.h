@@ -109,7 +109,7 @@ bool gk_lie_as_matrices(const gk_array *array, uint64_t reduced, gk_reduction *h
 typedef enum gk_result_of { GK_TOTAL, GK_PARTIAL, GK_EXTREME, GK_INDEX } gk_result_of;
 
 /* Have a thread take each of short columns by itself, where that is better than by vectors, for
-   which the array is ready if it `is_run`, or each of rows of very few elements: true. */
+   which the array is ready if it `is_run`: true. */
 bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run,
                    gk_result_of of);
 

@@ -426,15 +426,19 @@ static bool begin_rows(gk_reduce_plan *tiles, const gk_array *array, uint64_t re
     return true;
 }
 
-/* Whether vectors of rows fill blocks, and these a device: of arrays that are in the cache, and of
-   very short rows, single elements are as good. */
-static bool are_worth_vectors(const gk_reduce_plan *plan, const gk_array *array) {
-    const gk_reduction *how = &plan->how;
-    const size_t rows = gk_plan_beside(plan, array->dtype);
-    const size_t places = gk_divided(how->outer, rows) * rows;
-    return gk_bytes(array) >= LARGE_BESIDE && how->outer * 4 > places * MOST_IN_FOUR &&
-           how->length >= LEAST_VECTORS * gk_vector_width(array->dtype) &&
-           gk_plan_blocks(plan, array->dtype) >= LEAST_OF_VECTORS;
+/* Whether rows are worth vectors of neighbours, as far as can be told before it is known how they
+   lie: of arrays that are in the cache, and of very short ones, single elements are as good. */
+static bool may_be_vectors(const gk_reduce_plan *plan, const gk_array *array) {
+    return gk_bytes(array) >= LARGE_BESIDE &&
+           plan->how.length >= LEAST_VECTORS * gk_vector_width(array->dtype);
+}
+
+/* Whether vectors of rows fill blocks, and these a device. */
+static bool fill_device(const gk_reduce_plan *plan, gk_dtype dtype) {
+    const size_t rows = gk_plan_beside(plan, dtype);
+    const size_t places = gk_divided(plan->how.outer, rows) * rows;
+    return plan->how.outer * 4 > places * MOST_IN_FOUR &&
+           gk_plan_blocks(plan, dtype) >= LEAST_OF_VECTORS;
 }
 
 bool gk_plan_row_vectors(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
@@ -442,11 +446,11 @@ bool gk_plan_row_vectors(gk_reduce_plan *plan, const gk_array *array, uint64_t r
     gk_reduce_plan vectors = *plan;
     tile of;
     bool beside;
-    if (!begin_rows(&vectors, array, reduced, &of, &beside) || !beside ||
-        !are_in_vectors(&vectors, array))
+    if (!may_be_vectors(plan, array) || !begin_rows(&vectors, array, reduced, &of, &beside) ||
+        !beside || !are_in_vectors(&vectors, array))
         return false;
     vectors.how.tiles |= GK_REDUCE_STRAIGHT;
-    return are_worth_vectors(&vectors, array) && settle(plan, &vectors, &of, order);
+    return fill_device(&vectors, array->dtype) && settle(plan, &vectors, &of, order);
 }
 
 bool gk_plan_row_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {

@@ -1,5 +1,5 @@
-// Copies from global to shared memory that no thread waits for, of compute capability 8.0 and up. What is older takes elements
-// through registers; no PTX of 8.0 is built for these copies alone (build_tools/targets.py looks for ">= 800").
+// Copies from global to shared memory that no thread waits for, of compute capability 8.0 and up, and of 9.0 and up those of whole runs.
+// What is older takes elements through registers; no PTX of 8.0 is built for these copies alone (build_tools/targets.py looks for ">= 800").
 #ifndef GK_AHEAD_CUH
 #define GK_AHEAD_CUH
 
@@ -41,6 +41,49 @@ template <int BYTES> constexpr bool gk_copies_ahead = false;
 template <int BYTES> __device__ static inline void gk_copy_element(void *to, const void *from) { memcpy(__builtin_assume_aligned(to, BYTES), __builtin_assume_aligned(from, BYTES), BYTES); }
 template <int GROUPS> __device__ static inline void gk_copies_wait(void) {}
 __device__ static inline void gk_copies_end(void) {}
+#endif
+
+// Runs of whole vectors that a warp's lanes have fetched to shared memory, one each, by the copy engine of 9.0 and up: whole lines of
+// memory, and no lane spends instructions on them. Older devices have none, and the simulator copies at once. No PTX of 9.0 is
+// built for this alone (build_tools/targets.py looks for ">= 900").
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ / 10 >= 90
+constexpr bool gk_fetches_runs = true;
+struct gk_fetching {
+    unsigned barrier, phase = 0; // of the warp, in shared memory
+
+    __device__ gk_fetching(uint64_t *place) : barrier((unsigned)__cvta_generic_to_shared(place)) {
+        if (threadIdx.x % GK_WARP == 0)
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\nfence.mbarrier_init.release.cluster;" ::"r"(barrier), "n"(GK_WARP) : "memory");
+        __syncwarp();
+    }
+    // A lane's run, or nothing; it begins on a vector on either side.
+    __device__ void fetch(void *to, const void *from, unsigned bytes) const {
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+        if (bytes > 0)
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+    }
+    // For the runs of all lanes, each of which has called fetch() once.
+    __device__ void wait() {
+        asm volatile("{\n"
+                     ".reg .pred done;\n"
+                     "again:\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                     "@!done bra again;\n"
+                     "}" ::"r"(barrier), "r"(phase) : "memory");
+        phase ^= 1;
+    }
+};
+#else
+#ifdef GK_SIM
+constexpr bool gk_fetches_runs = true;
+#else
+constexpr bool gk_fetches_runs = false;
+#endif
+struct gk_fetching {
+    __device__ gk_fetching(uint64_t *) {}
+    __device__ void fetch(void *to, const void *from, unsigned bytes) const { memcpy(to, from, bytes); }
+    __device__ void wait() { __syncwarp(); }
+};
 #endif
 
 #endif

@@ -103,6 +103,46 @@ def test_sums_of_turned_axes(shape, axes, dtype, op):
         same_bits(getattr(gk, op)(turned, axes).to_host(), want, f"{op} {shape} {axes} {order}")
 
 
+# Columns that are runs. Those that are fetched whole for a thread each, in one piece and in some,
+# also where it has several of them one after another; and those along which threads load, with
+# more loads than are under way at a time and with fewer; of one segment and of several, from a
+# vector on and not. Columns in the array, the first one and how many, and the rows from one on.
+ALONG = (
+    ((52_000, 64), (0, 52_000), (0, 64), "float32"),
+    ((53_001, 65), (1, 53_000), (1, 62), "float32"),
+    ((20_002, 400), (0, 20_001), (3, 391), "float16"),
+    ((30_001, 293), (0, 30_000), (1, 292), "bfloat16"),
+    ((17_000, 66), (0, 17_000), (0, 66), "float32"),
+    ((17_000, 67), (1, 16_998), (0, 67), "float64"),
+    ((3000, 1024), (0, 3000), (0, 1024), "float32"),
+    ((2999, 1030), (1, 2990), (5, 1025), "float32"),
+    ((4097, 700), (0, 4097), (2, 697), "float16"),
+    ((511, 4099), (0, 511), (0, 4099), "bfloat16"),
+    ((40, 50_003), (0, 40), (1, 50_002), "float32"),
+    ((9, 70_001), (0, 9), (0, 70_001), "float64"),
+    ((700, 1300), (0, 700), (7, 1290), "float64"),
+)
+
+
+@pytest.mark.parametrize(("held", "columns", "rows", "dtype"), ALONG)
+def test_sums_along_columns_that_are_runs(held, columns, rows, dtype):
+    """The bits of columns side by side, and no element beside them."""
+    a = random(held, DTYPES[dtype], 11)
+    cut = np.s_[columns[0] : sum(columns), rows[0] : sum(rows)]
+    a[: columns[0]] = a[sum(columns) :] = a[:, : rows[0]] = a[:, sum(rows) :] = np.nan
+    want = gk.sum(gk.to_device(np.ascontiguousarray(a[cut].T)), 0).to_host()
+    assert np.isfinite(want.astype("f8")).all()
+    same_bits(gk.sum(gk.to_device(a)[cut].T, 0).to_host(), want, f"{held} {columns} {rows}")
+
+
+def test_sums_along_columns_of_several_matrices():
+    for shape, dtype in (((5, 900, 700), "float32"), ((700, 70, 64), "float16")):
+        a = random(shape, DTYPES[dtype], 12)
+        want = gk.mean(gk.to_device(np.ascontiguousarray(a.transpose(0, 2, 1))), 1).to_host()
+        got = gk.mean(gk.to_device(a).transpose(0, 2, 1), 1).to_host()
+        same_bits(got, want, f"{shape}")
+
+
 # More than 32 MB of rows side by side: of few lanes and of a warp's, a block's each, of more than a
 # vector, and such as are no whole vectors, or do not begin on them.
 BESIDE = (

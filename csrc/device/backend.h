@@ -142,7 +142,8 @@ struct gk_backend {
     int capability;             /* compute capability, 90 for 9.0; the simulator claims 75 */
     gk_choices *choices;        /* of rows, so far */
     bool streams_are_addresses; /* which the driver follows, whatever they are */
-    bool watches_arrays;        /* users' kernels may touch no byte beside an array's allocation */
+    bool fetches_runs;   /* its copy engine brings runs to shared memory: 9.0 and up, or sim */
+    bool watches_arrays; /* users' kernels may touch no byte beside an array's allocation */
 
     gk_status (*allocate)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);
     /* The same, to last: on a stream that is being captured in a CUDA graph, `allocate` makes a

@@ -51,8 +51,8 @@
 
 /* Along rows, along short ones and down columns of an array that is one run in memory; along rows
    of any length and down columns of one whose elements lie anywhere; over a little one, which may
-   lie anywhere too; down columns of few rows that lie along two axes, and of little matrices; and
-   along rows that lie side by side. */
+   lie anywhere too; down columns of few rows that lie along two axes, and of little matrices;
+   along rows that lie side by side; and down columns that are runs. */
 typedef enum gk_walk {
     GK_WALK_ROWS,
     GK_WALK_SHORT,
@@ -62,7 +62,8 @@ typedef enum gk_walk {
     GK_WALK_LITTLE,
     GK_WALK_SCATTERED,
     GK_WALK_MATRICES,
-    GK_WALK_BESIDE
+    GK_WALK_BESIDE,
+    GK_WALK_ALONG
 } gk_walk;
 
 /* How a kernel takes the layout of strided arrays: a gk_layout, or whole in a gk_compact. */
@@ -74,7 +75,7 @@ typedef enum gk_op {
 #define GK_NUMBERS(name)                                                                           \
     GK_OP_##name, GK_OP_##name##_short, GK_OP_##name##_columns, GK_OP_##name##_gathered,           \
         GK_OP_##name##_gathered_columns, GK_OP_##name##_little, GK_OP_##name##_scattered,          \
-        GK_OP_##name##_matrices, GK_OP_##name##_beside,
+        GK_OP_##name##_matrices, GK_OP_##name##_beside, GK_OP_##name##_along,
 #define GK_NUMBERS_OF_FORMS(name, ...) GK_OP_##name, GK_OP_##name##_compact,
     GK_KERNEL_NAMES(GK_NUMBER, GK_NUMBERS, GK_NUMBERS_OF_FORMS) GK_OP_COUNT
 #undef GK_NUMBER

@@ -58,6 +58,8 @@ static gk_walk walk_of(const gk_reduce_plan *plan) {
         return GK_WALK_SCATTERED;
     if (plan->how.tiles & GK_REDUCE_BESIDE)
         return GK_WALK_BESIDE;
+    if (plan->how.tiles & GK_REDUCE_ALONG)
+        return GK_WALK_ALONG;
     if (plan->gathered && plan->walk != GK_WALK_LITTLE)
         return plan->walk == GK_WALK_COLUMNS ? GK_WALK_GATHERED_COLUMNS : GK_WALK_GATHERED;
     return plan->walk;
@@ -140,10 +142,11 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     copy.reach -= (int64_t)whole->lacking;
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
     const bool all = whole->plan.walk == GK_WALK_MATRICES || how->tiles & GK_REDUCE_TILED;
-    const size_t shared = all                             ? whole->row->shared_bytes
-                          : how->tiles & GK_REDUCE_LINE   ? GK_REDUCE_LINE_BYTES
-                          : how->tiles & GK_REDUCE_LISTED ? GK_REDUCE_LISTED_BYTES
-                                                          : 0;
+    const size_t shared = all                              ? whole->row->shared_bytes
+                          : how->tiles & GK_REDUCE_LINE    ? GK_REDUCE_LINE_BYTES
+                          : how->tiles & GK_REDUCE_LISTED  ? GK_REDUCE_LISTED_BYTES
+                          : how->tiles & GK_REDUCE_FETCHED ? GK_REDUCE_ALONG_BYTES
+                                                           : 0;
     return gk_call_launch_sharing(call, whole->row, blocks, shared, reads, arguments);
 }
 
@@ -253,41 +256,57 @@ static gk_result_of result_of(const gk_reducing *whole) {
     }
 }
 
+/* What sums that keep to an order go by first, of axes in another order. */
+static bool plan_turned_sums(gk_reducing *whole, uint64_t axes, const gk_array *a, int *order) {
+    const bool fetches = whole->call->backend->fetches_runs;
+    return (gk_is_sooner_along(&whole->plan, a->dtype, gk_bytes(a)) &&
+            gk_plan_along(&whole->plan, a, axes, fetches, order)) ||
+           gk_plan_row_vectors(&whole->plan, a, axes, order);
+}
+
+/* And what they go by where nothing else has taken them. */
+static bool plan_by_tiles(gk_reducing *whole, uint64_t axes, const gk_array *a, bool turned_sums,
+                          int *order) {
+    const bool fetches = whole->call->backend->fetches_runs;
+    return (turned_sums && gk_plan_along(&whole->plan, a, axes, fetches, order)) ||
+           gk_plan_tiles(&whole->plan, a, axes, order) ||
+           (turned_sums && gk_plan_row_tiles(&whole->plan, a, axes, order));
+}
+
 static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_array *operands,
                                 gk_array *result) {
     gk_call *call = whole->call;
+    const gk_array *a = &operands[0];
     const bool is_packed = whole->plan.packed, narrow = whole->plan.how.narrow;
-    const bool keeps = keeps_order(whole, operands[0].dtype, result->dtype);
-    const bool one = whole->kind->base.operand_count == 1, lies_turned = is_turned(&operands[0]);
+    const bool keeps = keeps_order(whole, a->dtype, result->dtype);
+    const bool one = whole->kind->base.operand_count == 1, lies_turned = is_turned(a);
+    const bool may_turn = one && !is_in_parts(whole),
+               turned_sums = may_turn && lies_turned && keeps;
     gk_array packed[GK_MAX_OPERANDS];
     int order[GK_MAX_DIMENSIONS];
-    const bool any = is_exact(whole->kind, &operands[0], axes, result->dtype);
-    bool is_run = (one && gk_plan_matrices(&whole->plan, &operands[0], axes, any)) ||
-                  (!is_packed && !whole->plan.scattered && gk_is_contiguous(&operands[0])) ||
-                  gk_count(&operands[0]) == 0;
+    const bool any = is_exact(whole->kind, a, axes, result->dtype);
+    bool is_run = (one && gk_plan_matrices(&whole->plan, a, axes, any)) ||
+                  (!is_packed && !whole->plan.scattered && gk_is_contiguous(a)) || gk_count(a) == 0;
     if (!is_run && one)
-        is_run = gk_plan_pitched(&whole->plan, &operands[0], axes) ||
-                 (narrow && keeps && gk_plan_narrow(&whole->plan, &operands[0], axes));
-    is_run = gk_plan_alone(&whole->plan, &operands[0], axes, is_run, result_of(whole)) || is_run;
-    if (!is_run && one && lies_turned && keeps && !is_in_parts(whole) &&
-        gk_plan_row_vectors(&whole->plan, &operands[0], axes, order))
-        return run_by_tiles(whole, axes, &operands[0], order, result);
+        is_run = gk_plan_pitched(&whole->plan, a, axes) ||
+                 (narrow && keeps && gk_plan_narrow(&whole->plan, a, axes));
+    if (!is_run && turned_sums && plan_turned_sums(whole, axes, a, order))
+        return run_by_tiles(whole, axes, a, order, result);
+    is_run = gk_plan_alone(&whole->plan, a, axes, is_run, result_of(whole)) || is_run;
     if (!is_run && one && lies_turned)
-        is_run = gk_plan_lanes(&whole->plan, &operands[0], axes);
+        is_run = gk_plan_lanes(&whole->plan, a, axes);
     if (!is_run && one && !lies_turned)
-        is_run = gk_plan_listed(&whole->plan, &operands[0], axes);
-    if (!is_run && one && !is_in_parts(whole) &&
-        (gk_plan_tiles(&whole->plan, &operands[0], axes, keeps, order) ||
-         (lies_turned && keeps && gk_plan_row_tiles(&whole->plan, &operands[0], axes, order))))
-        return run_by_tiles(whole, axes, &operands[0], order, result);
+        is_run = gk_plan_listed(&whole->plan, a, axes);
+    if (!is_run && may_turn && plan_by_tiles(whole, axes, a, turned_sums, order))
+        return run_by_tiles(whole, axes, a, order, result);
     if (!is_run && !narrow)
-        is_run = gk_plan_gathered(&whole->plan, &operands[0], axes);
-    gk_status status = gk_reducing_choose(whole, &operands[0], result->dtype);
+        is_run = gk_plan_gathered(&whole->plan, a, axes);
+    gk_status status = gk_reducing_choose(whole, a, result->dtype);
     if (status == GK_OK && !is_run) {
-        const gk_array taken = gk_as_taken(&operands[0], axes, is_packed);
+        const gk_array taken = gk_as_taken(a, axes, is_packed);
         status = gk_pack_reduced(call, &taken, &packed[0]);
         gk_plan_packed(&whole->plan, &packed[0]);
-        if (whole->kind->base.operand_count == 2)
+        if (!one)
             packed[1] = operands[1];
         operands = packed;
     }

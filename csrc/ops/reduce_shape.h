@@ -119,10 +119,18 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
 bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
 /* Have a kernel take columns by tiles, whose loads are of neighbours in memory, where no other
-   takes them as they lie and a copy would cost more, or, of sums that keep to an order, along them,
-   where each is a run: true, and the order of axes that it takes, kept ones in front. */
-bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool keeps,
+   takes them as they lie and a copy would cost more: true, and the order of axes that it takes,
+   kept ones in front. */
+bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
+
+/* The same, of sums that keep to an order, along columns each of which is a run; `fetches`: the
+   device can fetch those. */
+bool gk_plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool fetches,
                    int *order);
+
+/* Whether such columns are sooner gone along than their elements are loaded by as many threads:
+   fitted to 640 drawn sums. */
+bool gk_is_sooner_along(const gk_reduce_plan *plan, gk_dtype dtype, size_t bytes);
 
 /* Have a kernel take columns by lists of where they and their rows lie, in the order of the plan:
    true. */

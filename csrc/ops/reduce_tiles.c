@@ -22,6 +22,12 @@ enum {
     LEAST_VECTORS = 4,       /* in a row, */
     MOST_IN_FOUR = 3,        /* and rows, more than that in places for four */
     LEAST_ALONG = 128, /* bytes of a column that is a run, or neighbours are better read together */
+    LEAST_FETCHED = 256,          /* the same, that the copy engine fetches */
+    FEW_ROWS = 128,               /* columns of so many or less are found one by one as soon, */
+    LEAST_OF_FEW_ROWS = 32 << 20, /* below so many bytes in all; */
+    LEAST_OF_SHORT = 12 << 20,    /* of short ones, */
+    SOME_ROWS = 256,              /* and of so many words */
+    LEAST_OF_SOME_ROWS = 16 << 20,
     LEAST_BEHIND_WIDE = 2, /* elements of 8 bytes behind the nearest axis: a copy costs more */
     LEAST_LINE = 4, /* vectors of elements of 4 bytes, of which tiles are filled ahead; else one */
 };
@@ -238,13 +244,37 @@ static bool lie_along(const gk_reduce_plan *plan, gk_dtype dtype) {
            how->length * gk_dtype_size(dtype) >= LEAST_ALONG;
 }
 
-static bool plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
+bool gk_is_sooner_along(const gk_reduce_plan *plan, gk_dtype dtype, size_t bytes) {
+    const size_t length = plan->how.length;
+    if (plan->short_columns)
+        return bytes >= LEAST_OF_SHORT;
+    if (length <= FEW_ROWS)
+        return bytes >= LEAST_OF_FEW_ROWS;
+    return length > SOME_ROWS || gk_dtype_size(dtype) < GK_WORD || bytes >= LEAST_OF_SOME_ROWS;
+}
+
+/* Whether threads have a column each, long enough for the copy engine. */
+static bool are_fetched(const gk_reduction *how, gk_dtype dtype) {
+    return how->lanes * gk_vector_width(dtype) >= GK_REDUCE_COLUMN_THREADS &&
+           how->length * gk_dtype_size(dtype) >= LEAST_FETCHED;
+}
+
+bool gk_plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool fetches,
+                   int *order) {
     gk_reduce_plan along = *plan;
     tile of = {.near = -1}; /* what of a tile's loads is used does not matter: there is none */
+    const bool lists = plan->short_columns && plan->scattered; /* alone, without tiles */
+    if (plan->walk != GK_WALK_COLUMNS || plan->how.narrow || lists ||
+        1 << plan->how.group != GK_REDUCE_COLUMN_THREADS ||
+        plan->how.lanes * gk_vector_width(array->dtype) > GK_REDUCE_ALONG_COLUMNS ||
+        !are_counted(array))
+        return false;
     order_axes(array, reduced, false, of.order);
     if (!describe(&along, array, reduced, &of) || !lie_along(&along, array->dtype))
         return false;
     along.how.tiles = GK_REDUCE_ALONG;
+    if (fetches && are_fetched(&along.how, array->dtype))
+        along.how.tiles |= GK_REDUCE_FETCHED;
     return settle(plan, &along, &of, order);
 }
 
@@ -255,8 +285,7 @@ static bool is_soon_read(const gk_array *array, uint64_t reduced, int nearest) {
            array->shape[nearest] * (int64_t)gk_dtype_size(array->dtype) >= GK_SECTOR;
 }
 
-bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool keeps,
-                   int *order) {
+bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
     gk_reduce_plan tiles = *plan;
     const size_t width = gk_vector_width(array->dtype), wide = plan->how.lanes * width;
     const bool whole =
@@ -265,8 +294,6 @@ bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     if (plan->walk != GK_WALK_COLUMNS || plan->how.narrow || !(whole || lists) ||
         !are_counted(array))
         return false;
-    if (keeps && !lists && plan_along(plan, array, reduced, order))
-        return true;
     if (are_found(plan, array, reduced))
         return false;
     const tile of =

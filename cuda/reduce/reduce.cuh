@@ -27,7 +27,8 @@
 // And those of what keeps its order, wherever elements lie (gk_keeps_order).
 #define GK_WALKS_IN_ORDER(op, variant, dtype, symbol, note)                                        \
     GK_WALKS(op, variant, dtype, symbol, note)                                                     \
-    GK_REDUCE_SHARING(op##_beside, variant, dtype, symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of rows that lie side by side")
+    GK_REDUCE_SHARING(op##_beside, variant, dtype, symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of rows that lie side by side")         \
+    GK_REDUCE_SHARING(op##_along, variant, dtype, symbol##_along, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_ALONG_BYTES, "of columns that are runs")
 
 #ifndef GK_ROWS_ONLY
 
@@ -448,9 +449,6 @@ template <class Op> __device__ static __forceinline__ void gk_reduce_gathered(co
 }
 
 template <class Op> __device__ static inline void gk_reduce_gathered_columns(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
-    if constexpr (gk_keeps_order<Op>)
-        if (how.tiles & GK_REDUCE_ALONG)
-            return gk_reduce_columns_along<Op>(how, layout, a);
     if constexpr (gk_keeps_order<Op> && sizeof(typename Op::Element) <= 4)
         if (how.narrow)
             return gk_reduce_narrow_apart<Op>(how, layout, a);
@@ -498,6 +496,9 @@ template <class Op> __device__ static inline void gk_reduce_gathered_columns(con
     GK_REDUCE_KERNELS(symbol, Op)                                                                  \
     GK_REDUCE_KERNEL(symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_reduce_rows_beside<Op>(how, layout, a);                                                 \
+    }                                                                                              \
+    GK_REDUCE_KERNEL(symbol##_along, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_ALONG_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
+        gk_reduce_columns_along<Op>(how, layout, a);                                               \
     }
 
 #endif

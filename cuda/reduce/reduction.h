@@ -37,6 +37,11 @@ enum {
     GK_REDUCE_LARGE_STATES = 64,
     GK_REDUCE_LISTED_BYTES = 8 * GK_REDUCE_LISTED_ROWS + 4 * GK_REDUCE_COLUMN_THREADS * GK_REDUCE_VECTOR_BYTES,
     GK_REDUCE_ALONG_ROWS = 4,     /* that a thread has a state each for, along a column, where a block has less than a vector of them */
+    GK_REDUCE_ALONG_LOADS = 8,    /* of a thread at any time, along a column, */
+    GK_REDUCE_ALONG_VECTORS = 16, /* and vectors that are fetched for it at a time; */
+    GK_REDUCE_ALONG_BYTES = GK_REDUCE_COLUMN_THREADS * (GK_REDUCE_ALONG_VECTORS + 1) * GK_REDUCE_VECTOR_BYTES, /* those of a block */
+    GK_REDUCE_ALONG_COLUMNS = 1024, /* of a block, at most */
+    GK_REDUCE_ALONG_RESIDENT = 5, /* as GK_REDUCE_RESIDENT */
     GK_REDUCE_CHUNK_VECTORS = 2048, /* of a block at a time, of a long row whose elements are in another order */
     GK_REDUCE_CHUNK_GAPS = 64,      /* and vectors that are left out between */
     GK_REDUCE_CHUNK_ROWS = 1028, GK_REDUCE_CHUNK_COLUMNS = 2048,
@@ -97,6 +102,7 @@ typedef enum gk_reduce_tiles {
     GK_REDUCE_ALONG = 16,   /* of columns: each is a run */
     GK_REDUCE_LINE = 32,    /* of long rows: their elements lie evenly apart, see gk_line */
     GK_REDUCE_LISTED = 64,  /* of columns: by lists of rows and of columns alone; straight: in words */
+    GK_REDUCE_FETCHED = 128, /* of columns that are runs: each is a thread's, for which the copy engine fetches it */
 } gk_reduce_tiles;
 
 typedef struct gk_reduction {

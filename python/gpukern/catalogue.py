@@ -28,6 +28,7 @@ _INTERNAL = (
     "_scattered",
     "_matrices",
     "_beside",
+    "_along",
     "_vectors",
     "_vector",
     "_small",

@@ -407,6 +407,7 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
                                   &cuda->base.capability, error);
     if (status != GK_OK)
         return status;
+    cuda->base.fetches_runs = cuda->base.capability >= 90;
     cuda->cache = attribute_of(cuda, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     cuda->multiprocessors = attribute_of(cuda, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     cuda->workspaces.bytes = workspace_bytes(cuda);

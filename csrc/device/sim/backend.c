@@ -405,6 +405,7 @@ static const gk_backend functions = {
     .name = "sim",
     .model = GK_SIM_MODEL,
     .capability = GK_SIM_CAPABILITY,
+    .fetches_runs = true,
     .watches_arrays = true,
     .allocate = gk_simulated_allocate,
     .allocate_lasting = gk_simulated_allocate_lasting,

@@ -25,7 +25,7 @@ enum {
     LEAST_FETCHED = 256,          /* the same, that the copy engine fetches */
     FEW_ROWS = 128,               /* columns of so many or less are found one by one as soon, */
     LEAST_OF_FEW_ROWS = 32 << 20, /* below so many bytes in all; */
-    LEAST_OF_SHORT = 12 << 20,    /* of short ones, */
+    LEAST_OF_EVEN = 8 << 20,      /* of short ones that are whole vectors, */
     SOME_ROWS = 256,              /* and of so many words */
     LEAST_OF_SOME_ROWS = 16 << 20,
     LEAST_BEHIND_WIDE = 2, /* elements of 8 bytes behind the nearest axis: a copy costs more */
@@ -247,7 +247,7 @@ static bool lie_along(const gk_reduce_plan *plan, gk_dtype dtype) {
 bool gk_is_sooner_along(const gk_reduce_plan *plan, gk_dtype dtype, size_t bytes) {
     const size_t length = plan->how.length;
     if (plan->short_columns)
-        return bytes >= LEAST_OF_SHORT;
+        return bytes >= (length % gk_vector_width(dtype) == 0 ? LEAST_OF_EVEN : LEAST_OF_FEW_ROWS);
     if (length <= FEW_ROWS)
         return bytes >= LEAST_OF_FEW_ROWS;
     return length > SOME_ROWS || gk_dtype_size(dtype) < GK_WORD || bytes >= LEAST_OF_SOME_ROWS;

@@ -81,9 +81,12 @@ def test_sums_along_columns_that_are_runs(held, columns, rows, dtype):
     a = random(held, DTYPES[dtype], 11)
     cut = np.s_[columns[0] : sum(columns), rows[0] : sum(rows)]
     a[: columns[0]] = a[sum(columns) :] = a[:, : rows[0]] = a[:, sum(rows) :] = np.nan
-    want = gk.sum(gk.to_device(np.ascontiguousarray(a[cut].T)), 0).to_host()
-    assert np.isfinite(want.astype("f8")).all()
-    same_bits(gk.sum(gk.to_device(a)[cut].T, 0).to_host(), want, f"{held} {columns} {rows}")
+    turned, packed = gk.to_device(a)[cut].T, gk.to_device(np.ascontiguousarray(a[cut].T))
+    # Of plain float32 the last bits tell which elements were added to which.
+    for variant in (None, "single_launch") if dtype == "float32" else (None,):
+        got, want = (gk.sum(x, 0, variant=variant).to_host() for x in (turned, packed))
+        assert np.isfinite(want.astype("f8")).all()
+        same_bits(got, want, f"{held} {columns} {rows} {variant}")
 
 
 def test_sums_along_columns_of_several_matrices():
@@ -119,3 +122,13 @@ def test_sums_of_many_rows_side_by_side(shape, dtype, begin):
     matrices = gk.to_device(held.reshape(2, length, -1)).transpose(0, 2, 1)
     want = gk.sum(matrices.copy(), 2).to_host()
     same_bits(gk.sum(matrices, 2).to_host(), want, "two")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_down_columns_that_are_runs(dtype):
+    """By tiles, since what is not a sum is gone along by no thread."""
+    a = (1 + random((1300, 2101), DTYPES[dtype], 13) / 1000).astype(DTYPES[dtype])
+    want = gk.prod(gk.to_device(np.ascontiguousarray(a.T)), 0).to_host()
+    assert np.isfinite(want).all()
+    assert len(np.unique(want)) > len(want) // 2
+    same_bits(gk.prod(gk.to_device(a).T, 0).to_host(), want, dtype)

@@ -256,19 +256,19 @@ static gk_result_of result_of(const gk_reducing *whole) {
     }
 }
 
-/* What sums that keep to an order go by first, of axes in another order. */
-static bool plan_turned_sums(gk_reducing *whole, uint64_t axes, const gk_array *a, int *order) {
-    const bool fetches = whole->call->backend->fetches_runs;
-    return (gk_is_sooner_along(&whole->plan, a->dtype, gk_bytes(a)) &&
-            gk_plan_along(&whole->plan, a, axes, fetches, order)) ||
-           gk_plan_row_vectors(&whole->plan, a, axes, order);
+/* Sums that keep to an order go along columns that are runs before they are asked for any other
+   way, where that is `sooner`, or else when most others have not taken them. */
+static bool plan_along(gk_reducing *whole, uint64_t axes, const gk_array *a, bool sooner,
+                       int *order) {
+    return gk_is_sooner_along(&whole->plan, a->dtype, gk_bytes(a)) == sooner &&
+           gk_plan_along(&whole->plan, a, axes, whole->call->backend->fetches_runs, order);
 }
 
-/* And what they go by where nothing else has taken them. */
+/* What an array goes by where no kernel takes it as it lies; `turned_sums`: it is such sums, of
+   axes in another order. */
 static bool plan_by_tiles(gk_reducing *whole, uint64_t axes, const gk_array *a, bool turned_sums,
                           int *order) {
-    const bool fetches = whole->call->backend->fetches_runs;
-    return (turned_sums && gk_plan_along(&whole->plan, a, axes, fetches, order)) ||
+    return (turned_sums && plan_along(whole, axes, a, false, order)) ||
            gk_plan_tiles(&whole->plan, a, axes, order) ||
            (turned_sums && gk_plan_row_tiles(&whole->plan, a, axes, order));
 }
@@ -290,7 +290,9 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     if (!is_run && one)
         is_run = gk_plan_pitched(&whole->plan, a, axes) ||
                  (narrow && keeps && gk_plan_narrow(&whole->plan, a, axes));
-    if (!is_run && turned_sums && plan_turned_sums(whole, axes, a, order))
+    if (!is_run && turned_sums &&
+        (plan_along(whole, axes, a, true, order) ||
+         gk_plan_row_vectors(&whole->plan, a, axes, order)))
         return run_by_tiles(whole, axes, a, order, result);
     is_run = gk_plan_alone(&whole->plan, a, axes, is_run, result_of(whole)) || is_run;
     if (!is_run && one && lies_turned)

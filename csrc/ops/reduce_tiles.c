@@ -259,15 +259,23 @@ static bool are_fetched(const gk_reduction *how, gk_dtype dtype) {
            how->length * gk_dtype_size(dtype) >= LEAST_FETCHED;
 }
 
+/* Whether columns are found by lists of rows, without tiles. */
+static bool go_by_lists(const gk_reduce_plan *plan) {
+    return plan->short_columns && plan->scattered;
+}
+
+/* Whether all threads of a block have the same matrix, and no more than so many of its columns. */
+static bool have_blocks(const gk_reduction *how, gk_dtype dtype, size_t most) {
+    return 1 << how->group == GK_REDUCE_COLUMN_THREADS &&
+           how->lanes * gk_vector_width(dtype) <= most;
+}
+
 bool gk_plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool fetches,
                    int *order) {
     gk_reduce_plan along = *plan;
     tile of = {.near = -1}; /* what of a tile's loads is used does not matter: there is none */
-    const bool lists = plan->short_columns && plan->scattered; /* alone, without tiles */
-    if (plan->walk != GK_WALK_COLUMNS || plan->how.narrow || lists ||
-        1 << plan->how.group != GK_REDUCE_COLUMN_THREADS ||
-        plan->how.lanes * gk_vector_width(array->dtype) > GK_REDUCE_ALONG_COLUMNS ||
-        !are_counted(array))
+    if (plan->walk != GK_WALK_COLUMNS || plan->how.narrow || go_by_lists(plan) ||
+        !have_blocks(&plan->how, array->dtype, GK_REDUCE_ALONG_COLUMNS) || !are_counted(array))
         return false;
     order_axes(array, reduced, false, of.order);
     if (!describe(&along, array, reduced, &of) || !lie_along(&along, array->dtype))
@@ -287,10 +295,9 @@ static bool is_soon_read(const gk_array *array, uint64_t reduced, int nearest) {
 
 bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
     gk_reduce_plan tiles = *plan;
-    const size_t width = gk_vector_width(array->dtype), wide = plan->how.lanes * width;
-    const bool whole =
-        1 << plan->how.group == GK_REDUCE_COLUMN_THREADS && wide <= GK_REDUCE_TILE_COLUMNS;
-    const bool lists = plan->short_columns && plan->scattered; /* alone, without tiles */
+    const size_t wide = plan->how.lanes * gk_vector_width(array->dtype);
+    const bool whole = have_blocks(&plan->how, array->dtype, GK_REDUCE_TILE_COLUMNS);
+    const bool lists = go_by_lists(plan);
     if (plan->walk != GK_WALK_COLUMNS || plan->how.narrow || !(whole || lists) ||
         !are_counted(array))
         return false;

@@ -43,33 +43,62 @@ template <int GROUPS> __device__ static inline void gk_copies_wait(void) {}
 __device__ static inline void gk_copies_end(void) {}
 #endif
 
-// Runs of whole vectors that a warp's lanes have fetched to shared memory, one each, by the copy engine of 9.0 and up: whole lines of
-// memory, and no lane spends instructions on them. Older devices have none, and the simulator copies at once. No PTX of 9.0 is
-// built for this alone (build_tools/targets.py looks for ">= 900").
+// Runs of whole vectors that a warp's lanes have fetched to shared memory, one each, by the copy engine of 9.0 and up, which arrives at
+// a barrier there: whole lines of memory, and no lane spends instructions on them. Older devices have none, and the simulator
+// copies at once. No PTX of 9.0 is built for this alone (build_tools/targets.py looks for ">= 900").
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ / 10 >= 90
+typedef uint64_t gk_barrier; // in shared memory
+
+__device__ static inline unsigned gk_shared_address(const void *at) {
+    return (unsigned)__cvta_generic_to_shared(at);
+}
+
+// So many arrivals end a phase, when the bytes that they announced have come as well. Here and below by a barrier's address, which
+// is best found once.
+__device__ static inline void gk_barrier_init(unsigned barrier, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+// The copy engine sees barriers only behind this.
+__device__ static inline void gk_barriers_ready(void) {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Arrive, and announce so many bytes.
+__device__ static inline void gk_barrier_expect(unsigned barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+// Wait for the end of a phase; phases are 0, 1, 0, ...
+__device__ static inline void gk_barrier_wait(unsigned barrier, unsigned phase) {
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n"
+                 "}" ::"r"(barrier), "r"(phase) : "memory");
+}
+
 constexpr bool gk_fetches_runs = true;
 struct gk_fetching {
-    unsigned barrier, phase = 0; // of the warp, in shared memory
+    unsigned barrier, phase = 0; // of the warp
 
-    __device__ gk_fetching(uint64_t *place) : barrier((unsigned)__cvta_generic_to_shared(place)) {
-        if (threadIdx.x % GK_WARP == 0)
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\nfence.mbarrier_init.release.cluster;" ::"r"(barrier), "n"(GK_WARP) : "memory");
+    __device__ gk_fetching(gk_barrier *place) : barrier(gk_shared_address(place)) {
+        if (threadIdx.x % GK_WARP == 0) {
+            gk_barrier_init(barrier, GK_WARP);
+            gk_barriers_ready();
+        }
         __syncwarp();
     }
     // A lane's run, or nothing; it begins on a vector on either side.
     __device__ void fetch(void *to, const void *from, unsigned bytes) const {
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+        gk_barrier_expect(barrier, bytes);
         if (bytes > 0)
-            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(gk_shared_address(to)), "l"(from), "r"(bytes), "r"(barrier) : "memory");
     }
     // For the runs of all lanes, each of which has called fetch() once.
     __device__ void wait() {
-        asm volatile("{\n"
-                     ".reg .pred done;\n"
-                     "again:\n"
-                     "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-                     "@!done bra again;\n"
-                     "}" ::"r"(barrier), "r"(phase) : "memory");
+        gk_barrier_wait(barrier, phase);
         phase ^= 1;
     }
 };

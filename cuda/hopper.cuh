@@ -1,10 +1,10 @@
-// What compute capability 9.0 has beyond CUDA C++, and later ones too: the copy engine (TMA) and the
-// barriers in shared memory that it arrives at. Code that uses it stands under GK_HOPPER; the line that
-// defines it has the build compile the file for 9.0 as well.
+// What compute capability 9.0 has beyond CUDA C++, and later ones too: what the copy engine (TMA) does beside fetching runs (ahead.cuh,
+// where the barriers are that it arrives at). Code that uses it stands under GK_HOPPER; the line that defines it has the build compile
+// the file for 9.0 as well.
 #ifndef GK_HOPPER_CUH
 #define GK_HOPPER_CUH
 
-#include "device.cuh"
+#include "ahead.cuh"
 
 #ifndef GK_ROWS_ONLY
 
@@ -16,39 +16,12 @@ struct alignas(64) gk_tensor_map {
 #if __CUDA_ARCH__ >= 900
 #define GK_HOPPER
 
-typedef uint64_t gk_barrier; // in shared memory
-
-__device__ static inline unsigned gk_shared_address(const void *at) {
-    return (unsigned)__cvta_generic_to_shared(at);
-}
-
-// So many arrivals end a phase, when the bytes that they announced have come as well.
-__device__ static inline void gk_barrier_init(gk_barrier *barrier, unsigned arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(gk_shared_address(barrier)), "r"(arrivals) : "memory");
-}
-
-// The copy engine sees barriers only behind this.
-__device__ static inline void gk_barriers_ready(void) {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
+__device__ static inline void gk_barrier_init(gk_barrier *barrier, unsigned arrivals) { gk_barrier_init(gk_shared_address(barrier), arrivals); }
+__device__ static inline void gk_barrier_expect(gk_barrier *barrier, unsigned bytes) { gk_barrier_expect(gk_shared_address(barrier), bytes); }
+__device__ static inline void gk_barrier_wait(gk_barrier *barrier, unsigned phase) { gk_barrier_wait(gk_shared_address(barrier), phase); }
 
 __device__ static inline void gk_barrier_arrive(gk_barrier *barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(gk_shared_address(barrier)) : "memory");
-}
-
-// Arrive, and announce so many bytes.
-__device__ static inline void gk_barrier_expect(gk_barrier *barrier, unsigned bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(gk_shared_address(barrier)), "r"(bytes) : "memory");
-}
-
-// Wait for the end of a phase; phases are 0, 1, 0, ...
-__device__ static inline void gk_barrier_wait(gk_barrier *barrier, unsigned phase) {
-    asm volatile("{\n"
-                 ".reg .pred done;\n"
-                 "again:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-                 "@!done bra again;\n"
-                 "}" ::"r"(gk_shared_address(barrier)), "r"(phase) : "memory");
 }
 
 // Fetch the box whose first element is at that column and row; what lies beyond the matrix is zeros.

@@ -54,10 +54,12 @@ def test_sums_of_turned_axes(shape, axes, dtype, op):
         same_bits(getattr(gk, op)(turned, axes).to_host(), want, f"{op} {shape} {axes} {order}")
 
 
-# Columns that are runs. Those that are fetched whole for a thread each, in one piece and in some,
-# also where it has several of them one after another; and those along which threads load, with
-# more loads than are under way at a time and with fewer; of one segment and of several, from a
-# vector on and not. Columns in the array, the first one and how many, and the rows from one on.
+# Columns that are runs. Those that are fetched for a thread each or for several, in one piece and
+# in some, also where a block has twice as many; and those along which threads load, with more
+# loads than are under way at a time and with fewer; of one segment and of several, of which a
+# block has one, or all of some columns, of a column in one turn, and in two and joined at two
+# levels; from a vector on and not. Columns in the array, the first one and how many, and the rows
+# from one on.
 ALONG = (
     ((52_000, 64), (0, 52_000), (0, 64), "float32"),
     ((53_001, 65), (1, 53_000), (1, 62), "float32"),
@@ -72,6 +74,12 @@ ALONG = (
     ((40, 50_003), (0, 40), (1, 50_002), "float32"),
     ((9, 70_001), (0, 9), (0, 70_001), "float64"),
     ((700, 1300), (0, 700), (7, 1290), "float64"),
+    ((90_001, 131), (0, 90_001), (0, 131), "float16"),
+    ((25_301, 1003), (1, 25_300), (2, 1001), "bfloat16"),
+    ((67, 9140), (1, 66), (3, 9136), "float32"),
+    ((174, 24_643), (0, 174), (0, 24_643), "float16"),
+    ((134, 37_004), (1, 133), (1, 37_001), "bfloat16"),
+    ((35, 25_073), (1, 33), (1, 25_072), "float32"),
 )
 
 

@@ -142,8 +142,10 @@ struct gk_backend {
     int capability;             /* compute capability, 90 for 9.0; the simulator claims 75 */
     gk_choices *choices;        /* of rows, so far */
     bool streams_are_addresses; /* which the driver follows, whatever they are */
-    bool fetches_runs;   /* its copy engine brings runs to shared memory: 9.0 and up, or sim */
-    bool watches_arrays; /* users' kernels may touch no byte beside an array's allocation */
+    bool watches_arrays;        /* users' kernels may touch no byte beside an array's allocation */
+    /* Bytes of shared memory of a multiprocessor to which its copy engine brings runs, on 9.0 and
+       up and on the simulator; 0: it brings none. */
+    size_t fetch_room;
 
     gk_status (*allocate)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);
     /* The same, to last: on a stream that is being captured in a CUDA graph, `allocate` makes a

@@ -9,6 +9,10 @@ size_t gk_column_groups(const gk_reduction *how, gk_dtype dtype) {
            gk_divided(how->inner, how->lanes * gk_vector_width(dtype));
 }
 
+size_t gk_along_blocks(const gk_reduction *how) {
+    return how->outer * gk_divided(how->inner, how->bundle) * (how->whole ? 1 : how->segments);
+}
+
 static size_t columns_of_thread(const gk_reduce_plan *plan, gk_dtype dtype) {
     return plan->wide      ? gk_few_columns(dtype)
            : plan->several ? GK_REDUCE_SEVERAL(gk_dtype_size(dtype))
@@ -36,6 +40,8 @@ size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
     if (are_beside(plan))
         return gk_divided(how->outer, gk_plan_beside(plan, dtype)) * how->segments *
                beside_warps(plan);
+    if (how->tiles & GK_REDUCE_ALONG)
+        return gk_along_blocks(how);
     switch (plan->walk) {
     case GK_WALK_ROWS:
         return how->outer * how->segments;
@@ -54,7 +60,8 @@ size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
 
 /* Whether blocks join what they have through memory. */
 static bool has_partials(const gk_reduce_plan *plan) {
-    return plan->how.segments > 1 || (are_beside(plan) && beside_warps(plan) > 1);
+    return (plan->how.segments > 1 && !plan->how.whole) ||
+           (are_beside(plan) && beside_warps(plan) > 1);
 }
 
 size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype) {

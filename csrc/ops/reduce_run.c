@@ -142,11 +142,11 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     copy.reach -= (int64_t)whole->lacking;
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
     const bool all = whole->plan.walk == GK_WALK_MATRICES || how->tiles & GK_REDUCE_TILED;
-    const size_t shared = all                              ? whole->row->shared_bytes
-                          : how->tiles & GK_REDUCE_LINE    ? GK_REDUCE_LINE_BYTES
-                          : how->tiles & GK_REDUCE_LISTED  ? GK_REDUCE_LISTED_BYTES
-                          : how->tiles & GK_REDUCE_FETCHED ? GK_REDUCE_ALONG_BYTES
-                                                           : 0;
+    const size_t shared = all                             ? whole->row->shared_bytes
+                          : how->tiles & GK_REDUCE_LINE   ? GK_REDUCE_LINE_BYTES
+                          : how->tiles & GK_REDUCE_LISTED ? GK_REDUCE_LISTED_BYTES
+                          : how->tiles & GK_REDUCE_ALONG  ? GK_REDUCE_FETCHED_BYTES(how->fetched)
+                                                          : 0;
     return gk_call_launch_sharing(call, whole->row, blocks, shared, reads, arguments);
 }
 
@@ -261,7 +261,7 @@ static gk_result_of result_of(const gk_reducing *whole) {
 static bool plan_along(gk_reducing *whole, uint64_t axes, const gk_array *a, bool sooner,
                        int *order) {
     return gk_is_sooner_along(&whole->plan, a->dtype, gk_bytes(a)) == sooner &&
-           gk_plan_along(&whole->plan, a, axes, whole->call->backend->fetches_runs, order);
+           gk_plan_along(&whole->plan, a, axes, whole->call->backend->fetch_room, order);
 }
 
 /* What an array goes by where no kernel takes it as it lies; `turned_sums`: it is such sums, of

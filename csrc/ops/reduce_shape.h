@@ -82,6 +82,9 @@ static inline size_t gk_divided(size_t count, size_t by) {
 /* Blocks of columns, of one segment each. */
 size_t gk_column_groups(const gk_reduction *how, gk_dtype dtype);
 
+/* Blocks of columns that are runs. */
+size_t gk_along_blocks(const gk_reduction *how);
+
 size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype);
 size_t gk_plan_beside(const gk_reduce_plan *plan, gk_dtype dtype); /* rows of a block that lie so */
 size_t gk_plan_arrivals(const gk_reduce_plan *plan, gk_dtype dtype); /* counters */
@@ -123,10 +126,13 @@ bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
    kept ones in front. */
 bool gk_plan_tiles(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
 
-/* The same, of sums that keep to an order, along columns each of which is a run; `fetches`: the
-   device can fetch those. */
-bool gk_plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool fetches,
+/* The same, of sums that keep to an order, along columns each of which is a run; `fetch_room`:
+   the backend's. */
+bool gk_plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, size_t fetch_room,
                    int *order);
+
+/* What blocks have of such columns, and how. */
+void gk_plan_along_blocks(gk_reduction *how, gk_dtype dtype, size_t fetch_room);
 
 /* Whether such columns are sooner gone along than their elements are loaded by as many threads:
    fitted to 640 drawn sums. */

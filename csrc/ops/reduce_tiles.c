@@ -22,12 +22,6 @@ enum {
     LEAST_VECTORS = 4,       /* in a row, */
     MOST_IN_FOUR = 3,        /* and rows, more than that in places for four */
     LEAST_ALONG = 128, /* bytes of a column that is a run, or neighbours are better read together */
-    LEAST_FETCHED = 256,          /* the same, that the copy engine fetches */
-    FEW_ROWS = 128,               /* columns of so many or less are found one by one as soon, */
-    LEAST_OF_FEW_ROWS = 32 << 20, /* below so many bytes in all; */
-    LEAST_OF_EVEN = 8 << 20,      /* of short ones that are whole vectors, */
-    SOME_ROWS = 256,              /* and of so many words */
-    LEAST_OF_SOME_ROWS = 16 << 20,
     LEAST_BEHIND_WIDE = 2, /* elements of 8 bytes behind the nearest axis: a copy costs more */
     LEAST_LINE = 4, /* vectors of elements of 4 bytes, of which tiles are filled ahead; else one */
 };
@@ -244,21 +238,6 @@ static bool lie_along(const gk_reduce_plan *plan, gk_dtype dtype) {
            how->length * gk_dtype_size(dtype) >= LEAST_ALONG;
 }
 
-bool gk_is_sooner_along(const gk_reduce_plan *plan, gk_dtype dtype, size_t bytes) {
-    const size_t length = plan->how.length;
-    if (plan->short_columns)
-        return bytes >= (length % gk_vector_width(dtype) == 0 ? LEAST_OF_EVEN : LEAST_OF_FEW_ROWS);
-    if (length <= FEW_ROWS)
-        return bytes >= LEAST_OF_FEW_ROWS;
-    return length > SOME_ROWS || gk_dtype_size(dtype) < GK_WORD || bytes >= LEAST_OF_SOME_ROWS;
-}
-
-/* Whether threads have a column each, long enough for the copy engine. */
-static bool are_fetched(const gk_reduction *how, gk_dtype dtype) {
-    return how->lanes * gk_vector_width(dtype) >= GK_REDUCE_COLUMN_THREADS &&
-           how->length * gk_dtype_size(dtype) >= LEAST_FETCHED;
-}
-
 /* Whether columns are found by lists of rows, without tiles. */
 static bool go_by_lists(const gk_reduce_plan *plan) {
     return plan->short_columns && plan->scattered;
@@ -270,7 +249,7 @@ static bool have_blocks(const gk_reduction *how, gk_dtype dtype, size_t most) {
            how->lanes * gk_vector_width(dtype) <= most;
 }
 
-bool gk_plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool fetches,
+bool gk_plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, size_t fetch_room,
                    int *order) {
     gk_reduce_plan along = *plan;
     tile of = {.near = -1}; /* what of a tile's loads is used does not matter: there is none */
@@ -280,9 +259,7 @@ bool gk_plan_along(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
     order_axes(array, reduced, false, of.order);
     if (!describe(&along, array, reduced, &of) || !lie_along(&along, array->dtype))
         return false;
-    along.how.tiles = GK_REDUCE_ALONG;
-    if (fetches && are_fetched(&along.how, array->dtype))
-        along.how.tiles |= GK_REDUCE_FETCHED;
+    gk_plan_along_blocks(&along.how, array->dtype, fetch_room);
     return settle(plan, &along, &of, order);
 }
 

@@ -1,6 +1,6 @@
-// Columns that lie as runs in memory, as those of a matrix do that has been transposed: a thread goes along one by aligned
-// vectors, of which each element has a state of its own, and all states are put where those of columns that lie side by side
-// would be. The additions are those of one run, and no element is put or found by itself.
+// Columns that lie as runs in memory, as those of a matrix do that has been transposed: threads go along one by aligned vectors,
+// of which each element has a state of its own. These are joined as those of columns that lie side by side are, so that the
+// additions are the same, and no element is put or found by itself.
 #ifndef GK_REDUCE_ALONG_CUH
 #define GK_REDUCE_ALONG_CUH
 
@@ -77,87 +77,121 @@ template <class Op, int EACH> struct gk_along {
             take_part(op, tail, wholes);
     }
 
-    // All of the column, for each lane of a warp its own, of which all have up to so many `rows`: loads along them would each be of
-    // as many lines as there are lanes, and of half of a sector.
-    __device__ void fetch(const Op &op, unsigned rows, gk_fetching &fetching) {
-        enum { VECTORS = GK_REDUCE_ALONG_VECTORS };
+    // The same for threads that are neighbours, by the copy engine, which brings up to EACH vectors at a time for each of them: lanes
+    // that load vectors ask for many lines at once, and here each line is asked for once, as far ahead as there is room. All
+    // lanes of a warp take part, whose columns have up to `most` rows.
+    __device__ void fetch(const Op &op, unsigned most, unsigned first, unsigned step, unsigned each, gk_fetching &fetching) {
         GK_DYNAMIC_SHARED(uint4, memory);
-        vector *const to = (vector *)memory + threadIdx.x * (VECTORS + 1); // in other banks than the next thread's
-        const bool has_tail = end % WIDTH > 0;
+        vector *const here = (vector *)memory + (threadIdx.x - first) * (each + 1); // in other banks than other columns'
+        const bool has_tail = end % WIDTH > 0 && (wholes & (step - 1)) == first;
         vector tail;
         if (has_tail)
             tail = (vectors + wholes * WIDTH).aligned();
 #pragma unroll 1
-        for (unsigned begin = 0; begin * WIDTH < rows + WIDTH - 1; begin += VECTORS) {
-            const unsigned left = begin < wholes ? wholes - begin : 0, count = left < VECTORS ? left : VECTORS;
-            fetching.fetch(to, vectors.first + begin * WIDTH, count * sizeof(vector));
+        for (unsigned begin = 0; begin * WIDTH < most + WIDTH - 1; begin += each * step) {
+            const unsigned left = begin < wholes ? wholes - begin : 0, all = left < each * step ? left : each * step;
+            const unsigned before = first * each, own = before < all ? (all - before < each ? all - before : each) : 0;
+            fetching.fetch(here + before, vectors.first + (begin + before) * WIDTH, own * sizeof(vector));
             fetching.wait();
-            if (count > 0 && begin == 0 && skip > 0)
-                take_part(op, to[0], 0);
-            else if (count > 0)
-                take(op, to[0]);
-#pragma unroll 3
-            for (int j = 1; j < VECTORS; j++)
-                if (j < count)
-                    take(op, to[j]);
+            if (first < all && begin == 0 && first == 0 && skip > 0)
+                take_part(op, here[0], 0);
+            else if (first < all)
+                take(op, here[first]);
+#pragma unroll 4
+            for (unsigned i = first + step; i < all; i += step)
+                take(op, here[i]);
+            __syncwarp(); // before others are fetched to where these are
         }
         if (has_tail)
             take_part(op, tail, wholes);
     }
+
+    // All states of a column's threads, so many, as one, which the first of them has then. At each step those of the upper half of
+    // all rows are joined to those of the lower half; which row is the first one changes nothing.
+    __device__ typename Op::State joined(const Op &op, unsigned threads) {
+        for (unsigned step = threads / 2; step > 0; step /= 2)
+#pragma unroll
+            for (int e = 0; e < EACH; e++)
+                op.join(state[e], gk_from_lane_across(state[e], step));
+#pragma unroll
+        for (int half = EACH / 2; half > 0; half /= 2)
+#pragma unroll
+            for (int e = 0; e < half; e++)
+                op.join(state[e], state[e + half]);
+        return state[0];
+    }
 };
 
-// A segment of a block's columns. EACH: neighbouring rows of a thread, as far as each has a state of its own: a vector's, or all
-// that threads have side by side.
+// What a block has: `columns` from `leftmost` on, and of these `segments` from `segment` on, all or one.
+struct gk_along_block {
+    size_t outer, block;
+    unsigned leftmost, columns, segment, segments;
+
+    __device__ gk_along_block(const gk_reduction &how) : columns(how.bundle), segments(how.whole ? (unsigned)how.segments : 1) {
+        const unsigned across = ((unsigned)how.inner - 1) / columns + 1, parts = (unsigned)how.segments / segments;
+        block = blockIdx.x / parts;
+        segment = blockIdx.x - (unsigned)block * parts;
+        outer = block / across;
+        leftmost = ((unsigned)block - (unsigned)outer * across) * columns;
+    }
+    __device__ unsigned there(const gk_reduction &how) const { return (unsigned)how.inner - leftmost < columns ? (unsigned)how.inner - leftmost : columns; }
+};
+
+// The state of each of a block's segments of a column, those of all columns side by side. EACH: neighbouring rows of a thread, a vector's
+// as far as threads have so many side by side.
 template <int EACH, class Op>
-__device__ static inline void gk_take_columns_along(const Op &op, const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a, const gk_columns &at, typename Op::State *states) {
+__device__ static inline void gk_take_columns_along(const Op &op, const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a, const gk_along_block &at, typename Op::State *states) {
     typedef typename Op::Element T;
-    enum { WIDTH = gk_vector<T>::WIDTH, WARPS = GK_REDUCE_COLUMN_THREADS / GK_WARP };
-    const size_t begin = at.segment * how.segment, left = how.length - begin;
-    const unsigned rows = left < how.segment ? (unsigned)left : (unsigned)how.segment;
-    const unsigned threads = at.height / EACH, log = __popc(threads - 1); // of a column; powers of two
+    __shared__ uint64_t barriers[GK_REDUCE_COLUMN_THREADS / GK_WARP];
+    gk_fetching fetching(barriers + threadIdx.x / GK_WARP);
     const T *const reach = (const T *)((const char *)a + how.reach);
-    a += gk_place_along(layout, 0, how.outer_axes, at.outer) + begin;
-    const auto all = [&](const auto &take) {
+    const unsigned threads = GK_REDUCE_COLUMN_THREADS / how.lanes / EACH, log = __popc(threads - 1); // of a column; powers of two
+    const unsigned all = at.columns * at.segments * threads, there = at.there(how);
+    a += gk_place_along(layout, 0, how.outer_axes, at.outer);
 #pragma unroll 1
-        for (unsigned i = threadIdx.x; i < how.lanes * WIDTH * threads; i += GK_REDUCE_COLUMN_THREADS) {
-            const unsigned number = i >> log, first = i & (threads - 1);
-            const bool is_there = at.leftmost + number < how.inner;
-            const int32_t place = is_there ? gk_place_along(layout, how.outer_axes, how.kept_axes, at.leftmost + number) : 0;
-            gk_along<Op, EACH> column(op, {a + place, reach}, is_there ? rows : 0);
-            take(column, first);
-#pragma unroll
-            for (int e = 0; e < EACH; e++) {
-                const unsigned y = (first * EACH + e - column.skip) & (at.height - 1);
-                states[number % WIDTH * GK_PLANE + y * how.lanes + number / WIDTH] = column.state[e];
-            }
-        }
-    };
-    if constexpr (gk_fetches_runs)
-        if (how.tiles & GK_REDUCE_FETCHED) {
-            __shared__ uint64_t barriers[WARPS];
-            gk_fetching fetching(barriers + threadIdx.x / GK_WARP);
-            all([&](auto &column, unsigned) { column.fetch(op, rows, fetching); });
-            return;
-        }
-    all([&](auto &column, unsigned first) { column.load(op, first, threads); });
+    for (unsigned i = threadIdx.x; i - threadIdx.x < all; i += GK_REDUCE_COLUMN_THREADS) {
+        const unsigned number = i >> log, first = i & (threads - 1);
+        const unsigned column = at.segments > 1 ? number / at.segments : number, segment = number - column * at.segments;
+        const size_t begin = (at.segment + segment) * how.segment, left = how.length - begin;
+        const bool is_there = column < there;
+        const int64_t place = is_there ? gk_place_along(layout, how.outer_axes, how.kept_axes, at.leftmost + column) + (int64_t)begin : 0;
+        gk_along<Op, EACH> run(op, {a + place, reach}, is_there ? (unsigned)(left < how.segment ? left : how.segment) : 0);
+        if (gk_fetches_runs && how.fetched > 0)
+            run.fetch(op, (unsigned)how.segment, first, threads, (unsigned)how.fetched, fetching);
+        else
+            run.load(op, first, threads);
+        const typename Op::State state = run.joined(op, threads);
+        if (first == 0 && column < at.columns)
+            states[segment * at.columns + column] = state;
+    }
+    __syncthreads();
 }
 
 template <class Op> __device__ static inline void gk_reduce_columns_along(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
     typedef typename Op::State State;
-    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, FEWER = WIDTH < GK_REDUCE_ALONG_ROWS ? WIDTH : GK_REDUCE_ALONG_ROWS };
+    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
     Op op = {how.order};
-    const gk_columns at = gk_find_columns<WIDTH>(how);
+    const gk_along_block at(how);
+    const unsigned height = GK_REDUCE_COLUMN_THREADS / how.lanes, there = at.there(how);
     State *const states = gk_join_memory<Op>();
     gk_follow();
-    if (at.height == 1)
+    if (height == 1)
         gk_take_columns_along<1>(op, how, layout, a, at, states);
-    else if (at.height == 2)
+    else if (height == 2)
         gk_take_columns_along<2>(op, how, layout, a, at, states);
-    else if (at.height < WIDTH)
-        gk_take_columns_along<FEWER>(op, how, layout, a, at, states);
+    else if (WIDTH == 8 && height == 4)
+        gk_take_columns_along<WIDTH < 4 ? WIDTH : 4>(op, how, layout, a, at, states);
     else
         gk_take_columns_along<WIDTH>(op, how, layout, a, at, states);
-    gk_end_planes<Op, WIDTH>(op, how, at, states);
+    if (how.whole)
+        gk_join_own_segments<WIDTH>(op, how, states, at.columns);
+    else if (how.segments > 1) {
+        State *const partials = (State *)how.partials + at.outer * how.segments * how.inner + at.leftmost;
+        if (!gk_join_segments(op, gk_joints(how, at.segment, at.block), partials, states, at.columns, there, [](unsigned column) { return column; }))
+            return;
+    }
+    for (unsigned i = threadIdx.x; i < there; i += GK_REDUCE_COLUMN_THREADS)
+        gk_store(op, how, at.outer * how.inner + at.leftmost + i, states[i]);
 }
 
 #endif

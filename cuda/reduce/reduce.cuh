@@ -28,7 +28,7 @@
 #define GK_WALKS_IN_ORDER(op, variant, dtype, symbol, note)                                        \
     GK_WALKS(op, variant, dtype, symbol, note)                                                     \
     GK_REDUCE_SHARING(op##_beside, variant, dtype, symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of rows that lie side by side") \
-    GK_REDUCE_SHARING(op##_along, variant, dtype, symbol##_along, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_ALONG_BYTES, "of columns that are runs")
+    GK_REDUCE_SHARING(op##_along, variant, dtype, symbol##_along, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_FETCHED_BYTES(GK_REDUCE_ALONG_VECTORS), "of columns that are runs")
 
 #ifndef GK_ROWS_ONLY
 

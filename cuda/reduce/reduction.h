@@ -36,11 +36,9 @@ enum {
     GK_REDUCE_LISTED_LOADS = 32,   /* and loads of a thread at a time, or half of that beside states of more bytes than: */
     GK_REDUCE_LARGE_STATES = 64,
     GK_REDUCE_LISTED_BYTES = 8 * GK_REDUCE_LISTED_ROWS + 4 * GK_REDUCE_COLUMN_THREADS * GK_REDUCE_VECTOR_BYTES,
-    GK_REDUCE_ALONG_ROWS = 4,     /* that a thread has a state each for, along a column, where a block has less than a vector of them */
     GK_REDUCE_ALONG_LOADS = 8,    /* of a thread at any time, along a column, */
-    GK_REDUCE_ALONG_VECTORS = 16, /* and vectors that are fetched for it at a time; */
-    GK_REDUCE_ALONG_BYTES = GK_REDUCE_COLUMN_THREADS * (GK_REDUCE_ALONG_VECTORS + 1) * GK_REDUCE_VECTOR_BYTES, /* those of a block */
-    GK_REDUCE_ALONG_COLUMNS = 1024, /* of a block, at most */
+    GK_REDUCE_ALONG_VECTORS = 62, /* and vectors that are fetched for it at a time, at most */
+    GK_REDUCE_ALONG_COLUMNS = 1024, /* of a block, the same */
     GK_REDUCE_ALONG_RESIDENT = 5, /* as GK_REDUCE_RESIDENT */
     GK_REDUCE_CHUNK_VECTORS = 2048, /* of a block at a time, of a long row whose elements are in another order */
     GK_REDUCE_CHUNK_GAPS = 64,      /* and vectors that are left out between */
@@ -75,6 +73,10 @@ enum {
 /* The same, of vectors of neighbouring rows. */
 #define GK_REDUCE_STRAIGHT_LOADS 8
 
+/* Shared memory of a block for each thread of which so many vectors are fetched at a time: one more lies between, so that
+   neighbours are in other banks. */
+#define GK_REDUCE_FETCHED_BYTES(vectors) ((vectors) > 0 ? GK_REDUCE_COLUMN_THREADS * ((vectors) + 1) * GK_REDUCE_VECTOR_BYTES : 0)
+
 /* Loads of a thread at a time that fills a tile. */
 #define GK_REDUCE_TILE_LOADS(bytes) ((bytes) == 8 ? 8 : 16)
 
@@ -102,7 +104,6 @@ typedef enum gk_reduce_tiles {
     GK_REDUCE_ALONG = 16,   /* of columns: each is a run */
     GK_REDUCE_LINE = 32,    /* of long rows: their elements lie evenly apart, see gk_line */
     GK_REDUCE_LISTED = 64,  /* of columns: by lists of rows and of columns alone; straight: in words */
-    GK_REDUCE_FETCHED = 128, /* of columns that are runs: each is a thread's, for which the copy engine fetches it */
 } gk_reduce_tiles;
 
 typedef struct gk_reduction {
@@ -125,15 +126,20 @@ typedef struct gk_reduction {
     bool narrow : 1;      /* columns: see gk_narrow */
     bool in_vectors : 1;  /* of little matrices: a lane has as many rows side by side as a vector has elements, */
     bool joined : 1;      /* and little lies between those of a block, or nothing */
+    bool whole : 1;       /* of columns that are runs: a block has all segments of its own */
     uint8_t branches; /* columns: log2 of the partial results that one block joins at a time */
     uint8_t tiles;    /* gk_reduce_tiles, of a gathered array that is taken by these; else 0 */
     uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns; of rows, those up to the nearest
                                       one that is reduced, and those that are kept */
     uint16_t lanes;   /* short rows, little arrays and matrices: threads a result; columns: vectors side by
                          side in a block, of narrow ones those of some rows */
-    uint32_t bundle;  /* of `outer`: so many lie `over` apart, then the next so many; below 2: all do */
+    uint32_t bundle;  /* of `outer`: so many lie `over` apart, then the next so many; below 2: all do; of columns that are runs:
+                         those of a block */
     int64_t reach;    /* bytes from the first element to the end of the farthest */
-    int64_t over;     /* from one of `outer` to the next; not of a gathered array */
+    union {
+        int64_t over;   /* from one of `outer` to the next; not of a gathered array */
+        size_t fetched; /* of columns that are runs: a thread's vectors that the copy engine brings at a time; 0: it loads them */
+    };
     union {
         int64_t beyond; /* from the first of a bundle to the first of the next; 0: there is none */
         size_t first;   /* of a launch that has a part of one row: where on the reduced axis it starts,

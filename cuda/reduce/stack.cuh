@@ -111,4 +111,29 @@ __device__ static inline bool gk_join_segments(const Op &op, gk_joints joints, t
     return true;
 }
 
+// The same tree over segments of which a block has all: those of each of its columns, which lie side by side, become the first one. A
+// column's branches are shared out among as many threads as if so many vectors of columns lay side by side as there are lanes.
+template <int WIDTH, class Op> __device__ static inline void gk_join_own_segments(const Op &op, const gk_reduction &how, typename Op::State *states, unsigned columns) {
+    enum { THREADS = GK_REDUCE_COLUMN_THREADS };
+    const unsigned wide = how.lanes * WIDTH, rows = wide < THREADS ? THREADS / wide : 1, side = __popc(rows - 1), y = threadIdx.x & (rows - 1); // powers of two
+    for (unsigned count = (unsigned)how.segments, joints; count > 1; count = joints) {
+        joints = ((count - 1) >> how.branches) + 1;
+        for (unsigned begin = 0; begin < joints * columns; begin += THREADS >> side) {
+            const unsigned i = begin + (threadIdx.x >> side), joint = i / columns, column = i - joint * columns, first = joint << how.branches;
+            const unsigned left = first < count ? count - first : 0, branches = left >> how.branches > 0 ? 1u << how.branches : left;
+            typename Op::State state = gk_join_branches(op, states + first * columns + column, y, branches, rows, columns);
+            for (unsigned half = rows / 2, all = branches < rows ? branches : rows; half > 0; half /= 2) {
+                const typename Op::State other = gk_from_lane_above(state, half, rows);
+                if (y + half < all)
+                    op.join(state, other);
+                all = all < half ? all : half;
+            }
+            __syncthreads(); // where this joint is put is a branch of it, or of one before it
+            if (y == 0 && joint < joints)
+                states[joint * columns + column] = state;
+        }
+        __syncthreads();
+    }
+}
+
 #endif

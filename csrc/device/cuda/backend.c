@@ -49,6 +49,15 @@ static void cuda_stream_free(gk_backend *base, gk_stream stream) {
     (void)result; /* fails only after a fault, which the next call reports */
 }
 
+/* Blocks of a launch that the device has room for at a time. */
+static size_t places_of(const gk_cuda *cuda, const gk_function *function, const gk_launch *launch) {
+    const size_t each = launch->shared_bytes + function->shared + cuda->reserved_shared;
+    if (launch->shared_bytes == 0 || cuda->shared == 0)
+        return function->places;
+    const size_t room = cuda->shared / each * cuda->multiprocessors;
+    return room < function->places ? room : function->places;
+}
+
 /* Whether the blocks of a launch have to begin together. Those that start early take what places
    come free, which is as many as there are on some multiprocessors and few on others; where all
    have a place at a time nothing evens that out, unless there is room for them beside those of the
@@ -58,7 +67,7 @@ static void cuda_stream_free(gk_backend *base, gk_stream stream) {
 static bool begins_together(const gk_cuda *cuda, const gk_function *function,
                             const gk_launch *launch) {
     const size_t blocks = (size_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    const size_t places = launch->shared_bytes > 0 ? function->sharing : function->places;
+    const size_t places = places_of(cuda, function, launch);
     if (launch->reads < LONG_READ || 2 * blocks <= places || blocks > places)
         return false;
     return blocks * FILLED <= places * (FILLED - 1) ||
@@ -407,9 +416,13 @@ static gk_status start(gk_cuda *cuda, gk_error *error) {
                                   &cuda->base.capability, error);
     if (status != GK_OK)
         return status;
-    cuda->base.fetches_runs = cuda->base.capability >= 90;
     cuda->cache = attribute_of(cuda, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     cuda->multiprocessors = attribute_of(cuda, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    cuda->shared = attribute_of(cuda, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+    cuda->most_shared = attribute_of(cuda, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    cuda->reserved_shared =
+        attribute_of(cuda, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+    cuda->base.fetch_room = cuda->base.capability >= 90 ? cuda->shared : 0;
     cuda->workspaces.bytes = workspace_bytes(cuda);
     char *model = cuda->base.model;
     if (cuda->driver.cuDeviceGetName(model, sizeof cuda->base.model, cuda->device) != CUDA_SUCCESS)

@@ -36,6 +36,9 @@ typedef struct gk_cuda {
     CUcontext context; /* the primary one, so that PyTorch, CuPy and Numba share it */
     CUmemoryPool pool;
     size_t cache, multiprocessors; /* bytes of the L2 cache, and how many; 0: not known */
+    /* Bytes of shared memory of a multiprocessor, of a block at most, and that are set aside for
+       each; 0: not known, or none. */
+    size_t shared, most_shared, reserved_shared;
     pthread_mutex_t lock; /* guards what is loaded or made at first use: modules, functions, the
                              event and the stream */
     gk_modules *modules;

@@ -103,13 +103,34 @@ static CUfunction loaded_before(gk_cuda *cuda, const gk_row *row) {
     return NULL;
 }
 
-static CUresult count_places(gk_cuda *cuda, CUfunction handle, const gk_row *row, size_t shared,
-                             size_t *places) {
-    int each = 0;
-    CUresult result = cuda->driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        &each, handle, row->threads, shared);
-    *places = (size_t)each * cuda->multiprocessors;
+static CUresult shared_of(const gk_cuda *cuda, CUfunction handle, size_t *bytes) {
+    int value = 0;
+    CUresult result =
+        cuda->driver.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, handle);
+    *bytes = (size_t)value;
     return result;
+}
+
+static CUresult count_places(const gk_cuda *cuda, CUfunction handle, const gk_row *row,
+                             gk_function *made) {
+    int each = 0;
+    CUresult result =
+        cuda->driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, handle, row->threads, 0);
+    made->places = (size_t)each * cuda->multiprocessors;
+    return result == CUDA_SUCCESS ? shared_of(cuda, handle, &made->shared) : result;
+}
+
+/* All dynamic shared memory that the row may have, or what this device gives a block: a launch that
+   asks for more fails. */
+static CUresult allow_shared(const gk_cuda *cuda, CUfunction handle, const gk_row *row) {
+    size_t taken = 0, bytes = row->shared_bytes;
+    CUresult result = shared_of(cuda, handle, &taken);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (cuda->most_shared > taken && bytes > cuda->most_shared - taken)
+        bytes = cuda->most_shared - taken;
+    return cuda->driver.cuFuncSetAttribute(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                           (int)bytes);
 }
 
 /* Code that was made for less than 9.0 does not wait, wherever it runs. */
@@ -120,10 +141,7 @@ static CUresult ask_early(gk_cuda *cuda, const gk_row *row, CUfunction handle, g
         result = cuda->driver.cuFuncGetAttribute(&made_for, CU_FUNC_ATTRIBUTE_PTX_VERSION, handle);
     made->early = made_for >= 90;
     if (result == CUDA_SUCCESS && made->early)
-        result = count_places(cuda, handle, row, 0, &made->places);
-    made->sharing = made->places;
-    if (result == CUDA_SUCCESS && made->early && row->shared_bytes > 0)
-        result = count_places(cuda, handle, row, row->shared_bytes, &made->sharing);
+        result = count_places(cuda, handle, row, made);
     return result;
 }
 
@@ -137,8 +155,7 @@ static CUresult load(gk_cuda *cuda, const gk_row *row, CUfunction *handle, gk_fu
     if (result == CUDA_SUCCESS) /* now, for a first launch may be one that is captured */
         result = gk_driver_load_function(&cuda->driver, *handle);
     if (result == CUDA_SUCCESS && row->shared_bytes > 0)
-        result = cuda->driver.cuFuncSetAttribute(
-            *handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)row->shared_bytes);
+        result = allow_shared(cuda, *handle, row);
     return result == CUDA_SUCCESS ? ask_early(cuda, row, *handle, made) : result;
 }
 

@@ -11,8 +11,8 @@ typedef struct gk_function {
     _Atomic(CUfunction) handle; /* NULL until it is first launched */
     bool early; /* its code waits for the kernel before it by itself, and may be started before that
                    one has ended */
-    size_t places, sharing; /* if so, its blocks that the device has room for at a time, with none
-                               and with all of the row's dynamic shared memory */
+    size_t places, shared; /* if so, its blocks that the device has room for at a time without
+                              dynamic shared memory, and the bytes of other that each has */
 } gk_function;
 
 /* Loaded: once a process, then it is an array access. */

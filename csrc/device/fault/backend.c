@@ -171,7 +171,7 @@ void gk_backend_fault_wrap(gk_faulty *faulty, gk_backend *inner, gk_faults *faul
                  .capability = inner->capability,
                  .choices = inner->choices,
                  .streams_are_addresses = inner->streams_are_addresses,
-                 .fetches_runs = inner->fetches_runs,
+                 .fetch_room = inner->fetch_room,
                  .watches_arrays = inner->watches_arrays,
                  .allocate = fault_allocate,
                  .allocate_lasting = fault_allocate_lasting,

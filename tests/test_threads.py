@@ -199,11 +199,14 @@ print("status", os.waitstatus_to_exitcode(status))
 
 def test_a_fork_while_the_first_call_imports(script):
     """The child imports the same, and no thread of the parent's is there to let it. A GPU is in use
-    by then."""
+    by then, or the child comes before anyone can see that, and has the simulator."""
     run = script(FORK_WITHIN)
     assert run.returncode == 0, run.stderr
-    assert ("status 3" if on_gpu() else "status 0") in run.stdout, run.stdout
-    assert not on_gpu() or "forked after the GPU had been used" in run.stdout
+    if on_gpu() and "status 3" in run.stdout:
+        assert "forked after the GPU had been used" in run.stdout
+        return
+    assert "status 0" in run.stdout, run.stdout
+    assert not on_gpu() or "forked while a GPU was being opened" in run.stderr
 
 
 def test_a_child_of_a_fork_before_first_use(script):

@@ -80,6 +80,8 @@ ALONG = (
     ((174, 24_643), (0, 174), (0, 24_643), "float16"),
     ((134, 37_004), (1, 133), (1, 37_001), "bfloat16"),
     ((35, 25_073), (1, 33), (1, 25_072), "float32"),
+    ((2, 70_001), (0, 2), (1, 69_999), "float64"),
+    ((3, 600_007), (1, 2), (0, 600_007), "float64"),
 )
 
 
@@ -105,8 +107,8 @@ def test_sums_along_columns_of_several_matrices():
         same_bits(got, want, f"{shape}")
 
 
-# More than 32 MB of rows side by side: of few lanes and of a warp's, a block's each, of more than a
-# vector, and such as are no whole vectors, or do not begin on them.
+# More than 32 MB of rows side by side, or 4 MB of halves: of few lanes and of a warp's, a block's
+# each, of more than a vector, and such as are no whole vectors, or do not begin on them.
 BESIDE = (
     ((264_192, 32), "float32", 0),
     ((262_160, 64), "float16", 0),
@@ -116,6 +118,8 @@ BESIDE = (
     ((8704, 2001), "bfloat16", 8),
     ((4358, 2001), "float32", 0),
     ((4360, 2001), "float32", 1),
+    ((4096, 601), "float16", 0),
+    ((4098, 601), "bfloat16", 0),
 )
 
 

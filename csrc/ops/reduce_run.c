@@ -57,7 +57,9 @@ static gk_walk walk_of(const gk_reduce_plan *plan) {
     if (gk_goes_along_two(plan))
         return GK_WALK_SCATTERED;
     if (plan->how.tiles & GK_REDUCE_BESIDE)
-        return GK_WALK_BESIDE;
+        return plan->how.tiles & GK_REDUCE_STRAIGHT ? GK_WALK_STRAIGHT
+               : plan->how.tiles & GK_REDUCE_EVEN   ? GK_WALK_EVEN
+                                                    : GK_WALK_BESIDE;
     if (plan->how.tiles & GK_REDUCE_ALONG)
         return GK_WALK_ALONG;
     if (plan->gathered && plan->walk != GK_WALK_LITTLE)

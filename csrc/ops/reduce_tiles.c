@@ -19,6 +19,8 @@ enum {
     LEAST_BESIDE = 132,      /* blocks of rows side by side: of fewer each is through too late, */
     LEAST_OF_VECTORS = 60,   /* or of those that have vectors of them: */
     LARGE_BESIDE = 32 << 20, /* bytes, */
+    LITTLE_BESIDE = 4 << 20, /* or so many of halves, */
+    LONG_BESIDE = 400,       /* of which a row has as many; */
     LEAST_VECTORS = 4,       /* in a row, */
     MOST_IN_FOUR = 3,        /* and rows, more than that in places for four */
     LEAST_ALONG = 128, /* bytes of a column that is a run, or neighbours are better read together */
@@ -433,14 +435,19 @@ static bool begin_rows(gk_reduce_plan *tiles, const gk_array *array, uint64_t re
         return false;
     tiles->how.short_rows = is_short;
     tiles->how.lone_rows = false;
-    tiles->how.tiles = GK_REDUCE_TILED | (*beside ? GK_REDUCE_BESIDE : 0);
+    const bool even = *beside && tiles->layout.ndim == tiles->how.kept_axes + 1;
+    tiles->how.tiles =
+        GK_REDUCE_TILED | (*beside ? GK_REDUCE_BESIDE : 0) | (even ? GK_REDUCE_EVEN : 0);
     return true;
 }
 
 /* Whether rows are worth vectors of neighbours, as far as can be told before it is known how they
-   lie: of arrays that are in the cache, and of very short ones, single elements are as good. */
+   lie: of arrays that are in the cache, but for long ones of halves, and of very short ones, single
+   elements are as good. */
 static bool may_be_vectors(const gk_reduce_plan *plan, const gk_array *array) {
-    return gk_bytes(array) >= LARGE_BESIDE &&
+    const bool little = gk_dtype_size(array->dtype) < GK_WORD && gk_bytes(array) >= LITTLE_BESIDE &&
+                        plan->how.length >= LONG_BESIDE;
+    return (little || gk_bytes(array) >= LARGE_BESIDE) &&
            plan->how.length >= LEAST_VECTORS * gk_vector_width(array->dtype);
 }
 

@@ -77,9 +77,9 @@ template <class Op, int EACH> struct gk_along {
             take_part(op, tail, wholes);
     }
 
-    // The same for threads that are neighbours, by the copy engine, which brings up to EACH vectors at a time for each of them: lanes
-    // that load vectors ask for many lines at once, and here each line is asked for once, as far ahead as there is room. All
-    // lanes of a warp take part, whose columns have up to `most` rows.
+    // The same by the copy engine, which brings up to `each` vectors at a time for each of a column's threads: lanes that load vectors
+    // ask for many lines at once, and here each line is asked for once, as far ahead as there is room. All lanes of a warp take
+    // part, whose columns have up to `most` rows.
     __device__ void fetch(const Op &op, unsigned most, unsigned first, unsigned step, unsigned each, gk_fetching &fetching) {
         GK_DYNAMIC_SHARED(uint4, memory);
         vector *const here = (vector *)memory + (threadIdx.x - first) * (each + 1); // in other banks than other columns'
@@ -106,10 +106,28 @@ template <class Op, int EACH> struct gk_along {
             take_part(op, tail, wholes);
     }
 
+    // Of two warps that have a column the second one's states are joined to the first one's, by way of shared memory. All threads of a
+    // block take part.
+    __device__ void join_warps(const Op &op, typename Op::State *between) {
+        between += (threadIdx.x / (2 * GK_WARP) * GK_WARP + threadIdx.x % GK_WARP) * EACH;
+        const bool is_second = threadIdx.x / GK_WARP % 2 == 1;
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; is_second && e < EACH; e++)
+            between[e] = state[e];
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; !is_second && e < EACH; e++)
+            op.join(state[e], between[e]);
+    }
+
     // All states of a column's threads, so many, as one, which the first of them has then. At each step those of the upper half of
     // all rows are joined to those of the lower half; which row is the first one changes nothing.
-    __device__ typename Op::State joined(const Op &op, unsigned threads) {
-        for (unsigned step = threads / 2; step > 0; step /= 2)
+    __device__ typename Op::State joined(const Op &op, unsigned threads, typename Op::State *between) {
+        constexpr bool may_be_two = EACH == WIDTH && GK_REDUCE_COLUMN_THREADS / WIDTH > GK_WARP;
+        if (may_be_two && threads > GK_WARP)
+            join_warps(op, between);
+        for (unsigned step = (threads < GK_WARP ? threads : (unsigned)GK_WARP) / 2; step > 0; step /= 2)
 #pragma unroll
             for (int e = 0; e < EACH; e++)
                 op.join(state[e], gk_from_lane_across(state[e], step));
@@ -160,7 +178,7 @@ __device__ static inline void gk_take_columns_along(const Op &op, const gk_reduc
             run.fetch(op, (unsigned)how.segment, first, threads, (unsigned)how.fetched, fetching);
         else
             run.load(op, first, threads);
-        const typename Op::State state = run.joined(op, threads);
+        const typename Op::State state = run.joined(op, threads, states + GK_REDUCE_COLUMN_THREADS);
         if (first == 0 && column < at.columns)
             states[segment * at.columns + column] = state;
     }

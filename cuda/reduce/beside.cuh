@@ -28,8 +28,8 @@ struct gk_beside {
         return made;
     }
 
-    // Which of the block's rows is number r of the thread's.
-    template <int ROWS, bool STRAIGHT> __device__ unsigned row(int r) const { return STRAIGHT ? at * ROWS + r : at + r * side; }
+    // Which of the block's rows is number r of the thread's, that has EACH neighbours, and as many again a band's threads apart.
+    template <int EACH> __device__ unsigned row(int r) const { return (at + r / EACH * side) * EACH + r % EACH; }
 };
 
 // A thread's elements of its rows, whose places are listed for all rows at once, some turns at a time.
@@ -41,7 +41,7 @@ __device__ static inline void gk_take_beside(const Op &op, const gk_reduction &h
     const T *row[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) { // the last one again in place of what is missing
-        const unsigned number = by.row<ROWS, false>(r);
+        const unsigned number = by.row<1>(r);
         row[r] = a + gk_place_along(layout, 0, how.kept_axes, by.first + (number < by.rows ? number : by.rows - 1));
     }
 #pragma unroll 1
@@ -68,54 +68,91 @@ __device__ static inline void gk_take_beside(const Op &op, const gk_reduction &h
     }
 }
 
-// The same of rows that lie evenly apart, a vector of neighbours each time: whole lines of memory, and nothing to list.
-template <int ROWS, class Op>
-__device__ static inline void gk_take_straight(const Op &op, const gk_reduction &how, const gk_axes &layout, const gk_beside &by, const typename Op::Element *a, typename Op::State (&state)[ROWS]) {
-    typedef gk_vector<typename Op::Element, ROWS> vector;
-    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, TURNS = GK_REDUCE_STRAIGHT_LOADS / WIDTH };
-    const unsigned own = by.lanes * WIDTH, turn = own * by.warps, number = by.row<ROWS, true>(0);
+// The same of rows whose elements lie evenly apart, EACH neighbours at a time: nothing is listed, and a load takes the place of what
+// came as soon as that is taken.
+template <int ROWS, int EACH, int LOADS, class Op>
+__device__ static inline void gk_take_even(const Op &op, const gk_reduction &how, const gk_axes &layout, const gk_beside &by, const typename Op::Element *a, typename Op::State (&state)[ROWS]) {
+    typedef typename Op::Element T;
+    typedef gk_vector<T, EACH> vector;
+    enum { WIDTH = gk_vector<T>::WIDTH, PIECES = ROWS / EACH, TURNS = LOADS / (WIDTH * PIECES) };
+    const unsigned own = by.lanes * WIDTH, turn = own * by.warps, step = TURNS * turn;
     const int32_t pitch = layout.axis[how.kept_axes].stride;
-    const typename Op::Element *row = a + gk_place_along(layout, 0, how.kept_axes, by.first + (number < by.rows ? number : 0));
+    const T *row[PIECES];
+#pragma unroll
+    for (int p = 0; p < PIECES; p++) { // the last one again in place of what is missing
+        const unsigned number = by.row<EACH>(p * EACH);
+        row[p] = a + gk_place_along(layout, 0, how.kept_axes, by.first + (number < by.rows ? number : by.rows - EACH));
+    }
+    const auto each = [&](const auto &element) {
+#pragma unroll
+        for (int j = 0; j < TURNS; j++)
+#pragma unroll
+            for (int e = 0; e < WIDTH; e++)
+                element(j * turn + e, j, e);
+    };
+    vector x[TURNS][WIDTH][PIECES];
+    const auto load = [&](uint32_t i, int j, int e) {
+#pragma unroll
+        for (int p = 0; p < PIECES; p++)
+            x[j][e][p] = *(const vector *)(row[p] + (int32_t)i * pitch);
+    };
+    const auto take = [&](int j, int e) {
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            op.take(state[r], x[j][e][r / EACH][r % EACH], x[j][e][r / EACH][r % EACH], 0);
+    };
+    uint32_t i = by.begin + by.warp * own + by.lane * WIDTH;
+    unsigned left = i < by.end ? by.end - i : 0;
+    each([&](unsigned at, int j, int e) {
+        if (at < left)
+            load(i + at, j, e);
+    });
 #pragma unroll 1
-    for (uint32_t i = by.begin + by.warp * own + by.lane * WIDTH; i < by.end; i += TURNS * turn) {
-        const unsigned left = by.end - i;
-        const auto each = [&](const auto &element) {
-#pragma unroll
-            for (int j = 0; j < TURNS; j++)
-#pragma unroll
-                for (int e = 0; e < WIDTH; e++)
-                    if (j * turn + e < left)
-                        element(j, e);
-        };
-        vector x[TURNS][WIDTH];
-        each([&](int j, int e) { x[j][e] = *(const vector *)(row + (int32_t)(i + j * turn + e) * pitch); });
-        each([&](int j, int e) {
-#pragma unroll
-            for (int r = 0; r < ROWS; r++)
-                op.take(state[r], x[j][e][r], x[j][e][r], 0);
+    for (; left >= 2 * step; left -= step) {
+        i += step;
+        each([&](unsigned at, int j, int e) {
+            take(j, e);
+            load(i + at, j, e);
         });
     }
+    each([&](unsigned at, int j, int e) {
+        if (at < left)
+            take(j, e);
+    });
+    each([&](unsigned at, int j, int e) {
+        if (at + step < left)
+            load(i + step + at, j, e);
+    });
+    each([&](unsigned at, int j, int e) {
+        if (at + step < left)
+            take(j, e);
+    });
 }
 
-// Long rows' results, of the partial results of the warps of each segment: a warp does what the threads of a block would, in
-// their order.
+// Long rows' results, of the partial results of the warps of each segment: lanes do what the threads of a block would, in their order,
+// a warp's for a row, or as many as there are segments, of which others would have nothing to join.
 template <class Op> __device__ static inline void gk_end_beside(const Op &op, const gk_reduction &how, const gk_beside &by, const typename Op::State *partials) {
     typedef typename Op::State State;
     enum { WARPS = GK_REDUCE_THREADS / GK_WARP };
     __shared__ State of_warp[WARPS][WARPS];
-    const unsigned lane = threadIdx.x % GK_WARP, warp = threadIdx.x / GK_WARP;
-    const unsigned busy = how.segments < GK_REDUCE_THREADS ? ((unsigned)how.segments - 1) / GK_WARP + 1 : (unsigned)WARPS; // others have nothing to join
+    const unsigned segments = (unsigned)how.segments, warp = threadIdx.x / GK_WARP;
+    const unsigned busy = segments < GK_REDUCE_THREADS ? (segments - 1) / GK_WARP + 1 : (unsigned)WARPS; // warps
+    unsigned lanes = GK_WARP;
+    while (lanes / 2 >= segments)
+        lanes /= 2;
+    const unsigned lane = threadIdx.x & (lanes - 1), first = threadIdx.x / lanes, rows = GK_REDUCE_THREADS / lanes;
 #pragma unroll 1
-    for (unsigned row = warp; row < by.rows; row += WARPS) {
+    for (unsigned row = first; row - first < by.rows; row += rows) {
+        State state = op.start();
 #pragma unroll 1
         for (unsigned of = 0; of < busy; of++) {
-            State state = op.start();
+            state = op.start();
 #pragma unroll 1
-            for (size_t segment = of * GK_WARP + lane; segment < how.segments; segment += GK_REDUCE_THREADS) {
+            for (unsigned segment = of * GK_WARP + lane; segment < segments && row < by.rows; segment += GK_REDUCE_THREADS) {
                 State part[WARPS];
 #pragma unroll
                 for (int j = 0; j < WARPS; j++)
-                    part[j] = partials[((by.first + row) * how.segments + segment) * WARPS + j];
+                    part[j] = partials[((by.first + row) * (size_t)segments + segment) * WARPS + j];
 #pragma unroll
                 for (int half = WARPS / 2; half > 0; half /= 2)
 #pragma unroll
@@ -123,21 +160,25 @@ template <class Op> __device__ static inline void gk_end_beside(const Op &op, co
                         op.join(part[j], part[j + half]);
                 op.join(state, part[0]);
             }
-            gk_join_lanes(op, state, GK_WARP);
-            if (lane == 0)
+            gk_join_lanes(op, state, (int)lanes);
+            if (lane == 0 && busy > 1)
                 of_warp[warp][of] = state;
         }
-        __syncwarp();
-        State state = lane < busy ? of_warp[warp][lane] : op.start();
-        gk_join_lanes(op, state, WARPS);
-        __syncwarp();
-        if (lane == 0)
+        if (busy > 1) {
+            __syncwarp();
+            state = lane < busy ? of_warp[warp][lane] : op.start();
+            gk_join_lanes(op, state, WARPS);
+            __syncwarp();
+        }
+        if (lane == 0 && row < by.rows)
             gk_store(op, how, by.first + row, state);
     }
 }
 
-template <class Op, int ROWS, bool STRAIGHT> __device__ static inline void gk_reduce_bands(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+// EACH: neighbouring rows of a thread, whose elements lie evenly apart; 0: they are listed.
+template <class Op, int ROWS, int EACH> __device__ static inline void gk_reduce_bands(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
     typedef typename Op::State State;
+    enum { BYTES = sizeof(typename Op::Element), NEAR = EACH > 1 ? EACH : 1, LOADS = EACH > 1 ? GK_REDUCE_STRAIGHT_LOADS : GK_REDUCE_BESIDE_LOADS(BYTES) };
     static_assert(GK_REDUCE_THREADS * ROWS * 2 * sizeof(State) <= GK_REDUCE_BESIDE_BYTES, "the host asks for as much");
     GK_DYNAMIC_SHARED(uint4, memory);
     State *const states = (State *)memory, *const partials = (State *)how.partials;
@@ -148,14 +189,14 @@ template <class Op, int ROWS, bool STRAIGHT> __device__ static inline void gk_re
     for (int r = 0; r < ROWS; r++)
         state[r] = op.start();
     gk_follow();
-    if constexpr (STRAIGHT)
-        gk_take_straight<ROWS>(op, how, layout, by, a, state);
+    if constexpr (EACH > 0)
+        gk_take_even<ROWS, EACH, LOADS>(op, how, layout, by, a, state);
     else
         gk_take_beside<ROWS>(op, how, layout, by, a, (int32_t *)memory, state);
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
-        states[by.row<ROWS, STRAIGHT>(r) * (by.lanes + 1) + by.lane] = state[r];
+        states[by.row<NEAR>(r) * (by.lanes + 1) + by.lane] = state[r];
     __syncthreads();
     const unsigned lane = threadIdx.x & (by.lanes - 1);
 #pragma unroll
@@ -172,12 +213,16 @@ template <class Op, int ROWS, bool STRAIGHT> __device__ static inline void gk_re
         gk_end_beside(op, how, by, partials);
 }
 
+// In kernels of their own: in one the compiler has other registers for each of them, with which they are up to 1.8 times as slow.
 template <class Op> __device__ static inline void gk_reduce_rows_beside(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
-    typedef typename Op::Element T;
-    if (how.tiles & GK_REDUCE_STRAIGHT)
-        gk_reduce_bands<Op, gk_vector<T>::WIDTH, true>(how, layout, a);
-    else
-        gk_reduce_bands<Op, GK_REDUCE_BESIDE_ROWS(sizeof(T)), false>(how, layout, a);
+    gk_reduce_bands<Op, GK_REDUCE_BESIDE_ROWS(sizeof(typename Op::Element)), 0>(how, layout, a);
+}
+template <class Op> __device__ static inline void gk_reduce_rows_even(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+    gk_reduce_bands<Op, GK_REDUCE_BESIDE_ROWS(sizeof(typename Op::Element)), 1>(how, layout, a);
+}
+template <class Op> __device__ static inline void gk_reduce_rows_straight(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
+    gk_reduce_bands<Op, WIDTH, WIDTH>(how, layout, a);
 }
 
 #endif

@@ -28,6 +28,8 @@
 #define GK_WALKS_IN_ORDER(op, variant, dtype, symbol, note)                                        \
     GK_WALKS(op, variant, dtype, symbol, note)                                                     \
     GK_REDUCE_SHARING(op##_beside, variant, dtype, symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of rows that lie side by side") \
+    GK_REDUCE_SHARING(op##_even, variant, dtype, symbol##_even, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of such rows, whose elements lie evenly apart") \
+    GK_REDUCE_SHARING(op##_straight, variant, dtype, symbol##_straight, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of such rows, by vectors of neighbours") \
     GK_REDUCE_SHARING(op##_along, variant, dtype, symbol##_along, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_FETCHED_BYTES(GK_REDUCE_ALONG_VECTORS), "of columns that are runs")
 
 #ifndef GK_ROWS_ONLY
@@ -496,6 +498,12 @@ template <class Op> __device__ static inline void gk_reduce_gathered_columns(con
     GK_REDUCE_KERNELS(symbol, Op)                                                                  \
     GK_REDUCE_KERNEL(symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_reduce_rows_beside<Op>(how, layout, a);                                                 \
+    }                                                                                              \
+    GK_REDUCE_KERNEL(symbol##_even, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
+        gk_reduce_rows_even<Op>(how, layout, a);                                                   \
+    }                                                                                              \
+    GK_REDUCE_KERNEL(symbol##_straight, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
+        gk_reduce_rows_straight<Op>(how, layout, a);                                               \
     }                                                                                              \
     GK_REDUCE_KERNEL(symbol##_along, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_ALONG_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_reduce_columns_along<Op>(how, layout, a);                                               \

@@ -104,6 +104,7 @@ typedef enum gk_reduce_tiles {
     GK_REDUCE_ALONG = 16,   /* of columns: each is a run */
     GK_REDUCE_LINE = 32,    /* of long rows: their elements lie evenly apart, see gk_line */
     GK_REDUCE_LISTED = 64,  /* of columns: by lists of rows and of columns alone; straight: in words */
+    GK_REDUCE_EVEN = 128,   /* of rows side by side: their elements lie evenly apart */
 } gk_reduce_tiles;
 
 typedef struct gk_reduction {

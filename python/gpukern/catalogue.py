@@ -28,6 +28,8 @@ _INTERNAL = (
     "_scattered",
     "_matrices",
     "_beside",
+    "_even",
+    "_straight",
     "_along",
     "_vectors",
     "_vector",

@@ -377,6 +377,11 @@ assert (gk.to_device(b).to_host() == b).all()
     assert "1200" in failures[0][1], "what was asked"
 
 
+def test_a_device_with_less_shared_memory_than_a_kernel_may_have(right):
+    """Sums along columns that are runs get what there is of it, and the same kernel is loaded."""
+    right("gk.sum(gk.empty((700, 5003)).T, 0)", FAKE_KERNELS=0, FAKE_SHARED=65536)
+
+
 @pytest.mark.skipif(
     not {"90", "90a"} & set(BUILD["architectures"]),
     reason="this build has no code for 9.0, which the variant with a workspace needs",

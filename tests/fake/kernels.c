@@ -383,9 +383,14 @@ result cuFuncLoad(handle function) {
     return fake_sticky;
 }
 
+enum { OWN_SHARED = 1024 }; /* bytes that every kernel has without asking */
+
 result cuFuncSetAttribute(handle function, int attribute, int value) {
-    (void)function, (void)attribute, (void)value;
+    enum { MOST_DYNAMIC = 8 };
+    (void)function;
     FAKE_ENTER();
+    if (attribute == MOST_DYNAMIC && value + OWN_SHARED > fake_setting("FAKE_SHARED", 49152))
+        return INVALID_VALUE;
     return fake_sticky;
 }
 
@@ -394,7 +399,7 @@ result cuFuncGetAttribute(int *value, int attribute, handle function) {
     (void)function;
     FAKE_ENTER();
     *value = attribute == THREADS     ? (int)fake_setting("FAKE_THREADS", 1024)
-             : attribute == SHARED    ? 1024
+             : attribute == SHARED    ? OWN_SHARED
              : attribute == CONSTANT  ? 64
              : attribute == LOCAL     ? 16
              : attribute == REGISTERS ? 40

@@ -378,7 +378,7 @@ assert (gk.to_device(b).to_host() == b).all()
 
 
 def test_a_device_with_less_shared_memory_than_a_kernel_may_have(right):
-    """Sums along columns that are runs get what there is of it, and the same kernel is loaded."""
+    """Sums along columns that are runs get what there is, and not what their kernel may have."""
     right("gk.sum(gk.empty((700, 5003)).T, 0)", FAKE_KERNELS=0, FAKE_SHARED=65536)
 
 

@@ -8,12 +8,11 @@ enum {
     LEAST_OF_EVEN = 8 << 20,      /* of short ones that are whole vectors, */
     SOME_ROWS = 256,              /* and of so many words */
     LEAST_OF_SOME_ROWS = 16 << 20,
-    LEAST_FETCHED = 256, /* bytes of a thread's own column that the copy engine fetches, */
-    LEAST_OF_LITTLE =
-        48 << 20,           /* and of all of them, of halves and bytes, where threads share one */
-    SOON_JOINED = 32 << 20, /* bytes: of more it is sooner through memory, */
-    MOST_TURNS = 2,         /* than a block's threads have a column's segments in two turns; */
-    LEAST_OF_TURNS = 132,   /* blocks of such columns */
+    LEAST_FETCHED = 256,        /* bytes of a thread's own column that the copy engine fetches, */
+    LEAST_OF_LITTLE = 48 << 20, /* and of all, of halves and bytes, where threads share one */
+    SOON_JOINED = 32 << 20,     /* bytes: of more it is sooner through memory, */
+    MOST_TURNS = 2,             /* than a block's threads have a column's segments in two turns; */
+    LEAST_OF_TURNS = 132,       /* blocks of such columns */
     MULTIPROCESSORS = 132,
     PLACES = MULTIPROCESSORS * GK_REDUCE_ALONG_RESIDENT,
     TAKEN = 5632, /* bytes of a block's shared memory that are its states', and the system's */
@@ -33,19 +32,18 @@ static size_t threads_of_column(const gk_reduction *how, gk_dtype dtype) {
     return gk_divided(GK_REDUCE_COLUMN_THREADS / how->lanes, gk_vector_width(dtype));
 }
 
-static size_t bytes_of(const gk_reduction *how, gk_dtype dtype) {
-    return how->outer * how->length * how->inner * gk_dtype_size(dtype);
-}
-
 /* Whether blocks that have all segments of columns, of so many threads each, are through sooner
    than those of segments are joined through memory: all of them begin at once, and are no fewer
    than they should be. */
 static bool are_better_whole(const gk_reduction *how, gk_dtype dtype, size_t threads) {
     const size_t blocks = gk_along_blocks(how);
-    if (how->segments == 1 || threads <= GK_REDUCE_COLUMN_THREADS)
-        return how->segments == 1 || blocks <= PLACES;
-    return threads <= MOST_TURNS * GK_REDUCE_COLUMN_THREADS && blocks >= LEAST_OF_TURNS &&
-           blocks <= PLACES && bytes_of(how, dtype) < SOON_JOINED;
+    if (how->segments == 1)
+        return true;
+    if (blocks > PLACES)
+        return false;
+    return threads <= GK_REDUCE_COLUMN_THREADS ||
+           (threads <= MOST_TURNS * GK_REDUCE_COLUMN_THREADS && blocks >= LEAST_OF_TURNS &&
+            gk_reduced_bytes(how, dtype) < SOON_JOINED);
 }
 
 /* All segments of a few columns, as many as a block has threads for, which are joined in shared
@@ -70,7 +68,7 @@ static bool are_fetched(const gk_reduction *how, gk_dtype dtype) {
     const size_t size = gk_dtype_size(dtype);
     if (threads_of_column(how, dtype) == 1)
         return how->length * size >= LEAST_FETCHED;
-    return size < GK_WORD && bytes_of(how, dtype) >= LEAST_OF_LITTLE;
+    return size < GK_WORD && gk_reduced_bytes(how, dtype) >= LEAST_OF_LITTLE;
 }
 
 /* A thread's vectors at a time: all of them, as far as there is room for those of all blocks. */
@@ -88,9 +86,6 @@ static size_t vectors_at_a_time(const gk_reduction *how, gk_dtype dtype, size_t 
 
 void gk_plan_along_blocks(gk_reduction *how, gk_dtype dtype, size_t fetch_room) {
     how->tiles = GK_REDUCE_ALONG;
-    how->fetched = 0;
     choose_columns(how, dtype);
-    if (fetch_room == 0 || !are_fetched(how, dtype))
-        return;
-    how->fetched = vectors_at_a_time(how, dtype, fetch_room);
+    how->fetched = are_fetched(how, dtype) ? vectors_at_a_time(how, dtype, fetch_room) : 0;
 }

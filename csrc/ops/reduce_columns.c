@@ -136,7 +136,7 @@ static bool plan_whole(gk_reduction *how, gk_dtype dtype, size_t bytes) {
 }
 
 static void plan_wide(gk_reduction *how, gk_dtype dtype, bool found) {
-    const size_t bytes = how->outer * how->length * how->inner * gk_dtype_size(dtype);
+    const size_t bytes = gk_reduced_bytes(how, dtype);
     how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
     if (!found && plan_whole(how, dtype, bytes))
         return;

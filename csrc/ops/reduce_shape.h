@@ -79,6 +79,11 @@ static inline size_t gk_divided(size_t count, size_t by) {
     return (count + by - 1) / by;
 }
 
+/* Of all elements. */
+static inline size_t gk_reduced_bytes(const gk_reduction *how, gk_dtype dtype) {
+    return how->outer * how->length * how->inner * gk_dtype_size(dtype);
+}
+
 /* Blocks of columns, of one segment each. */
 size_t gk_column_groups(const gk_reduction *how, gk_dtype dtype);
 

@@ -197,8 +197,8 @@ template <class Op> __device__ static inline void gk_reduce_columns_along(const 
         gk_take_columns_along<1>(op, how, layout, a, at, states);
     else if (height == 2)
         gk_take_columns_along<2>(op, how, layout, a, at, states);
-    else if (WIDTH == 8 && height == 4)
-        gk_take_columns_along<WIDTH < 4 ? WIDTH : 4>(op, how, layout, a, at, states);
+    else if (WIDTH > 4 && height == 4)
+        gk_take_columns_along<WIDTH / 2>(op, how, layout, a, at, states);
     else
         gk_take_columns_along<WIDTH>(op, how, layout, a, at, states);
     if (how.whole)

@@ -30,6 +30,15 @@ struct gk_beside {
 
     // Which of the block's rows is number r of the thread's, that has EACH neighbours, and as many again a band's threads apart.
     template <int EACH> __device__ unsigned row(int r) const { return (at + r / EACH * side) * EACH + r % EACH; }
+
+    // Where they begin, EACH neighbours at a time: the last ones again in place of those that are missing.
+    template <int EACH, class T, int PIECES> __device__ void begin_rows(const gk_reduction &how, const gk_axes &layout, const T *a, const T *(&begins)[PIECES]) const {
+#pragma unroll
+        for (int p = 0; p < PIECES; p++) {
+            const unsigned number = row<EACH>(p * EACH);
+            begins[p] = a + gk_place_along(layout, 0, how.kept_axes, first + (number < rows ? number : rows - EACH));
+        }
+    }
 };
 
 // A thread's elements of its rows, whose places are listed for all rows at once, some turns at a time.
@@ -39,11 +48,7 @@ __device__ static inline void gk_take_beside(const Op &op, const gk_reduction &h
     enum { WIDTH = gk_vector<T>::WIDTH, TURNS = GK_REDUCE_BESIDE_LOADS(sizeof(T)) / (WIDTH * ROWS) };
     const unsigned own = by.lanes * WIDTH, turn = own * by.warps, side = __popc((int)own - 1);
     const T *row[ROWS];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) { // the last one again in place of what is missing
-        const unsigned number = by.row<1>(r);
-        row[r] = a + gk_place_along(layout, 0, how.kept_axes, by.first + (number < by.rows ? number : by.rows - 1));
-    }
+    by.begin_rows<1>(how, layout, a, row);
 #pragma unroll 1
     for (uint32_t i = by.begin + by.warp * own; i < by.end; i += TURNS * turn) {
         for (unsigned j = threadIdx.x; j < TURNS * own; j += GK_REDUCE_THREADS)
@@ -78,11 +83,7 @@ __device__ static inline void gk_take_even(const Op &op, const gk_reduction &how
     const unsigned own = by.lanes * WIDTH, turn = own * by.warps, step = TURNS * turn;
     const int32_t pitch = layout.axis[how.kept_axes].stride;
     const T *row[PIECES];
-#pragma unroll
-    for (int p = 0; p < PIECES; p++) { // the last one again in place of what is missing
-        const unsigned number = by.row<EACH>(p * EACH);
-        row[p] = a + gk_place_along(layout, 0, how.kept_axes, by.first + (number < by.rows ? number : by.rows - EACH));
-    }
+    by.begin_rows<EACH>(how, layout, a, row);
     const auto each = [&](const auto &element) {
 #pragma unroll
         for (int j = 0; j < TURNS; j++)
@@ -143,7 +144,7 @@ template <class Op> __device__ static inline void gk_end_beside(const Op &op, co
     const unsigned lane = threadIdx.x & (lanes - 1), first = threadIdx.x / lanes, rows = GK_REDUCE_THREADS / lanes;
 #pragma unroll 1
     for (unsigned row = first; row - first < by.rows; row += rows) {
-        State state = op.start();
+        State state;
 #pragma unroll 1
         for (unsigned of = 0; of < busy; of++) {
             state = op.start();

@@ -59,8 +59,8 @@ def test_sums_of_turned_axes(shape, axes, dtype, op):
 # in some, also where a block has twice as many; and those along which threads load, with more
 # loads than are under way at a time and with fewer; of one segment and of several, of which a
 # block has one, or all of some columns, of a column in one turn, and in two and joined at two
-# levels; from a vector on and not. Columns in the array, the first one and how many, and the rows
-# from one on.
+# levels; from a vector on and not. And so few that they are narrow, whose rows are staged at once
+# and in pieces. Columns in the array, the first one and how many, and the rows from one on.
 ALONG = (
     ((52_000, 64), (0, 52_000), (0, 64), "float32"),
     ((53_001, 65), (1, 53_000), (1, 62), "float32"),
@@ -83,6 +83,10 @@ ALONG = (
     ((35, 25_073), (1, 33), (1, 25_072), "float32"),
     ((2, 70_001), (0, 2), (1, 69_999), "float64"),
     ((3, 600_007), (1, 2), (0, 600_007), "float64"),
+    ((51, 22_017), (1, 50), (1, 22_015), "float16"),
+    ((13, 300_001), (0, 13), (0, 300_001), "bfloat16"),
+    ((63, 40_003), (0, 63), (3, 40_000), "float32"),
+    ((5, 100_003), (1, 3), (2, 100_001), "float16"),
 )
 
 
@@ -101,7 +105,11 @@ def test_sums_along_columns_that_are_runs(held, columns, rows, dtype):
 
 
 def test_sums_along_columns_of_several_matrices():
-    for shape, dtype in (((5, 900, 700), "float32"), ((700, 70, 64), "float16")):
+    for shape, dtype in (
+        ((5, 900, 700), "float32"),
+        ((700, 70, 64), "float16"),
+        ((4, 13, 30_001), "bfloat16"),
+    ):
         a = random(shape, DTYPES[dtype], 12)
         want = gk.mean(gk.to_device(np.ascontiguousarray(a.transpose(0, 2, 1))), 1).to_host()
         got = gk.mean(gk.to_device(a).transpose(0, 2, 1), 1).to_host()

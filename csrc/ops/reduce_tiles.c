@@ -305,6 +305,14 @@ static size_t rows_soon_read(const gk_reduction *how, const gk_array *array) {
     return held < 1 ? 1 : held < how->segment ? held : how->segment;
 }
 
+/* Whether narrow columns are runs of which threads have vectors: the rows that a block has side by
+   side are whole ones of these. Of words a warp's single elements are as good, and whole lines. */
+static bool go_down_in_vectors(const gk_reduce_plan *plan, gk_dtype dtype) {
+    const gk_reduction *how = &plan->how;
+    return gk_dtype_size(dtype) < GK_WORD && lie_along(plan, dtype) && how->group <= 1 &&
+           how->lanes % how->inner == 0;
+}
+
 bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_reduce_plan narrow = *plan;
     tile of = {.kept = plan->how.inner, .reduced = rows_soon_read(&plan->how, array)};
@@ -314,7 +322,9 @@ bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
         !describe(&narrow, array, reduced, &of) || narrow.layout.ndim > narrow.how.kept_axes + 2)
         return false;
     narrow.gathered = true;
-    narrow.how.tiles &= GK_REDUCE_DOWN; /* no shared memory */
+    narrow.how.tiles = go_down_in_vectors(&narrow, array->dtype)
+                           ? GK_REDUCE_STRAIGHT
+                           : narrow.how.tiles & GK_REDUCE_DOWN; /* no shared memory */
     *plan = narrow;
     return true;
 }

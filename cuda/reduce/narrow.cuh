@@ -78,6 +78,24 @@ __device__ static inline unsigned gk_take_whole_slots(const Op &op, const A &a, 
     return count;
 }
 
+// A thread's slots, WIDTH of them side by side: of a run of n elements those from element `first` on, and every `step`-th.
+template <class Op, class A, class STATE, int WIDTH>
+__device__ static inline void gk_take_slots_of_run(const Op &op, const A &run, size_t first, size_t n, size_t step, STATE (&state)[WIDTH]) {
+    const size_t sure = gk_between_of(run, n);
+    unsigned number = run.is_aligned() ? gk_take_whole_slots<GK_ALIGNED>(op, run, first, n, step, state) : gk_take_whole_slots<GK_BETWEEN>(op, run, first, sure, step, state);
+#pragma unroll 1
+    for (size_t i = first + number * step; i < n; i += step, number++) {
+        const int wanted = n - i < WIDTH ? (int)(n - i) : WIDTH;
+        const A last[1] = {run + i};
+        gk_vector<typename A::Element> x[1];
+        A::template load<GK_ANYWHERE>(x, last, wanted);
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++)
+            if (e < wanted)
+                gk_way<Op>::take(op, state[e], x[0][e], number);
+    }
+}
+
 // Rows side by side in memory.
 template <bool STACKED, class Op, class A> __device__ static inline void gk_reduce_narrow_runs(const gk_reduction &how, const A &a) {
     enum { WIDTH = A::WIDTH };
@@ -96,19 +114,7 @@ template <bool STACKED, class Op, class A> __device__ static inline void gk_redu
         state[e] = gk_way<Op>::start();
     gk_follow();
     if (my.is_there) {
-        const size_t sure = gk_between_of(run, n);
-        unsigned number = run.is_aligned() ? gk_take_whole_slots<GK_ALIGNED>(op, run, first, n, step, state) : gk_take_whole_slots<GK_BETWEEN>(op, run, first, sure, step, state);
-#pragma unroll 1
-        for (size_t i = first + number * step; i < n; i += step, number++) {
-            const int wanted = n - i < WIDTH ? (int)(n - i) : WIDTH;
-            const A last[1] = {run + i};
-            gk_vector<typename A::Element> x[1];
-            A::template load<GK_ANYWHERE>(x, last, wanted);
-#pragma unroll
-            for (int e = 0; e < WIDTH; e++)
-                if (e < wanted)
-                    gk_way<Op>::take(op, state[e], x[0][e], number);
-        }
+        gk_take_slots_of_run(op, run, first, n, step, state);
 #pragma unroll
         for (int e = 0; e < WIDTH; e++)
             joined[my.group * step + first + e] = gk_way<Op>::end(state[e], at.begin + ((unsigned)first + e) / at.columns, at.height);
@@ -219,6 +225,32 @@ template <class Op> __device__ static inline void gk_reduce_narrow_apart(const g
     if constexpr (GK_REDUCE_STACKS_NARROW(sizeof(typename Op::Element)))
         if (how.group > 1)
             return gk_end_narrow<true>(op, how, at, joined);
+    gk_end_narrow<false>(op, how, at, joined);
+}
+
+// Columns each of which is a run, and of which as many rows as are a block's at a time are whole vectors: each thread has the slots of a
+// vector down its column, so that loads are whole ones here, too.
+template <class Op> __device__ static inline void gk_reduce_narrow_along(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+    typedef gk_run<typename Op::Element> A;
+    enum { WIDTH = A::WIDTH };
+    Op op = {how.order};
+    const gk_narrow at = gk_find_narrow<WIDTH>(how);
+    typename Op::State *const joined = gk_join_memory<Op>();
+    const gk_narrow_thread<false> my(how, at);
+    const unsigned side = at.height / WIDTH, column = my.thread / side, y = (my.thread - column * side) * WIDTH;
+    typename Op::State state[WIDTH];
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        state[e] = op.start();
+    gk_follow();
+    if (my.is_there) {
+        const int64_t place = gk_place_along(layout, 0, how.outer_axes, at.outer) + gk_place_along(layout, how.outer_axes, how.kept_axes, column) + (int64_t)at.begin;
+        const A run = {a + place, (const typename Op::Element *)((const char *)a + how.reach)};
+        gk_take_slots_of_run(op, run, y, at.end - at.begin, at.height, state);
+#pragma unroll
+        for (int e = 0; e < WIDTH; e++)
+            joined[(y + e) * at.columns + column] = state[e];
+    }
     gk_end_narrow<false>(op, how, at, joined);
 }
 

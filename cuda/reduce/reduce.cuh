@@ -451,6 +451,9 @@ template <class Op> __device__ static __forceinline__ void gk_reduce_gathered(co
 }
 
 template <class Op> __device__ static inline void gk_reduce_gathered_columns(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
+    if constexpr (gk_keeps_order<Op> && sizeof(typename Op::Element) == 2)
+        if (how.narrow && how.tiles & GK_REDUCE_STRAIGHT)
+            return gk_reduce_narrow_along<Op>(how, layout, a);
     if constexpr (gk_keeps_order<Op> && sizeof(typename Op::Element) <= 4)
         if (how.narrow)
             return gk_reduce_narrow_apart<Op>(how, layout, a);

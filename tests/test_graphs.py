@@ -16,6 +16,7 @@ import gpukern as gk
 import oracle
 from arrays import DTYPES, on_gpu, random, settled
 from gpukern import _core
+from gpukern.machine.inventory import installed
 
 SHAPE = (96, 96)
 
@@ -235,8 +236,35 @@ def test_what_is_being_captured_has_no_values():
     assert (made + 1)[0, 0].item() == 2 * small_integers(1)[0, 0] + 1
     stream.begin_capture()  # another one, which these are not made by
     twice = gk.add(total, total, stream=stream)
+    if not on_gpu():  # whose driver refuses to wait for anything meanwhile
+        assert total.item() == 2 * small_integers(1).sum()
     stream.end_capture().launch()
     assert twice.item() == 4 * small_integers(1).sum()
+
+
+@pytest.mark.skipif(not on_gpu() or not installed("torch"), reason="needs a GPU and PyTorch")
+def test_calls_side_by_side_have_memory_of_their_own():
+    """Of two streams of one capture, and of several calls of each: all of turned arrays, which are
+    copied first."""
+    import torch
+
+    arrays = [gk.to_device(small_integers(k, (2000, 400))) for k in range(8)]
+    totals = [gk.empty((), "float32") for _ in arrays]
+    graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, capture_error_mode="relaxed"):
+        main = torch.cuda.current_stream()
+        side.wait_stream(main)
+        for array, total, k in zip(arrays, totals, range(8), strict=True):
+            gk.sum(array.T, out=total, stream=(main, side)[k % 2])
+        main.wait_stream(side)
+    for turn in range(20):
+        for k, array in enumerate(arrays):
+            array[...] = turn + k
+        gk.synchronize()
+        graph.replay()
+        torch.cuda.synchronize()
+        assert [total.item() for total in totals] == [array.size * (turn + k) for k in range(8)]
 
 
 def test_a_launch_is_in_order_with_what_comes_before_and_after_it():

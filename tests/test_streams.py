@@ -276,6 +276,27 @@ print(json.dumps(live))
 
 
 @NEEDS_FAKE
+def test_what_lies_in_another_order_is_copied_first_where_that_is_sooner(on_fake):
+    """Of many elements beside each of which a sector of others is moved, or half of one: not where
+    their neighbours come soon, nor what lies in order."""
+    code = """
+def launches(rows, columns, dtype, *axes):
+    array = gk.empty((columns, rows), dtype, stream=S).T
+    done, _ = log(lambda: gk.sum(array, axes, stream=S))
+    return len([step for step in done if step[0] == "l"])
+print(json.dumps([launches(24, 16_339, "f2", 1), launches(105, 8_119, "f4", 0, 1),
+                  launches(45, 6_000, "f4", 1), launches(45, 2_000, "f4", 1),
+                  launches(5, 123_072, "f2", 1), launches(204_576, 3, "f4", 0, 1),
+                  launches(4, 100_000, "f8", 1)]))
+apart = gk.empty((500, 700, 12), "f4", stream=S)[:, :, 0]
+print(json.dumps([step for step in log(lambda: gk.sum(apart, stream=S))[0] if step[0] == "l"]))
+"""
+    turned, in_order = answers(on_fake(TRACED + code, FAKE_KERNELS=0))
+    assert turned == [2, 2, 2, 1, 1, 1, 1]
+    assert len(in_order) == 1
+
+
+@NEEDS_FAKE
 def test_a_full_device_has_no_room_for_lasting_counters(on_fake):
     """Nor for what partial results would be kept in: both are of this call alone."""
     code = """
@@ -312,6 +333,38 @@ print(json.dumps([plain, summed, turned, values, shared > 0, kept == shared,
     assert [step[0] for step in summed] == ["z", "l"], "counters that are the graph's"
     assert shape == [4, 3]
     assert (shared, kept, gone) == (True, True, True)
+
+
+@NEEDS_FAKE
+def test_what_captured_calls_need_for_themselves_is_the_graphs(traced):
+    """No nodes that take memory and free it, and the same memory for the next call, but for another
+    graph; large memory is taken by nodes."""
+    code = """
+def turned(rows, columns):
+    return gk.empty((columns, rows), stream=S).T
+little, more, large, out = turned(1472, 33), turned(4000, 33), turned(4200, 4200), gk.empty(())
+live = _core.live_bytes()
+def captured(*arrays):
+    capture(S)
+    done = [log(lambda: gk.sum(array, out=out, stream=S))[0] for array in arrays]
+    capture(None)
+    return [[s for s in steps if s.endswith("1001")] for steps in done], _core.live_bytes() - live
+def alone(*arrays):
+    found = captured(*arrays)
+    driver.fake_graph_gone()
+    return *found, _core.live_bytes() - live
+print(json.dumps([alone(*arrays) for arrays in (
+    [little], [little] * 3, [little, more], [more, little], [little, large])]))
+print(json.dumps([captured(little)[1] for _ in range(2)]))
+"""
+    (one, three, two, again, beside), graphs = traced(code)
+    launches = ["l1001", "l1001"]
+    assert one[0] == [launches]
+    assert three == [[launches] * 3, one[1], 0]
+    assert two[0] == again[0] == [launches] * 2
+    assert two[1] > again[1] > one[1] > 0, "a larger piece serves for less, too"
+    assert beside == [[launches, [*launches, "f1001"]], one[1], 0]
+    assert graphs == [one[1], 2 * one[1]], "graphs that are both there"
 
 
 @NEEDS_FAKE

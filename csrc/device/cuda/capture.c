@@ -6,11 +6,21 @@
 
 typedef enum block_kind { NODE, SHARED, LEFT } block_kind;
 
+/* A piece of a graph, for the calls on one stream of it: one that waits for the next call has been
+   released. Others have no bytes. */
+typedef struct piece {
+    size_t bytes;
+    CUstream stream;
+    cuuint64_t capture; /* the driver's number of it */
+    bool released;
+} piece;
+
 typedef struct block {
     block_kind kind;
     int owners; /* of a shared one: the array and the graph */
     CUdeviceptr pointer;
     CUstream stream; /* of one that is left for later: what orders its end */
+    piece piece;
     struct gk_captures *captures;
     struct block *next;
 } block;
@@ -86,7 +96,12 @@ static block *add(gk_captures *captures, block_kind kind, CUdeviceptr pointer, C
     if (!made)
         return NULL;
     pthread_mutex_lock(&captures->lock);
-    *made = (block){kind, kind == SHARED ? 2 : 1, pointer, stream, captures, captures->blocks};
+    *made = (block){.kind = kind,
+                    .owners = kind == SHARED ? 2 : 1,
+                    .pointer = pointer,
+                    .stream = stream,
+                    .captures = captures,
+                    .next = captures->blocks};
     captures->blocks = made;
     atomic_fetch_add(&captures->count, 1);
     atomic_fetch_add(&captures->left, kind == LEFT);
@@ -133,17 +148,30 @@ static void CUDA_CB graph_is_gone(void *data) {
         destroy(captures);
 }
 
-CUresult gk_captures_share(gk_captures *captures, const gk_driver *driver, CUstream stream,
-                           CUdeviceptr pointer) {
+static CUresult graph_of(const gk_driver *driver, CUstream stream, cuuint64_t *capture,
+                         CUgraph *graph) {
     CUstreamCaptureStatus status;
+    CUresult result = gk_driver_captured_graph(driver, stream, &status, capture, graph);
+    return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_ACTIVE
+               ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+               : result;
+}
+
+CUresult gk_captures_share(gk_captures *captures, const gk_driver *driver, CUstream stream,
+                           CUdeviceptr pointer, size_t bytes) {
+    cuuint64_t capture;
     CUgraph graph = NULL;
     CUuserObject object = NULL;
-    CUresult result = gk_driver_captured_graph(driver, stream, &status, NULL, &graph);
-    if (result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-        return result != CUDA_SUCCESS ? result : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    CUresult result = graph_of(driver, stream, &capture, &graph);
+    if (result != CUDA_SUCCESS)
+        return result;
     block *shared = add(captures, SHARED, pointer, CU_STREAM_LEGACY);
     if (!shared)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes > 0) { /* nobody looks for it before it has been released */
+        shared->owners = 1;
+        shared->piece = (piece){bytes, stream, capture, false};
+    }
     result = driver->cuUserObjectCreate(&object, shared, graph_is_gone, 1,
                                         CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
     if (result != CUDA_SUCCESS) {
@@ -154,6 +182,27 @@ CUresult gk_captures_share(gk_captures *captures, const gk_driver *driver, CUstr
     if (result != CUDA_SUCCESS)
         (void)driver->cuUserObjectRelease(object, 1); /* calls graph_is_gone */
     return result;
+}
+
+CUresult gk_captures_take_piece(gk_captures *captures, const gk_driver *driver, CUstream stream,
+                                size_t bytes, CUdeviceptr *pointer) {
+    cuuint64_t capture;
+    CUgraph graph;
+    *pointer = 0;
+    CUresult result = graph_of(driver, stream, &capture, &graph);
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&captures->lock);
+    for (block *at = captures->blocks; at && !*pointer; at = at->next) {
+        piece *of = &at->piece;
+        if (at->kind == SHARED && of->released && of->capture == capture && of->stream == stream &&
+            of->bytes >= bytes) {
+            of->released = false;
+            *pointer = at->pointer;
+        }
+    }
+    pthread_mutex_unlock(&captures->lock);
+    return CUDA_SUCCESS;
 }
 
 /* The legacy stream is out of use while a stream that waits for it is being captured, and to ask is
@@ -182,7 +231,9 @@ void gk_captures_release(gk_captures *captures, const gk_driver *driver, CUstrea
     if (atomic_load_explicit(&captures->count, memory_order_acquire)) {
         pthread_mutex_lock(&captures->lock);
         block **at = find(captures, pointer);
-        if (*at) {
+        if (*at && (*at)->piece.bytes > 0) {
+            (*at)->piece.released = others = true;
+        } else if (*at) {
             is_node = (*at)->kind == NODE;
             others = --(*at)->owners > 0;
             if (!others)

@@ -1,6 +1,8 @@
 /* Memory and CUDA graphs. While a stream is being captured its work goes into a graph and runs when
    that is launched, perhaps many times, perhaps never. For device memory that means:
-   - What a call takes and gives back on the captured stream is a pair of nodes of the graph.
+   - What a call takes and gives back on the captured stream is a piece of the graph's own, which
+     the next call on that stream takes again: a launch waits between nodes that take memory and
+     free it. Of large ones it is a pair of such nodes.
    - An array made by a captured call has to be there for every launch: it is taken now, outside of
      the graph, and belongs to the array and to the graph, until both are gone.
    - An ordinary array that dies meanwhile cannot be freed on that stream: that is done later.
@@ -28,9 +30,15 @@ void gk_restrict(const gk_driver *driver, CUstreamCaptureMode mode);
 /* Remember that the captured allocation is a node, so that its release is to be one. */
 CUresult gk_captures_note_node(gk_captures *captures, CUdeviceptr pointer);
 
-/* Make the graph under capture on the stream an owner of the block, beside the caller. */
+/* Make the graph under capture on the stream an owner of the block, beside the caller; or, of so
+   many bytes, the only one, from whom the caller has it as a piece until it is released. */
 CUresult gk_captures_share(gk_captures *captures, const gk_driver *driver, CUstream stream,
-                           CUdeviceptr pointer);
+                           CUdeviceptr pointer, size_t piece);
+
+/* A piece of that graph which has been released on the stream, of as many bytes or more; 0: there
+   is none. */
+CUresult gk_captures_take_piece(gk_captures *captures, const gk_driver *driver, CUstream stream,
+                                size_t bytes, CUdeviceptr *pointer);
 
 /* Give a block back, whatever it is: at once in the order of the stream, or when that can be. */
 void gk_captures_release(gk_captures *captures, const gk_driver *driver, CUstream stream,

@@ -2,6 +2,10 @@
 #include "device/cuda/device.h"
 #include "device/cuda/standing.h"
 
+/* Bytes of what captured calls take: beyond it two nodes of a graph cost nothing beside the work.
+ */
+enum { LEAST_PIECE = 64 << 10, MOST_PIECE = 64 << 20 };
+
 static gk_status out_of_memory(gk_cuda *cuda, size_t bytes, CUresult result, gk_error *error) {
     const gk_driver *driver = &cuda->driver;
     size_t available = 0, total = 0;
@@ -47,6 +51,62 @@ static CUresult allocate_the_last(gk_cuda *cuda, CUdeviceptr *pointer, size_t by
     return result == CUDA_ERROR_OUT_OF_MEMORY ? driver->cuMemAlloc(pointer, bytes) : result;
 }
 
+/* In the context, relaxed, under the lock. */
+static CUresult need_aside(gk_cuda *cuda) {
+    return cuda->aside ? CUDA_SUCCESS
+                       : cuda->driver.cuStreamCreate(&cuda->aside, CU_STREAM_NON_BLOCKING);
+}
+
+/* In the context, relaxed. The memory is there before anything that is captured can run; as a
+   `piece` it is the graph's. */
+static CUresult allocate_aside(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes, size_t zeroed,
+                               CUstream stream, bool piece) {
+    const gk_driver *driver = &cuda->driver;
+    pthread_mutex_lock(&cuda->lock);
+    CUresult result = need_aside(cuda);
+    pthread_mutex_unlock(&cuda->lock);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, cuda->aside);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (zeroed)
+        result = driver->cuMemsetD8Async(*pointer, 0, zeroed, cuda->aside);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuStreamSynchronize(cuda->aside);
+    if (result == CUDA_SUCCESS)
+        result = gk_captures_share(cuda->captures, driver, stream, *pointer, piece ? bytes : 0);
+    if (result != CUDA_SUCCESS)
+        gk_captures_release(cuda->captures, driver, cuda->aside, *pointer);
+    return result;
+}
+
+/* A piece of the graph under capture, or a new one, as large as the least power of two. */
+static CUresult take_piece(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes, CUstream stream) {
+    size_t size = LEAST_PIECE;
+    while (size < bytes)
+        size *= 2;
+    CUresult result = gk_captures_take_piece(cuda->captures, &cuda->driver, stream, bytes, pointer);
+    if (result != CUDA_SUCCESS || *pointer)
+        return result;
+    CUstreamCaptureMode mode = gk_relax(&cuda->driver);
+    result = allocate_aside(cuda, pointer, size, 0, stream, true);
+    gk_restrict(&cuda->driver, mode);
+    return result;
+}
+
+/* Nodes that take memory and free it. */
+static CUresult allocate_by_nodes(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes,
+                                  CUstream stream) {
+    const gk_driver *driver = &cuda->driver;
+    CUresult result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = gk_captures_note_node(cuda->captures, *pointer);
+    if (result != CUDA_SUCCESS)
+        (void)driver->cuMemFreeAsync(*pointer, stream);
+    return result;
+}
+
 /* In the context. */
 static CUresult allocate_in_order(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes,
                                   CUstream stream) {
@@ -54,16 +114,15 @@ static CUresult allocate_in_order(gk_cuda *cuda, CUdeviceptr *pointer, size_t by
     bool captured;
     gk_captures_settle(cuda->captures, driver);
     CUresult result = gk_is_captured(driver, stream, &captured);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, stream);
-    if (result == CUDA_SUCCESS && captured) {
-        result = gk_captures_note_node(cuda->captures, *pointer);
-        if (result != CUDA_SUCCESS)
-            (void)driver->cuMemFreeAsync(*pointer, stream);
-    } else if (result == CUDA_ERROR_OUT_OF_MEMORY && !captured) {
-        result = allocate_the_last(cuda, pointer, bytes, stream);
-    }
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (captured) /* the stream of each thread has one name for many */
+        return bytes <= MOST_PIECE && (gk_stream)stream != GK_PER_THREAD_STREAM
+                   ? take_piece(cuda, pointer, bytes, stream)
+                   : allocate_by_nodes(cuda, pointer, bytes, stream);
+    result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, stream);
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? allocate_the_last(cuda, pointer, bytes, stream)
+                                              : result;
 }
 
 gk_status gk_cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, void **device,
@@ -79,40 +138,13 @@ gk_status gk_cuda_allocate(gk_backend *base, size_t bytes, gk_stream stream, voi
     return gk_cuda_check(cuda, result, "allocating device memory", error);
 }
 
-/* In the context, relaxed, under the lock. */
-static CUresult need_aside(gk_cuda *cuda) {
-    return cuda->aside ? CUDA_SUCCESS
-                       : cuda->driver.cuStreamCreate(&cuda->aside, CU_STREAM_NON_BLOCKING);
-}
-
-/* In the context, relaxed. The memory is there before anything that is captured can run. */
-static CUresult allocate_aside(gk_cuda *cuda, CUdeviceptr *pointer, size_t bytes, size_t zeroed,
-                               CUstream stream) {
-    const gk_driver *driver = &cuda->driver;
-    pthread_mutex_lock(&cuda->lock);
-    CUresult result = need_aside(cuda);
-    pthread_mutex_unlock(&cuda->lock);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuMemAllocFromPoolAsync(pointer, bytes, cuda->pool, cuda->aside);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (zeroed)
-        result = driver->cuMemsetD8Async(*pointer, 0, zeroed, cuda->aside);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuStreamSynchronize(cuda->aside);
-    if (result == CUDA_SUCCESS)
-        result = gk_captures_share(cuda->captures, driver, stream, *pointer);
-    if (result != CUDA_SUCCESS)
-        gk_captures_release(cuda->captures, driver, cuda->aside, *pointer);
-    return result;
-}
-
 gk_status gk_cuda_allocate_shared(gk_cuda *cuda, size_t bytes, size_t zeroed, gk_stream stream,
                                   void **device, gk_error *error) {
     CUdeviceptr pointer = 0;
     CUresult result;
     CUstreamCaptureMode mode = gk_relax(&cuda->driver);
-    GK_IN_CONTEXT(cuda, result, allocate_aside(cuda, &pointer, bytes, zeroed, (CUstream)stream));
+    GK_IN_CONTEXT(cuda, result,
+                  allocate_aside(cuda, &pointer, bytes, zeroed, (CUstream)stream, false));
     gk_restrict(&cuda->driver, mode);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         return out_of_memory(cuda, bytes, result, error);

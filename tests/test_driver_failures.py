@@ -90,6 +90,7 @@ assert [device["name"] for device in _core.devices()] == ["Fake GPU 0", "Fake GP
 CAPTURED = """
 s = gk.Stream()
 x = gk.to_device(a, s)
+turned, out = gk.empty((33, 1472), "f4", stream=s).T, gk.empty(())
 def captured(call):
     driver.fake_capture(ctypes.c_void_p(s.cuda_stream), 0)
     call()
@@ -99,11 +100,13 @@ def captured(call):
     return live(), _core.live_bytes()
 def add():
     gk.add(x, x, stream=s)
-before = captured(add)
+def add_up():  # a copy of what is turned
+    gk.sum(turned, out=out, stream=s)
+before = captured({call})
 {plant}
-assert captured(lambda: fails((add,))) == before
+assert captured(lambda: fails(({call},))) == before
 driver.fake_heal()
-assert captured(add) == before
+assert captured({call}) == before
 """
 
 
@@ -117,10 +120,11 @@ assert captured(add) == before
         ("fail('cuGraphRetainUserObject', 999)", "CudaError"),
     ],
 )
-def test_an_array_of_a_graph_that_is_not_to_be_had(plant, kind, failures):
-    [[got, sentence]] = failures(CAPTURED.format(plant=plant))
+@pytest.mark.parametrize(("call", "operation"), [("add", "add"), ("add_up", "sum")])
+def test_memory_of_a_graph_that_is_not_to_be_had(call, operation, plant, kind, failures):
+    [[got, sentence]] = failures(CAPTURED.format(call=call, plant=plant))
     assert got == kind
-    assert sentence.startswith("add: ")
+    assert sentence.startswith(f"{operation}: ")
 
 
 def test_what_a_graph_keeps_outlives_the_module(failures):

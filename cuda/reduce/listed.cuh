@@ -74,7 +74,7 @@ __device__ static inline void gk_take_listed_columns(const Op &op, const gk_colu
                                                      const gk_listed_rows &place, unsigned rows, STATE (&state)[WIDTH]) {
     // As many loads as there are registers for, beside large states.
     enum { ROOM = sizeof state > GK_REDUCE_LARGE_STATES ? GK_REDUCE_LISTED_LOADS / 2 : GK_REDUCE_LISTED_LOADS, FIT = ROOM / gk_listed<typename Op::Element, WORDS>::COUNT };
-    enum { LOADS = FIT < GK_REDUCE_COLUMN_LOADS ? (int)FIT : (int)GK_REDUCE_COLUMN_LOADS };
+    enum { LOADS = (int)FIT < (int)GK_REDUCE_COLUMN_LOADS ? (int)FIT : (int)GK_REDUCE_COLUMN_LOADS };
     unsigned row = at.y, number = 0;
 #pragma unroll 1
     for (; row + (LOADS - 1) * at.height < rows; row += LOADS * at.height, number += LOADS)

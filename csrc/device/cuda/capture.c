@@ -130,6 +130,14 @@ CUresult gk_captures_note_node(gk_captures *captures, CUdeviceptr pointer) {
     return add(captures, NODE, pointer, NULL) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Under the lock. */
+static void lose_owner(block *shared) {
+    if (--shared->owners > 0)
+        return;
+    shared->kind = LEFT;
+    atomic_fetch_add(&shared->captures->left, 1);
+}
+
 /* The graph is gone. Runs on a thread of the driver, where the driver may not be called. */
 static void CUDA_CB graph_is_gone(void *data) {
     block *shared = data;
@@ -139,9 +147,8 @@ static void CUDA_CB graph_is_gone(void *data) {
     if (captures->closed) {
         free(take(captures, find(captures, shared->pointer)));
         last = !captures->blocks;
-    } else if (--shared->owners == 0) {
-        shared->kind = LEFT;
-        atomic_fetch_add(&captures->left, 1);
+    } else {
+        lose_owner(shared);
     }
     pthread_mutex_unlock(&captures->lock);
     if (last)
@@ -157,6 +164,14 @@ static CUresult graph_of(const gk_driver *driver, CUstream stream, cuuint64_t *c
                : result;
 }
 
+/* What the caller owned, too, is the graph's alone. */
+static void become_piece(block *shared, piece of) {
+    pthread_mutex_lock(&shared->captures->lock);
+    shared->piece = of;
+    lose_owner(shared);
+    pthread_mutex_unlock(&shared->captures->lock);
+}
+
 CUresult gk_captures_share(gk_captures *captures, const gk_driver *driver, CUstream stream,
                            CUdeviceptr pointer, size_t bytes) {
     cuuint64_t capture;
@@ -168,10 +183,6 @@ CUresult gk_captures_share(gk_captures *captures, const gk_driver *driver, CUstr
     block *shared = add(captures, SHARED, pointer, CU_STREAM_LEGACY);
     if (!shared)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (bytes > 0) { /* nobody looks for it before it has been released */
-        shared->owners = 1;
-        shared->piece = (piece){bytes, stream, capture, false};
-    }
     result = driver->cuUserObjectCreate(&object, shared, graph_is_gone, 1,
                                         CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
     if (result != CUDA_SUCCESS) {
@@ -181,6 +192,8 @@ CUresult gk_captures_share(gk_captures *captures, const gk_driver *driver, CUstr
     result = driver->cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
     if (result != CUDA_SUCCESS)
         (void)driver->cuUserObjectRelease(object, 1); /* calls graph_is_gone */
+    else if (bytes > 0)
+        become_piece(shared, (piece){bytes, stream, capture, false});
     return result;
 }
 

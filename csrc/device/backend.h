@@ -148,8 +148,8 @@ struct gk_backend {
     size_t fetch_room;
 
     gk_status (*allocate)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);
-    /* The same, to last: on a stream that is being captured in a CUDA graph, `allocate` makes a
-       node of the graph, and this what the graph shares with its caller. */
+    /* The same, to last: on a stream that is being captured in a CUDA graph, `allocate` takes what
+       is the graph's, and this what the graph shares with its caller. */
     gk_status (*allocate_lasting)(gk_backend *, size_t bytes, gk_stream, void **device, gk_error *);
     void (*release)(gk_backend *, void *device,
                     gk_stream); /* after the stream's work; NULL is fine */

@@ -6,8 +6,8 @@
 
 typedef enum block_kind { NODE, SHARED, LEFT } block_kind;
 
-/* A piece of a graph, for the calls on one stream of it: one that waits for the next call has been
-   released. Others have no bytes. */
+/* Of what a graph shares with the calls on one stream of it, one after another: it has so many
+   bytes, where arrays have none, and waits for the next call when it has been released. */
 typedef struct piece {
     size_t bytes;
     CUstream stream;
@@ -17,7 +17,7 @@ typedef struct piece {
 
 typedef struct block {
     block_kind kind;
-    int owners; /* of a shared one: the array and the graph */
+    int owners; /* of a shared one: the array, or a call, and the graph */
     CUdeviceptr pointer;
     CUstream stream; /* of one that is left for later: what orders its end */
     piece piece;
@@ -130,14 +130,6 @@ CUresult gk_captures_note_node(gk_captures *captures, CUdeviceptr pointer) {
     return add(captures, NODE, pointer, NULL) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Under the lock. */
-static void lose_owner(block *shared) {
-    if (--shared->owners > 0)
-        return;
-    shared->kind = LEFT;
-    atomic_fetch_add(&shared->captures->left, 1);
-}
-
 /* The graph is gone. Runs on a thread of the driver, where the driver may not be called. */
 static void CUDA_CB graph_is_gone(void *data) {
     block *shared = data;
@@ -147,8 +139,9 @@ static void CUDA_CB graph_is_gone(void *data) {
     if (captures->closed) {
         free(take(captures, find(captures, shared->pointer)));
         last = !captures->blocks;
-    } else {
-        lose_owner(shared);
+    } else if (--shared->owners == 0) {
+        shared->kind = LEFT;
+        atomic_fetch_add(&captures->left, 1);
     }
     pthread_mutex_unlock(&captures->lock);
     if (last)
@@ -162,14 +155,6 @@ static CUresult graph_of(const gk_driver *driver, CUstream stream, cuuint64_t *c
     return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_ACTIVE
                ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
                : result;
-}
-
-/* What the caller owned, too, is the graph's alone. */
-static void become_piece(block *shared, piece of) {
-    pthread_mutex_lock(&shared->captures->lock);
-    shared->piece = of;
-    lose_owner(shared);
-    pthread_mutex_unlock(&shared->captures->lock);
 }
 
 CUresult gk_captures_share(gk_captures *captures, const gk_driver *driver, CUstream stream,
@@ -190,11 +175,14 @@ CUresult gk_captures_share(gk_captures *captures, const gk_driver *driver, CUstr
         return result;
     }
     result = driver->cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
-    if (result != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS) {
         (void)driver->cuUserObjectRelease(object, 1); /* calls graph_is_gone */
-    else if (bytes > 0)
-        become_piece(shared, (piece){bytes, stream, capture, false});
-    return result;
+        return result;
+    }
+    pthread_mutex_lock(&captures->lock);
+    shared->piece = (piece){bytes, stream, capture, false};
+    pthread_mutex_unlock(&captures->lock);
+    return CUDA_SUCCESS;
 }
 
 CUresult gk_captures_take_piece(gk_captures *captures, const gk_driver *driver, CUstream stream,
@@ -211,6 +199,7 @@ CUresult gk_captures_take_piece(gk_captures *captures, const gk_driver *driver, 
         if (at->kind == SHARED && of->released && of->capture == capture && of->stream == stream &&
             of->bytes >= bytes) {
             of->released = false;
+            at->owners++;
             *pointer = at->pointer;
         }
     }
@@ -244,11 +233,9 @@ void gk_captures_release(gk_captures *captures, const gk_driver *driver, CUstrea
     if (atomic_load_explicit(&captures->count, memory_order_acquire)) {
         pthread_mutex_lock(&captures->lock);
         block **at = find(captures, pointer);
-        if (*at && (*at)->piece.bytes > 0) {
-            (*at)->piece.released = others = true;
-        } else if (*at) {
+        if (*at) {
             is_node = (*at)->kind == NODE;
-            others = --(*at)->owners > 0;
+            (*at)->piece.released = others = --(*at)->owners > 0;
             if (!others)
                 free(take(captures, at));
         }

@@ -30,13 +30,13 @@ void gk_restrict(const gk_driver *driver, CUstreamCaptureMode mode);
 /* Remember that the captured allocation is a node, so that its release is to be one. */
 CUresult gk_captures_note_node(gk_captures *captures, CUdeviceptr pointer);
 
-/* Make the graph under capture on the stream an owner of the block, beside the caller; or, of so
-   many bytes, the only one, from whom the caller has it as a piece until it is released. */
+/* Make the graph under capture on the stream an owner of the block, beside the caller; once that
+   one has released a block of so many bytes, others may take it as a piece. 0: nobody may. */
 CUresult gk_captures_share(gk_captures *captures, const gk_driver *driver, CUstream stream,
-                           CUdeviceptr pointer, size_t piece);
+                           CUdeviceptr pointer, size_t bytes);
 
-/* A piece of that graph which has been released on the stream, of as many bytes or more; 0: there
-   is none. */
+/* Own, beside that graph, a piece that has been released on the stream, of as many bytes or more;
+   0: there is none. */
 CUresult gk_captures_take_piece(gk_captures *captures, const gk_driver *driver, CUstream stream,
                                 size_t bytes, CUdeviceptr *pointer);
 

@@ -16,7 +16,6 @@ import gpukern as gk
 import oracle
 from arrays import DTYPES, on_gpu, random, settled
 from gpukern import _core
-from gpukern.machine.inventory import installed
 
 SHAPE = (96, 96)
 
@@ -242,12 +241,11 @@ def test_what_is_being_captured_has_no_values():
     assert twice.item() == 4 * small_integers(1).sum()
 
 
-@pytest.mark.skipif(not on_gpu() or not installed("torch"), reason="needs a GPU and PyTorch")
+@pytest.mark.skipif(not on_gpu(), reason="needs a GPU")
 def test_calls_side_by_side_have_memory_of_their_own():
     """Of two streams of one capture, and of several calls of each: all of turned arrays, which are
     copied first."""
-    import torch
-
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     arrays = [gk.to_device(small_integers(k, (2000, 400))) for k in range(8)]
     totals = [gk.empty((), "float32") for _ in arrays]
     graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()

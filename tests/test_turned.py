@@ -59,8 +59,9 @@ def test_sums_of_turned_axes(shape, axes, dtype, op):
 # in some, also where a block has twice as many; and those along which threads load, with more
 # loads than are under way at a time and with fewer; of one segment and of several, of which a
 # block has one, or all of some columns, of a column in one turn, and in two and joined at two
-# levels; from a vector on and not. And so few that they are narrow, whose rows are staged at once
-# and in pieces. Columns in the array, the first one and how many, and the rows from one on.
+# levels; from a vector on and not. And so few that they are narrow: of halves an odd number, which
+# come by vectors, and an even one, and of floats. Columns in the array, the first one and how many,
+# and the rows from one on.
 ALONG = (
     ((52_000, 64), (0, 52_000), (0, 64), "float32"),
     ((53_001, 65), (1, 53_000), (1, 62), "float32"),

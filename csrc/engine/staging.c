@@ -12,7 +12,7 @@ static const size_t least_chunk = GK_STAGING_CHUNK >> (CHUNK_STEPS - 1);
 
 enum {
     USUAL_WORKERS = 8,
-    MANY_WORKERS = 12,            /* where they pack and unpack, or pack what lies apart */
+    MANY_WORKERS = 12,            /* of long flows: cores that were idle are slower for 2 ms */
     USUAL_CHUNKS = 16,            /* of a flow */
     USUAL_CHUNK = 1 << 20,        /* the least of them */
     PAST_CACHES_BYTES = 48 << 20, /* longer flows than this write through the caches */
@@ -39,17 +39,17 @@ static int steps_of(const gk_tuner *tuner, int knob) {
 /* What was best on the host that this was written on: chunks of which some are under way while
    others are packed, and past the caches where these would not be read again before they are
    written. */
-static void begin(const gk_tuner *tuner, gk_search *search, gk_direction direction, size_t bytes) {
+static void begin(const gk_tuner *tuner, gk_search *search, size_t bytes) {
     signed char *best = search->best;
-    const bool much = direction >= GK_GOING_UNPACKED && bytes >= PAST_CACHES_BYTES;
-    const int workers = much && tuner->cores > MANY_WORKERS ? MANY_WORKERS : USUAL_WORKERS;
+    const bool is_long = bytes >= PAST_CACHES_BYTES;
+    const int workers = is_long && tuner->cores > MANY_WORKERS ? MANY_WORKERS : USUAL_WORKERS;
     search->begun = true;
     while (best[WORKERS] + 1 < steps_of(tuner, WORKERS) && workers_steps[best[WORKERS]] < workers)
         best[WORKERS]++;
     while (best[CHUNK] + 1 < CHUNK_STEPS && (least_chunk << best[CHUNK] < USUAL_CHUNK ||
                                              least_chunk << best[CHUNK] < bytes / USUAL_CHUNKS))
         best[CHUNK]++;
-    best[STORES] = bytes < PAST_CACHES_BYTES;
+    best[STORES] = !is_long;
 }
 
 /* The best so far, one knob a step up or down: false where there is no such step. */
@@ -79,7 +79,7 @@ gk_staging gk_tuner_choose(gk_tuner *tuner, gk_direction direction, size_t bytes
     gk_search *search = &tuner->searches[direction][class_of(bytes)];
     signed char at[GK_STAGING_KNOBS];
     if (!search->begun)
-        begin(tuner, search, direction, bytes);
+        begin(tuner, search, bytes);
     while (!is_settled(search) && !challenge(tuner, search, at))
         give_up(search);
     int turn = is_settled(search) ? -1 : gk_duel_turn(&search->duel, bytes);

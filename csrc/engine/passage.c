@@ -9,8 +9,9 @@
 enum {
     SLOTS = GK_PASSAGE_SLOTS,
     HOLDS = GK_PASSAGE_HOLDS,
-    ITEMS_A_LOOK = 64, /* after so many of its own the caller's thread looks up */
-    SPINS = 2000,      /* looks at what is about to come, before a worker goes to sleep */
+    FEW_CHUNKS = 2 * SLOTS, /* of a flow that ends before its threads are in step */
+    ITEMS_A_LOOK = 64,      /* after so many of its own the caller's thread looks up */
+    SPINS = 2000,           /* looks at what is about to come, before a worker goes to sleep */
 };
 
 /* How many chunks have come so far; one worker at a time watches for the next. */
@@ -280,21 +281,44 @@ static bool is_packed(passage *run, size_t number) {
     return atomic_load(&run->done[number % SLOTS]) >= needed(run, number);
 }
 
-/* Start what is packed, in the order of the chunks: whoever ends a round does it for all. */
+/* Whether the next chunk is packed, and nothing has failed. */
+static bool is_next_ready(passage *run) {
+    const size_t number = atomic_load(&run->issued);
+    return number < run->chunks.count && is_packed(run, number) && !atomic_load(&run->failed);
+}
+
+static gk_status issue_next(passage *run, gk_error *error) {
+    const size_t number = atomic_load(&run->issued);
+    gk_status status = issue(run, number, error);
+    if (status == GK_OK)
+        atomic_store(&run->issued, number + 1);
+    else /* before anybody else starts it again: a trace has no room for that */
+        fail(run, error);
+    wake_all(run);
+    return status;
+}
+
+/* Of few chunks nobody waits for who is at the driver, and goes on with packing: cores that were
+   idle begin with calls of 50 to 100 us. Of many the memory is what all wait for, and one less at
+   it is no loss. */
+static bool may_issue(passage *run) {
+    if (run->chunks.count > FEW_CHUNKS)
+        return pthread_mutex_lock(&run->issuing) == 0;
+    return pthread_mutex_trylock(&run->issuing) == 0;
+}
+
+/* Start what is packed, in the order of the chunks: whoever ends a round does it for all. What is
+   packed meanwhile by those who did not wait is looked for once more after the lock is given. */
 static gk_status issue_ready(passage *run, gk_error *error) {
     gk_status status = GK_OK;
-    pthread_mutex_lock(&run->issuing);
-    size_t number = atomic_load(&run->issued);
-    while (number < run->chunks.count && is_packed(run, number) && status == GK_OK &&
-           !atomic_load(&run->failed)) {
-        status = issue(run, number, error);
-        if (status == GK_OK)
-            atomic_store(&run->issued, ++number);
-        else /* before anybody else starts it again: a trace has no room for that */
-            fail(run, error);
+    while (status == GK_OK && is_next_ready(run)) {
+        if (!may_issue(run))
+            return GK_OK;
+        while (status == GK_OK && is_next_ready(run))
+            status = issue_next(run, error);
+        pthread_mutex_unlock(&run->issuing);
+        atomic_thread_fence(memory_order_seq_cst);
     }
-    pthread_mutex_unlock(&run->issuing);
-    wake_all(run);
     return status;
 }
 
@@ -472,7 +496,7 @@ gk_status gk_passage_run(gk_berth *berth, gk_backend *backend, gk_workers *worke
         gk_berth_drain(berth, backend);
     gk_trace_free(run.trace);
     pthread_cond_destroy(&run.moved);
-    pthread_mutex_destroy(&run.lock);
     pthread_mutex_destroy(&run.issuing);
+    pthread_mutex_destroy(&run.lock);
     return status;
 }

@@ -12,7 +12,8 @@ static const size_t least_chunk = GK_STAGING_CHUNK >> (CHUNK_STEPS - 1);
 
 enum {
     USUAL_WORKERS = 8,
-    MANY_WORKERS = 12,            /* of long flows: cores that were idle are slower for 2 ms */
+    MANY_WORKERS = 12, /* where much is packed: idle cores begin slowly, for 2 ms */
+    MANY_WORKERS_BYTES = 16 << 20,
     USUAL_CHUNKS = 16,            /* of a flow */
     USUAL_CHUNK = 1 << 20,        /* the least of them */
     PAST_CACHES_BYTES = 48 << 20, /* longer flows than this write through the caches */
@@ -41,15 +42,15 @@ static int steps_of(const gk_tuner *tuner, int knob) {
    written. */
 static void begin(const gk_tuner *tuner, gk_search *search, size_t bytes) {
     signed char *best = search->best;
-    const bool is_long = bytes >= PAST_CACHES_BYTES;
-    const int workers = is_long && tuner->cores > MANY_WORKERS ? MANY_WORKERS : USUAL_WORKERS;
+    const bool many = bytes >= MANY_WORKERS_BYTES && tuner->cores > MANY_WORKERS;
+    const int workers = many ? MANY_WORKERS : USUAL_WORKERS;
     search->begun = true;
     while (best[WORKERS] + 1 < steps_of(tuner, WORKERS) && workers_steps[best[WORKERS]] < workers)
         best[WORKERS]++;
     while (best[CHUNK] + 1 < CHUNK_STEPS && (least_chunk << best[CHUNK] < USUAL_CHUNK ||
                                              least_chunk << best[CHUNK] < bytes / USUAL_CHUNKS))
         best[CHUNK]++;
-    best[STORES] = !is_long;
+    best[STORES] = bytes < PAST_CACHES_BYTES;
 }
 
 /* The best so far, one knob a step up or down: false where there is no such step. */

@@ -496,7 +496,7 @@ gk_status gk_passage_run(gk_berth *berth, gk_backend *backend, gk_workers *worke
         gk_berth_drain(berth, backend);
     gk_trace_free(run.trace);
     pthread_cond_destroy(&run.moved);
-    pthread_mutex_destroy(&run.issuing);
     pthread_mutex_destroy(&run.lock);
+    pthread_mutex_destroy(&run.issuing);
     return status;
 }

@@ -12,12 +12,12 @@ static const size_t least_chunk = GK_STAGING_CHUNK >> (CHUNK_STEPS - 1);
 
 enum {
     USUAL_WORKERS = 8,
-    MANY_WORKERS = 12, /* where much is packed: idle cores begin slowly, for 2 ms */
-    MANY_WORKERS_BYTES = 16 << 20,
-    USUAL_CHUNKS = 16,            /* of a flow */
-    USUAL_CHUNK = 1 << 20,        /* the least of them */
-    PAST_CACHES_BYTES = 48 << 20, /* longer flows than this write through the caches */
-    DIRECTIONS = 2,               /* up and down the steps of a knob */
+    MANY_WORKERS = 12,             /* cores that were idle are slow for their first 2 ms */
+    MANY_WORKERS_BYTES = 16 << 20, /* flows as long as this and longer begin with them */
+    USUAL_CHUNKS = 16,             /* of a flow */
+    USUAL_CHUNK = 1 << 20,         /* the least of them */
+    PAST_CACHES_BYTES = 48 << 20,  /* longer flows than this write through the caches */
+    DIRECTIONS = 2,                /* up and down the steps of a knob */
     TRIES = GK_STAGING_KNOBS * DIRECTIONS,
     MOST_DUELS = 24, /* where times are chance, gains are too, and would go round for long */
 };

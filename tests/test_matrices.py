@@ -87,6 +87,28 @@ def test_columns_of_little_matrices(op, dtype, case, by_vectors):
     oracle.assert_along(op, taken(held, case), axis, got)
 
 
+# Rows that are no whole vectors, each a matrix of one column, of more memory than the caches hold.
+ROWS = {
+    "float32": (260_001, 33),
+    "float64": (85_001, 51),
+    "float16": (520_001, 35),
+    "uint8": (320_001, 110),
+}
+
+
+@pytest.mark.parametrize("dtype", ROWS)
+@pytest.mark.parametrize("op", ["sum", "min", "argmax"])
+def test_rows_that_are_no_vectors(op, dtype):
+    a = with_special(random(ROWS[dtype], DTYPES[dtype], 5), 11, 300)
+    reduce = reduction(op, dtype)
+    got = np.asarray(reduce(gk.to_device(a), 1))
+    oracle.assert_same(np.asarray(reduce(beside(a, 1), 1)), got, "between vectors")
+    wide = np.zeros((a.shape[0], a.shape[1] + 40), a.dtype)
+    wide[:, :-40] = a
+    oracle.assert_same(np.asarray(reduce(gk.to_device(wide)[:, :-40], 1)), got, "with gaps")
+    oracle.assert_along(op, a, 1, got)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 @pytest.mark.parametrize("begin", [0, 3])
 def test_nothing_beside_the_results_is_written(dtype, begin):
@@ -122,6 +144,13 @@ for number, one in enumerate((*long, few[0], gk.empty((40_001, 50, 3), "uint8"))
     assert is_taken(one, 1, gk.max), number
 for number, one in enumerate((gk.empty((5_001, 120, 9)), few[1], gk.empty((38_001, 33, 9)))):
     assert not is_taken(one, 1, gk.max), number
+rows = gk.empty((260_001, 33)), gk.empty((130_001, 155))
+for number, one in enumerate((rows[0], rows[0][1:], gk.empty((520_001, 66), "uint8"))):
+    assert is_taken(one, 1, gk.argmax), number
+assert is_taken(gk.empty((520_001, 35), "float16"), 1) and is_taken(rows[1], 1)
+others = rows[0][:100_000], rows[1], gk.empty((260_001, 36)), gk.empty((520_001, 30), "float16")
+for number, one in enumerate(others):
+    assert not is_taken(one, 1, gk.argmax), number
 """,
         FAKE_KERNELS=0,
     )

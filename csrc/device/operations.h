@@ -52,6 +52,7 @@
 /* Along rows, along short ones and down columns of an array that is one run in memory; along rows
    of any length and down columns of one whose elements lie anywhere; over a little one, which may
    lie anywhere too; down columns of few rows that lie along two axes, and of little matrices;
+   along short rows of which a thread has several;
    along rows that lie side by side, such whose elements lie evenly apart, and by vectors of these;
    and down columns that are runs. */
 typedef enum gk_walk {
@@ -63,6 +64,7 @@ typedef enum gk_walk {
     GK_WALK_LITTLE,
     GK_WALK_SCATTERED,
     GK_WALK_MATRICES,
+    GK_WALK_OWN,
     GK_WALK_BESIDE,
     GK_WALK_EVEN,
     GK_WALK_STRAIGHT,
@@ -78,7 +80,7 @@ typedef enum gk_op {
 #define GK_NUMBERS(name)                                                                           \
     GK_OP_##name, GK_OP_##name##_short, GK_OP_##name##_columns, GK_OP_##name##_gathered,           \
         GK_OP_##name##_gathered_columns, GK_OP_##name##_little, GK_OP_##name##_scattered,          \
-        GK_OP_##name##_matrices, GK_OP_##name##_beside, GK_OP_##name##_even,                       \
+        GK_OP_##name##_matrices, GK_OP_##name##_own, GK_OP_##name##_beside, GK_OP_##name##_even,   \
         GK_OP_##name##_straight, GK_OP_##name##_along,
 #define GK_NUMBERS_OF_FORMS(name, ...) GK_OP_##name, GK_OP_##name##_compact,
     GK_KERNEL_NAMES(GK_NUMBER, GK_NUMBERS, GK_NUMBERS_OF_FORMS) GK_OP_COUNT

@@ -1,4 +1,5 @@
-/* Columns of matrices so little that a block brings several of them to shared memory. */
+/* Columns of matrices so little that a block brings several of them to shared memory, and rows that
+   are no whole vectors. */
 #include "ops/reduce_shape.h"
 
 #include "ops/reduce_columns.h"
@@ -9,6 +10,8 @@ enum {
     FEWEST_BLOCKS = 264,    /* of which there are so many, or the device is not busy */
     ROWS = 8,               /* of a lane, where any order does */
     LARGE = 32 << 20,       /* bytes from the first element to the last: most are in no cache */
+    OF_MEMORY = 64 << 20,   /* the same, of which little is in the cache from the time before */
+    FEW_OF_ROW = 58,        /* elements */
     LONGEST_MATRIX = 12288, /* bytes: a block has room for it */
     LEAST_ROWS = 9,         /* of fewer it costs more to find a column than to add it up; */
     LEAST_ROWS_APART = 5,   /* of elements that do not lie side by side vectors are no better */
@@ -99,6 +102,22 @@ static bool pays(const gk_reduction *how, size_t size, bool any_order) {
            (row < SHORT || (row < longest && how->length <= MOST_LONG_ROWS));
 }
 
+/* Whether rows that are runs, a matrix of one column each, are sooner brought as they lie than put
+   together from ragged vectors: fitted to 700 sums, maxima and indices of 40 and 120 MB. Vectors
+   that are in the cache are as good, but for small elements and rows of a few of them. */
+static bool are_better_brought(const gk_reduction *how, const gk_array *array, bool any_order) {
+    static const uint16_t in_any_order[][2] = {{41, 700}, {33, 52}, {14, 128}, {12, 40}};
+    static const uint16_t in_order[][2] = {{0, 0}, {31, 160}, {23, 200}, {46, 64}};
+    const size_t size = gk_dtype_size(array->dtype);
+    const int bits = __builtin_ctz((unsigned)size); /* of an element's size */
+    const uint16_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
+    const uintptr_t ragged = (uintptr_t)array->data | (uintptr_t)how->over;
+    const bool few = any_order && size == GK_WORD && how->length <= FEW_OF_ROW;
+    const int64_t least = size < GK_WORD || few ? LARGE : OF_MEMORY;
+    return how->joined && how->reach >= least && ragged % GK_REDUCE_VECTOR_BYTES != 0 &&
+           how->length >= fit[0] && how->length <= fit[1];
+}
+
 bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                       bool any_order) {
     if (plan->how.outer < FEWEST_BLOCKS) /* most calls have no more to ask */
@@ -108,8 +127,8 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
     const size_t size = gk_dtype_size(array->dtype);
     if (plan->walk == GK_WALK_LITTLE || plan->scattered || !gk_lie_as_matrices(array, reduced, how))
         return false;
-    const bool are_rows = how->inner == 1 && how->apart == (int64_t)size;
-    if (are_rows || !are_dense(how, size) || span_of(how, size) > LONGEST_MATRIX)
+    const bool rows = how->inner == 1 && how->apart == (int64_t)size;
+    if (!are_dense(how, size) || span_of(how, size) > LONGEST_MATRIX)
         return false;
     how->joined = how->bundle < 2 && (size_t)how->over <= span_of(how, size) + GAP;
     how->group = (uint8_t)most_of_block(how, span_of(how, size));
@@ -118,7 +137,8 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
         how->lanes = lanes_of_any_order(how);
     else if (!take_lanes(how, plan, gk_vector_width(array->dtype)))
         return false;
-    if (gk_divided(how->outer, how->group) < FEWEST_BLOCKS || !pays(how, size, any_order))
+    if (gk_divided(how->outer, how->group) < FEWEST_BLOCKS ||
+        !(rows ? are_better_brought(how, array, any_order) : pays(how, size, any_order)))
         return false;
     held.walk = GK_WALK_MATRICES;
     held.pitched = true;

@@ -275,6 +275,14 @@ static bool plan_by_tiles(gk_reducing *whole, uint64_t axes, const gk_array *a, 
            (turned_sums && gk_plan_row_tiles(&whole->plan, a, axes, order));
 }
 
+/* Sums that keep to an order, and extremes, have a kernel for short rows of a thread's own. */
+static bool plan_own(gk_reducing *whole, uint64_t axes, const gk_array *a, const gk_array *result,
+                     bool keeps) {
+    const gk_result_of of = result_of(whole);
+    return (keeps ? of == GK_TOTAL : of == GK_EXTREME) &&
+           gk_plan_own(&whole->plan, a, axes, result, of);
+}
+
 static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_array *operands,
                                 gk_array *result) {
     gk_call *call = whole->call;
@@ -287,7 +295,8 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     gk_array packed[GK_MAX_OPERANDS];
     int order[GK_MAX_DIMENSIONS];
     const bool any = is_exact(whole->kind, a, axes, result->dtype);
-    bool is_run = (one && gk_plan_matrices(&whole->plan, a, axes, any)) ||
+    bool is_run = (one && (plan_own(whole, axes, a, result, keeps) ||
+                           gk_plan_matrices(&whole->plan, a, axes, any))) ||
                   (!is_packed && !whole->plan.scattered && gk_is_contiguous(a)) || gk_count(a) == 0;
     if (!is_run && one)
         is_run = gk_plan_pitched(&whole->plan, a, axes) ||

@@ -178,6 +178,12 @@ bool gk_plan_wider(const gk_array *array, uint64_t reduced, gk_wider *made);
 bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                       bool any_order);
 
+/* Have a thread take several short rows of an array that is a run, one after another, where the
+   order of additions leaves that, and it is sooner done: true. `result`: what comes of them, of an
+   extreme where `of` says so, and otherwise of a sum. */
+bool gk_plan_own(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
+                 const gk_array *result, gk_result_of of);
+
 /* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the
    array has to be made one run in memory, and its reduced axes the last ones where the plan says
    so; then the kernel has to find those. */

@@ -6,7 +6,9 @@
 #define GK_EXTREME_ROWS(dtype, name, T, bytes, text, number, note) GK_EXTREME_ROWS_BY(dtype, name, note)
 #define GK_EXTREME_ROWS_BY(dtype, name, note)                                                      \
     GK_WALKS(max, single_launch, dtype, gk_extreme_##name, note)                                   \
+    GK_OWN_ROWS(max, single_launch, dtype, gk_extreme_##name)                                      \
     GK_WALKS(min, single_launch, dtype, gk_extreme_##name, note)                                   \
+    GK_OWN_ROWS(min, single_launch, dtype, gk_extreme_##name)                                      \
     GK_WALKS(argmax, single_launch, dtype, gk_index_##name, note "; the first of several")         \
     GK_WALKS(argmin, single_launch, dtype, gk_index_##name, note "; the first of several")
 #define GK_UNSIGNED_ROWS(dtype, name, T, bytes, text, number, note) GK_UNSIGNED_ROWS_##bytes(dtype, note)
@@ -29,6 +31,7 @@ template <typename T> struct gk_index<true, T> { typedef gk_narrow_index<T> type
     typedef gk_extreme<T, gk_traits<T>::order> extreme_##name;                                     \
     typedef gk_index<sizeof(T) <= 2, T>::type index_##name;                                        \
     GK_REDUCE_KERNELS(gk_extreme_##name, extreme_##name)                                           \
+    GK_OWN_KERNEL(gk_extreme_##name, extreme_##name)                                               \
     GK_REDUCE_KERNELS(gk_index_##name, index_##name)
 GK_REAL_DTYPES(GK_EXTREME_KERNELS, )
 GK_HALF_DTYPES(GK_EXTREME_KERNELS, )

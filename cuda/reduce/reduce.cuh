@@ -1,7 +1,9 @@
 // What every reduction is made of. An operation is a small struct (operations.cuh); here are the ways of
 // walking over an array with it by vectors, wherever they lie (elements.cuh): along rows, along short rows
 // and down columns (columns.cuh, narrow.cuh; listed.cuh where these are no runs), by tiles of either (tiles.cuh), or, where axes lie
-// in another order, along columns (along.cuh) and across rows (beside.cuh). A little one is walked over an element at a time (little.cuh).
+// in another order, along columns (along.cuh) and across rows (beside.cuh). Of rows of a few elements a thread has several (own.cuh), and
+// a block brings little matrices, or rows that are no whole vectors, to shared memory (matrices.cuh). A little array is walked over an element
+// at a time (little.cuh).
 //
 // Which thread takes which elements, and in which order all is joined, depends on the shape alone:
 // the same array gives the same bits on every device, wherever its elements lie.
@@ -24,9 +26,12 @@
     GK_REDUCE(op##_little, variant, dtype, symbol##_little, GK_REDUCE_THREADS, "of few elements, which lie anywhere") \
     GK_REDUCE(op##_scattered, variant, dtype, symbol##_scattered, GK_REDUCE_THREADS, "of columns whose few rows lie along two axes") \
     GK_REDUCE_SHARING(op##_matrices, variant, dtype, symbol##_matrices, GK_REDUCE_THREADS, GK_REDUCE_MATRICES_BYTES, "of columns of little matrices")
+// And that of results which are of the elements' dtype.
+#define GK_OWN_ROWS(op, variant, dtype, symbol) GK_REDUCE(op##_own, variant, dtype, symbol##_own, GK_REDUCE_THREADS, "of short rows, of which a thread has as many as a vector has elements")
 // And those of what keeps its order, wherever elements lie (gk_keeps_order).
 #define GK_WALKS_IN_ORDER(op, variant, dtype, symbol, note)                                        \
     GK_WALKS(op, variant, dtype, symbol, note)                                                     \
+    GK_OWN_ROWS(op, variant, dtype, symbol)                                                        \
     GK_REDUCE_SHARING(op##_beside, variant, dtype, symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of rows that lie side by side") \
     GK_REDUCE_SHARING(op##_even, variant, dtype, symbol##_even, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of such rows, whose elements lie evenly apart") \
     GK_REDUCE_SHARING(op##_straight, variant, dtype, symbol##_straight, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of such rows, by vectors of neighbours") \
@@ -421,6 +426,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(c
 #include "reduce/narrow.cuh"
 #include "reduce/along.cuh"
 #include "reduce/matrices.cuh"
+#include "reduce/own.cuh"
 #include "reduce/beside.cuh"
 
 // Rows, long or short, of elements that lie anywhere: as a layout says, one after another, or by tiles.
@@ -497,8 +503,14 @@ template <class Op> __device__ static inline void gk_reduce_gathered_columns(con
         gk_reduce_matrices<Op>(how, a);                                                            \
     }
 
+#define GK_OWN_KERNEL(symbol, Op)                                                                  \
+    GK_REDUCE_KERNEL(symbol##_own, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a) { \
+        gk_reduce_own_rows<Op>(how, a);                                                            \
+    }
+
 #define GK_REDUCE_KERNELS_IN_ORDER(symbol, Op)                                                     \
     GK_REDUCE_KERNELS(symbol, Op)                                                                  \
+    GK_OWN_KERNEL(symbol, Op)                                                                      \
     GK_REDUCE_KERNEL(symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_reduce_rows_beside<Op>(how, layout, a);                                                 \
     }                                                                                              \

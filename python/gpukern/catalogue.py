@@ -27,6 +27,7 @@ _INTERNAL = (
     "_little",
     "_scattered",
     "_matrices",
+    "_own",
     "_beside",
     "_even",
     "_straight",

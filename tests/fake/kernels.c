@@ -340,7 +340,7 @@ static void run_kernel(const launch *run) {
     else if (starts(symbol, "gk_sum_f32_") || starts(symbol, "gk_sum_plain_f32_"))
         sum_f32(run);
     else if (ends(symbol, "_rows") || ends(symbol, "_short") || ends(symbol, "_columns") ||
-             ends(symbol, "_matrices") ||
+             ends(symbol, "_matrices") || ends(symbol, "_own") ||
              starts(symbol, "gk_dot"))
         of_reduction(run);
     else if (starts(symbol, "gk_sum_atomic")) /* side by side on one result */

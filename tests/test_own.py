@@ -21,9 +21,12 @@ FLOATS = [dtype for dtype in SHORT if "float" in dtype]
 
 
 def values_of(length: int, dtype: str) -> Array:
-    """The last thread has all rows but one."""
+    """The last thread has all rows but one. Floats have rows of zeros of one sign, and of both."""
     each = 16 // DTYPES[dtype].itemsize
-    return with_special(random((THREADS * each + each - 1, length), DTYPES[dtype], 7), 11, 300)
+    a = with_special(random((THREADS * each + each - 1, length), DTYPES[dtype], 7), 11, 300)
+    if dtype in FLOATS:
+        a[100:103], a[102, 0] = -0.0, 0.0
+    return a
 
 
 def with_a_gap(a: Array) -> Any:

@@ -105,16 +105,14 @@ static bool pays(const gk_reduction *how, size_t size, bool any_order) {
 /* Whether rows that are runs, a matrix of one column each, are sooner brought as they lie than put
    together from ragged vectors: fitted to 700 sums, maxima and indices of 40 and 120 MB. Vectors
    that are in the cache are as good, but for small elements and rows of a few of them. */
-static bool are_better_brought(const gk_reduction *how, const gk_array *array, bool any_order) {
+static bool are_better_brought(const gk_reduction *how, size_t size, bool any_order) {
     static const uint16_t in_any_order[][2] = {{41, 700}, {33, 52}, {14, 128}, {12, 40}};
     static const uint16_t in_order[][2] = {{0, 0}, {31, 160}, {23, 200}, {46, 64}};
-    const size_t size = gk_dtype_size(array->dtype);
     const int bits = __builtin_ctz((unsigned)size); /* of an element's size */
     const uint16_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
-    const uintptr_t ragged = (uintptr_t)array->data | (uintptr_t)how->over;
     const bool few = any_order && size == GK_WORD && how->length <= FEW_OF_ROW;
     const int64_t least = size < GK_WORD || few ? LARGE : OF_MEMORY;
-    return how->joined && how->reach >= least && ragged % GK_REDUCE_VECTOR_BYTES != 0 &&
+    return how->joined && how->reach >= least && how->length * size % GK_REDUCE_VECTOR_BYTES != 0 &&
            how->length >= fit[0] && how->length <= fit[1];
 }
 
@@ -138,7 +136,7 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
     else if (!take_lanes(how, plan, gk_vector_width(array->dtype)))
         return false;
     if (gk_divided(how->outer, how->group) < FEWEST_BLOCKS ||
-        !(rows ? are_better_brought(how, array, any_order) : pays(how, size, any_order)))
+        !(rows ? are_better_brought(how, size, any_order) : pays(how, size, any_order)))
         return false;
     held.walk = GK_WALK_MATRICES;
     held.pitched = true;

@@ -257,6 +257,22 @@ def test_the_very_first_launch_meets_a_fault(on_fake):
     assert "gpukern launched" not in sentence
 
 
+def test_an_error_without_a_name_on_a_device_that_is_full(on_fake):
+    """As the driver has it for a launch that finds no memory; with room there is nothing to say."""
+    code = """
+device = gk.to_device(a)
+os.environ["FAKE_LAUNCH"] = "999"
+fails((gk.add, device, device))
+"""
+    [[name, sentence]] = answers(on_fake(code, FAKE_MEMORY=48 << 20))
+    assert name == "CudaError"
+    for word in ("add: ", "gk_add_f32", "CUDA_ERROR_UNKNOWN", "the device is full", "bytes of its"):
+        assert word in sentence
+    [[name, sentence]] = answers(on_fake(code))
+    assert name == "CudaError"
+    assert "full" not in sentence
+
+
 def test_a_launch_that_fails_loses_nothing(on_fake):
     code = """
 device = gk.to_device(a)

@@ -2,6 +2,8 @@
  */
 #include "device/cuda/device.h"
 
+enum { FULL = 64 << 20 }; /* bytes: with fewer free a device is full */
+
 /* After these the context answers every call with the same error until the process ends. */
 static bool is_sticky(CUresult result) {
     switch (result) {
@@ -41,6 +43,16 @@ static gk_status lose(gk_cuda *cuda, CUresult result, gk_error *error) {
     return GK_DEVICE_LOST;
 }
 
+/* Whether the driver has no name for what went wrong, and the device is full: it says so where a
+   launch finds no memory for what it needs itself. */
+static bool may_lack_memory(gk_cuda *cuda, CUresult result, size_t *available) {
+    size_t total;
+    CUresult asked = result;
+    if (result == CUDA_ERROR_UNKNOWN)
+        GK_IN_CONTEXT(cuda, asked, cuda->driver.cuMemGetInfo(available, &total));
+    return asked == CUDA_SUCCESS && *available < FULL;
+}
+
 gk_status gk_cuda_check(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error) {
     if (result == CUDA_SUCCESS)
         return GK_OK;
@@ -49,6 +61,12 @@ gk_status gk_cuda_check(gk_cuda *cuda, CUresult result, const char *doing, gk_er
     const char *text = NULL;
     if (cuda->driver.cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
         text = "no description";
+    size_t available = 0;
+    if (may_lack_memory(cuda, result, &available))
+        return gk_fail(error, GK_CUDA_ERROR,
+                       "%s failed: %s (%s); the device is full, which may be why: %zu bytes of its "
+                       "memory are free",
+                       doing, gk_driver_error_name(&cuda->driver, result), text, available);
     bool capture = result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
                    result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     return gk_fail(error, GK_CUDA_ERROR, "%s failed: %s (%s)%s", doing,

@@ -23,11 +23,13 @@ MOVES = (
     ("uint8", (9001, 7), (1, 0)),
     ("uint8", (15, 4096), (1, 0)),
     ("uint8", (2, 61, 149, 3), (2, 0, 3, 1)),
+    ("uint8", (67, 2, 160, 8), (3, 1, 2, 0)),  # whose rows lie in groups, of which some have less
     ("float16", (13, 3001), (1, 0)),
     ("float16", (3002, 11), (1, 0)),
     ("float16", (3, 53, 10, 31), (3, 1, 0, 2)),
+    ("float16", (37, 301, 8), (2, 1, 0)),
     ("float32", (2003, 5), (1, 0)),
-    ("float32", (4, 41, 3, 151), (3, 2, 1, 0)),
+    ("float32", (40, 41, 3, 15), (3, 2, 1, 0)),
     ("float64", (1201, 5), (1, 0)),
     ("float64", (5, 301, 7, 3), (2, 0, 3, 1)),
 )
@@ -126,18 +128,49 @@ FAR = (
 )
 
 
-@pytest.mark.parametrize(("size", "shape", "to", "source"), FAR)
-def test_offsets_in_a_box_of_more_than_a_launch_takes(size, shape, to, source, tmp_path):
-    """Of 32 bits, also in what is left for the last launch, whose boxes have other sides."""
+@pytest.fixture(scope="module")
+def look_at_boxes(tmp_path_factory):
+    """The launches of a copy, what lies farthest apart in their boxes, and the words in a bank."""
+    folder = tmp_path_factory.mktemp("boxes")
     sources = [
-        PLANTED / "farthest.c",
-        *(ROOT / f"csrc/engine/{name}.c" for name in ("boxes", "nest")),
+        PLANTED / "run_boxes.c",
+        *(ROOT / f"csrc/engine/{name}.c" for name in ("boxes", "nest", "rates")),
     ]
     flags = [*C_FLAGS, "-shared", "-fPIC", f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'cuda'}"]
-    compile_all([["gcc", *flags, *map(str, sources), "-o", "far.so"]], tmp_path)
-    farthest = ctypes.c_int64()
-    arrays = [(ctypes.c_int64 * len(shape))(*each) for each in (shape, to, source)]
-    search = ctypes.CDLL(str(tmp_path / "far.so")).farthest_in_a_box
-    pieces = search(ctypes.c_int64(size), len(shape), *arrays, ctypes.byref(farthest))
+    compile_all([["gcc", *flags, *map(str, sources), "-o", "boxes.so"]], folder)
+    library = ctypes.CDLL(str(folder / "boxes.so"))
+
+    def look(
+        size: int, shape: tuple[int, ...], to: tuple[int, ...], source: tuple[int, ...]
+    ) -> tuple[int, int, int]:
+        farthest, in_a_bank = ctypes.c_int64(), ctypes.c_int()
+        arrays = [(ctypes.c_int64 * len(shape))(*each) for each in (shape, to, source)]
+        pieces = library.look_at_boxes(
+            ctypes.c_int64(size),
+            len(shape),
+            *arrays,
+            ctypes.byref(farthest),
+            ctypes.byref(in_a_bank),
+        )
+        return pieces, farthest.value, in_a_bank.value
+
+    return look
+
+
+@pytest.mark.parametrize(("size", "shape", "to", "source"), FAR)
+def test_offsets_in_a_box_of_more_than_a_launch_takes(size, shape, to, source, look_at_boxes):
+    """Of 32 bits, also in what is left for the last launch, whose boxes have other sides."""
+    pieces, farthest, _ = look_at_boxes(size, shape, to, source)
     assert pieces > 1
-    assert farthest.value < 1 << 31
+    assert farthest < 1 << 31
+
+
+# Rows that a warp reads side by side begin at one of eight places, those of vectors.
+@pytest.mark.parametrize(("size", "most"), [(1, 5), (2, 4), (4, 4), (8, 4)])
+@pytest.mark.parametrize("rows", [64, 67, 1024])
+def test_rows_lie_in_different_banks(size, most, rows, look_at_boxes):
+    """As far as they can, also of rows that are multiples of all banks."""
+    for columns in (64, 512, 4096):
+        to, source = (size, rows * size), (columns * size, size)
+        pieces, _, in_a_bank = look_at_boxes(size, (rows, columns), to, source)
+        assert (pieces, in_a_bank <= most) == (1, True), (columns, in_a_bank)

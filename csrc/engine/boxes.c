@@ -2,13 +2,17 @@
 
 #include <stdlib.h>
 
+#include "engine/rates.h"
+
 enum {
     LITTLE_SOON = GK_SECTOR / 4, /* bytes of a sector, if there are so many at a time */
     BANKS = 32,                  /* of shared memory */
     LATE = 8192,                 /* elements, after which no cache of a multiprocessor has it */
     WIDEST = 8,                  /* bytes of elements of boxes of runs, */
-    LONG_ENOUGH = 96,            /* of these runs, which are worth it, */
-    FEW_IN_A_BANK = 3,           /* words of a warp: with more that is what it waits for */
+    LONG_RUN = 2048,             /* bytes: longer ones are no faster, */
+    LARGE_BOX = 12288,           /* nor is a larger box */
+    MOST_TIMES = 16,             /* how many times as long as those read they may be */
+    PARTS = 32,                  /* of its length, to which a run is found */
     RUN_BLOCKS = 264,            /* of such boxes at a time, on a device of 132 multiprocessors */
     MANY_BLOCKS = 1024,          /* enough for a device that has to be filled evenly */
     PACKED = 4096,   /* bytes that the host copies at full speed, wherever the next ones are */
@@ -63,8 +67,7 @@ static bool are_counted(const gk_nest *nest, int64_t size) {
     return true;
 }
 
-/* How much of a sector is read while the first cache has it, in bytes. */
-static int64_t bytes_soon(const gk_nest *nest, int64_t size) {
+int64_t gk_bytes_soon(const gk_nest *nest, int64_t size) {
     int64_t bytes = size, count = 1;
     for (int i = nest->ndim - 1; i >= 0 && count < GK_SOON; i--) {
         const uint64_t stride = distance(nest->stride[GK_FROM][i]);
@@ -82,7 +85,7 @@ static bool is_fetched_again(const gk_nest *nest, int64_t size, size_t least) {
         return true;
     if (until_nearer(nest, GK_SECTOR, LATE) == 0)
         return false;
-    return size < GK_WORD ? bytes_soon(nest, size) < LITTLE_SOON
+    return size < GK_WORD ? gk_bytes_soon(nest, size) < LITTLE_SOON
                           : gk_nest_count(nest) >= 2 * (least / (size_t)size);
 }
 
@@ -222,27 +225,50 @@ static run run_of(const gk_nest *nest, int array, const int *order, const int64_
 
 typedef struct run_box {
     int order[2][GK_MAX_DIMENSIONS];
-    int64_t side[GK_LAYOUT_DIMENSIONS], cell[GK_LAYOUT_DIMENSIONS]; /* bytes to the next element */
-    int64_t vectors, words; /* that a run may take where it is read, and written */
+    int64_t side[GK_LAYOUT_DIMENSIONS];
+    gk_cells cells[GK_LAYOUT_DIMENSIONS];
+    run run[2], row;        /* a row of the box is all of a run that is read, or some of its axes */
+    int64_t vectors, words; /* that a row may take, and a run that is written */
     int in_a_bank;          /* words that a warp reads at a time, at most */
-    run run[2];
 } run_box;
 
 static bool is_in_row(const run_box *box, int ndim, int axis) {
-    for (int k = 0; k < box->run[GK_FROM].axes; k++)
+    for (int k = 0; k < box->row.axes; k++)
         if (box->order[GK_FROM][ndim - 1 - k] == axis)
             return true;
     return false;
 }
 
-/* Lay a box out: rows lie on vectors as they do in the array that is read, and the nearest ones so
-   many vectors farther apart than they have to. Returns the bytes that it takes. */
-static int64_t lay_out(const gk_nest *nest, int64_t size, int64_t farther, run_box *box) {
+/* So many bytes or more that lie on a vector as those do that are read a stride on. */
+static int64_t as_they_lie(int64_t bytes, int64_t stride) {
+    return bytes + ((stride - bytes) & (GK_VECTOR - 1));
+}
+
+/* How the nearest rows of a box may lie. */
+typedef struct spacing {
+    int64_t farther; /* so many vectors farther apart than they have to, */
+    uint32_t bits;   /* every 2^bits-th side by side */
+} spacing;
+
+/* Lay an axis of rows out behind so many bytes that one of its indices takes. Returns what all
+ * take. */
+static int64_t lay_out_rows(int64_t taken, int64_t side, int64_t stride, spacing by,
+                            gk_cells *cells) {
+    const int64_t groups = (int64_t)1 << by.bits, each = gk_parts_of(side, groups);
+    const int64_t cell = as_they_lie(taken, stride * groups) + by.farther * GK_VECTOR;
+    const int64_t together = (each - 1) * cell + taken, group = as_they_lie(together, stride);
+    *cells = (gk_cells){(uint32_t)cell, (uint32_t)group, by.bits};
+    return (groups - 1) * group + together;
+}
+
+/* Lay a box out: rows lie on vectors as they do in the array that is read. Returns the bytes that
+   it takes. */
+static int64_t lay_out(const gk_nest *nest, int64_t size, spacing by, run_box *box) {
     const int last = nest->ndim - 1;
     int64_t taken = size;
-    for (int k = 0; k < box->run[GK_FROM].axes; k++) {
+    for (int k = 0; k < box->row.axes; k++) {
         const int axis = box->order[GK_FROM][last - k];
-        box->cell[axis] = taken;
+        box->cells[axis] = (gk_cells){.cell = (uint32_t)taken};
         taken *= box->side[axis];
     }
     taken = box->vectors * GK_VECTOR;
@@ -250,32 +276,45 @@ static int64_t lay_out(const gk_nest *nest, int64_t size, int64_t farther, run_b
         const int axis = box->order[GK_TO][last - k];
         if (is_in_row(box, nest->ndim, axis) || box->side[axis] == 1)
             continue;
-        box->cell[axis] = taken + ((nest->stride[GK_FROM][axis] - taken) & (GK_VECTOR - 1));
-        box->cell[axis] += farther * GK_VECTOR;
-        farther = 0;
-        taken += (box->side[axis] - 1) * box->cell[axis];
+        taken = lay_out_rows(taken, box->side[axis], nest->stride[GK_FROM][axis], by,
+                             &box->cells[axis]);
+        by = (spacing){0, 0};
     }
     return taken + GK_VECTOR;
 }
 
-/* Where an element is, of those of the box in the order of the array that is written. */
-static int64_t place_of(const gk_nest *nest, const run_box *box, int64_t number) {
-    int64_t place = 0;
-    for (int k = nest->ndim - 1; k >= 0; k--) {
-        const int axis = box->order[GK_TO][k];
-        place += number % box->side[axis] * box->cell[axis];
-        number /= box->side[axis];
+/* The first elements that a warp reads at a time: the indices of each along the axes. */
+typedef struct warp_reads {
+    int64_t index[BANKS][GK_LAYOUT_DIMENSIONS];
+} warp_reads;
+
+static warp_reads find_reads(const gk_nest *nest, int64_t size, const run_box *box) {
+    warp_reads reads;
+    for (int lane = 0; lane < BANKS; lane++) {
+        int64_t number = size < GK_WORD ? lane * (GK_WORD / size) : lane;
+        for (int k = nest->ndim - 1; k >= 0; k--) {
+            const int axis = box->order[GK_TO][k];
+            reads.index[lane][axis] = number % box->side[axis];
+            number /= box->side[axis];
+        }
     }
-    return place;
+    return reads;
 }
 
-/* How many words of the first elements that a warp reads at a time are in one bank, at most. */
-static int words_in_a_bank(const gk_nest *nest, int64_t size, const run_box *box) {
+static int64_t cell_of(const gk_cells *cells, int64_t index) {
+    const int64_t group = index & (((int64_t)1 << cells->bits) - 1);
+    return (index >> cells->bits) * cells->cell + group * cells->group;
+}
+
+/* How many words of those are in one bank, at most. */
+static int words_in_a_bank(const gk_nest *nest, const run_box *box, const warp_reads *reads) {
     int64_t word[BANKS][BANKS];
     int count[BANKS] = {0}, most = 0;
     for (int lane = 0; lane < BANKS; lane++) {
-        const int64_t its =
-            place_of(nest, box, size < GK_WORD ? lane * (GK_WORD / size) : lane) / GK_WORD;
+        int64_t its = 0;
+        for (int axis = 0; axis < nest->ndim; axis++)
+            its += cell_of(&box->cells[axis], reads->index[lane][axis]);
+        its /= GK_WORD;
         const int bank = (int)(its % BANKS);
         int i = 0;
         while (i < count[bank] && word[bank][i] != its)
@@ -287,18 +326,24 @@ static int words_in_a_bank(const gk_nest *nest, int64_t size, const run_box *box
     return most;
 }
 
-/* The fewest that there can be: what is next to one another in the result lies in other banks, if
-   there is room for it. */
+/* As few as matter, or the fewest that there can be: what is next to one another in the result lies
+   in other banks, if there is room for it. Elements of a word are read by instructions of their
+   own, so their rows may lie in groups apart. */
 static void spread(const gk_nest *nest, int64_t size, run_box *box) {
-    int64_t best = 0;
+    const warp_reads reads = find_reads(nest, size, box);
+    const uint32_t each = size == 1 ? 2 : size == 2 ? 1 : 0;
+    spacing best = {0, 0};
     box->in_a_bank = BANKS + 1;
-    for (int64_t farther = 0; farther < BANKS * GK_WORD / GK_VECTOR; farther++) {
-        if (lay_out(nest, size, farther, box) > GK_RUN_BOX_BYTES)
-            break;
-        const int most = words_in_a_bank(nest, size, box);
-        best = most < box->in_a_bank ? farther : best;
-        box->in_a_bank = most < box->in_a_bank ? most : box->in_a_bank;
-    }
+    for (uint32_t bits = 0; bits <= each; bits += each > 0 ? each : 1)
+        for (int64_t farther = 0; farther < BANKS * GK_WORD / GK_VECTOR; farther++) {
+            const spacing by = {farther, bits};
+            if (box->in_a_bank <= GK_FEW_IN_A_BANK ||
+                lay_out(nest, size, by, box) > GK_RUN_BOX_BYTES)
+                break;
+            const int most = words_in_a_bank(nest, box, &reads);
+            best = most < box->in_a_bank ? by : best;
+            box->in_a_bank = most < box->in_a_bank ? most : box->in_a_bank;
+        }
     lay_out(nest, size, best, box);
 }
 
@@ -314,37 +359,88 @@ static bool is_near(const gk_nest *nest, const run_box *box) {
     return true;
 }
 
-/* Whether a block has room for it, and each thread for its parts. */
-static bool has_room(const gk_nest *nest, int64_t size, run_box *box) {
+/* Whether a block has room for it with such rows, and each thread for its parts. */
+static bool has_room(const gk_nest *nest, int64_t size, const run *row, run_box *box) {
     const uintptr_t bits = gk_nest_bits(nest);
-    for (int k = 0; k < 2; k++)
-        box->run[k] = run_of(nest, k, box->order[k], box->side, size);
     const int64_t word = size < GK_WORD ? GK_WORD : size;
+    box->row = *row;
     box->words = gk_parts_of(box->run[GK_TO].bytes, word) + (bits % (uintptr_t)word == 0 ? 0 : 1);
-    box->vectors = gk_parts_of(
-        box->run[GK_FROM].bytes + (bits % GK_VECTOR == 0 ? 0 : GK_VECTOR - size), GK_VECTOR);
+    box->vectors =
+        gk_parts_of(row->bytes + (bits % GK_VECTOR == 0 ? 0 : GK_VECTOR - size), GK_VECTOR);
     return box->words * box->run[GK_TO].count <= GK_RUN_BOX_WORDS &&
-           box->vectors * box->run[GK_FROM].count <= GK_RUN_BOX_VECTORS &&
-           lay_out(nest, size, 0, box) <= GK_RUN_BOX_BYTES;
+           box->vectors * row->count <= GK_RUN_BOX_VECTORS &&
+           lay_out(nest, size, (spacing){0, 0}, box) <= GK_RUN_BOX_BYTES;
 }
 
-/* The longest runs in both arrays that have room, those that are written up to twice as long. */
+/* Sides for runs that are read of so many elements, and so many times as many that are written.
+   Whether such a box has room. */
+static bool has_sides(const gk_nest *nest, int64_t size, int64_t length, int64_t times,
+                      run_box *box) {
+    for (int i = 0; i < nest->ndim; i++)
+        box->side[i] = 1;
+    widen(nest, box->order[GK_TO], length * times, box->side);
+    widen(nest, box->order[GK_FROM], length, box->side);
+    even_out(nest, box->side);
+    for (int k = 0; k < 2; k++)
+        box->run[k] = run_of(nest, k, box->order[k], box->side, size);
+    return is_near(nest, box) && has_room(nest, size, &box->run[GK_FROM], box);
+}
+
+/* The same box where what its rows have along their outermost axis are rows of their own, if these
+   can be spread better: what is in one row cannot. */
+static bool is_better_cut(const gk_nest *nest, int64_t size, run_box *box) {
+    run_box cut = *box;
+    run row = box->row;
+    if (box->in_a_bank <= GK_FEW_IN_A_BANK || row.axes <= 1)
+        return false;
+    row.axes--;
+    const int64_t side = box->side[box->order[GK_FROM][nest->ndim - 1 - row.axes]];
+    row.bytes /= side;
+    row.count *= side;
+    if (!has_room(nest, size, &row, &cut))
+        return false;
+    spread(nest, size, &cut);
+    const bool is_better = cut.in_a_bank < box->in_a_bank;
+    if (is_better)
+        *box = cut;
+    return is_better;
+}
+
+/* The longest runs that have room, as far as some halvings tell. */
+static void find_longest_runs(const gk_nest *nest, int64_t size, int64_t times, run_box *box) {
+    int64_t least = GK_RUN_BOX_BYTES / size, step;
+    while (!has_sides(nest, size, least, times, box) && least > 1)
+        least /= 2;
+    for (step = least / 2; step > least / PARTS; step /= 2)
+        if (has_sides(nest, size, least + step, times, box))
+            least += step;
+    has_sides(nest, size, least, times, box);
+    if (box->words == 0)
+        return;
+    spread(nest, size, box);
+    while (is_better_cut(nest, size, box)) {
+    }
+}
+
+static double rate_of(const gk_nest *nest, int64_t size, const run_box *box) {
+    const gk_run_shape shape = {box->run[GK_TO].bytes, box->run[GK_FROM].bytes,
+                                product(box->side, nest->ndim) * size, box->in_a_bank};
+    return box->words > 0 ? gk_rate_of_runs(size, &shape) : 0.0;
+}
+
+/* The box that is expected to be the fastest. */
 static run_box choose_run_box(const gk_nest *nest, int64_t size) {
-    run_box box = {.vectors = 0};
+    run_box box = {.vectors = 0}, best;
     sort_axes(nest, GK_TO, box.order[GK_TO]);
     sort_axes(nest, GK_FROM, box.order[GK_FROM]);
-    for (int64_t run = GK_RUN_BOX_BYTES / size;; run -= gk_parts_of(run, 24))
-        for (int twice = 1; twice >= 0; twice--) {
-            for (int i = 0; i < nest->ndim; i++)
-                box.side[i] = 1;
-            widen(nest, box.order[GK_TO], run << twice, box.side);
-            widen(nest, box.order[GK_FROM], run, box.side);
-            even_out(nest, box.side);
-            if ((is_near(nest, &box) && has_room(nest, size, &box)) || run == 1) {
-                spread(nest, size, &box);
-                return box;
-            }
-        }
+    for (int64_t times = 1; times <= MOST_TIMES; times *= 2) {
+        find_longest_runs(nest, size, times, &box);
+        if (times == 1 || rate_of(nest, size, &box) > rate_of(nest, size, &best))
+            best = box;
+        if (best.run[GK_TO].bytes >= LONG_RUN && product(best.side, nest->ndim) * size >= LARGE_BOX)
+            break;
+    }
+    return best;
 }
 
 static void describe_axes(const gk_nest *nest, const run_box *box, gk_run_boxes *boxes) {
@@ -355,28 +451,26 @@ static void describe_axes(const gk_nest *nest, const run_box *box, gk_run_boxes 
             continue;
         boxes->written[boxes->axes].side = side;
         boxes->written[boxes->axes].stride = (int32_t)nest->stride[GK_TO][axis];
-        boxes->written[boxes->axes++].cell = (uint32_t)box->cell[axis];
+        boxes->written[boxes->axes++].cells = box->cells[axis];
         if (is_in_row(box, nest->ndim, axis))
             continue;
         boxes->read[boxes->across].side = side;
         boxes->read[boxes->across].stride = (int32_t)nest->stride[GK_FROM][axis];
-        boxes->read[boxes->across++].cell = (uint32_t)box->cell[axis];
+        boxes->read[boxes->across++].cells = box->cells[axis];
     }
 }
 
-bool gk_run_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least) {
-    if (nest->ndim < 2 || nest->ndim > GK_LAYOUT_DIMENSIONS || size > WIDEST ||
-        gk_nest_count(nest) * (size_t)size < least)
-        return false;
+double gk_rate_of_run_boxes(const gk_nest *nest, int64_t size) {
+    if (nest->ndim < 2 || nest->ndim > GK_LAYOUT_DIMENSIONS || size > WIDEST)
+        return 0.0;
     const run_box box = choose_run_box(nest, size);
-    return box.run[GK_TO].bytes >= LONG_ENOUGH && box.run[GK_FROM].bytes >= LONG_ENOUGH &&
-           box.in_a_bank <= FEW_IN_A_BANK;
+    return rate_of(nest, size, &box);
 }
 
 gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size) {
     const run_box box = choose_run_box(nest, size);
     gk_run_boxes boxes = {.grid = grid_of(nest, box.side),
-                          .row_vectors = (uint32_t)(box.vectors * box.run[GK_FROM].count),
+                          .row_vectors = (uint32_t)(box.vectors * box.row.count),
                           .vectors = gk_divisor_of((uint32_t)box.vectors),
                           .runs = (uint32_t)box.run[GK_TO].count,
                           .run_elements = (uint32_t)(box.run[GK_TO].bytes / size),

@@ -14,7 +14,10 @@ enum {
    nearer than half of one; 0: there is none. */
 int64_t gk_until_next(const gk_nest *nest);
 
-/* Whether that is worth its while: the arrays are large, their elements lie near one another in
+/* How much of a sector is read while the first cache has it, in bytes. */
+int64_t gk_bytes_soon(const gk_nest *nest, int64_t size);
+
+/* Whether boxes are worth their while: the arrays are large, their elements lie near one another in
    both, but along other axes. Array 0 of the nest is written, array 1 read; elements have `size`
    bytes. Arrays below `least` bytes are in the cache when they are read again. */
 bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least);
@@ -28,13 +31,11 @@ void gk_travelling_sides(const gk_nest *nest, int64_t size, int64_t most, int64_
 /* Of a nest that has as many axes as a layout takes, and elements as 31 bits count. */
 gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size);
 
-/* Whether boxes of runs are worth it, too, of elements of up to 8 bytes: they have long runs on
-   both sides, and a warp that writes them finds what it needs in different banks. Arrays below
-   `least` bytes are sooner through by other ways, since what a thread does in a box takes time to
-   find out. */
-bool gk_run_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least);
+/* What boxes of runs move a second, of elements of up to 8 bytes (`engine/rates.h`); 0: there are
+   none. */
+double gk_rate_of_run_boxes(const gk_nest *nest, int64_t size);
 
-/* Of a nest for which they are. */
+/* Of a nest that has some. */
 gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size);
 
 /* Blocks to launch: each goes through some of the boxes. */

@@ -13,6 +13,7 @@ enum {
     LITTLE_COPIED = 1 << 16, /* bytes of a run that is no whole vectors, which is as soon moved by
                                 elements */
     SHARED_ROW = 8,          /* elements of a row, or fewer */
+    LATER = 32,              /* elements, after which those of a sector are read later */
     LEAST_RUN = 16,          /* elements in a line, of which some are read at a time */
 };
 
@@ -218,6 +219,24 @@ static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, gk
     return status == GK_OK ? gk_nest_run(call, nest, launch, (void *)(uintptr_t)row) : status;
 }
 
+/* What moves an array's elements where boxes of runs do not. */
+static gk_without_runs way_without_runs(gk_call *call, const gk_nest *nest, int64_t size) {
+    const int64_t soon = gk_bytes_soon(nest, size), until = gk_until_next(nest);
+    const int64_t quarter = GK_SECTOR / 4, half = GK_SECTOR / 2, all = GK_SECTOR - GK_WORD;
+    if (gk_boxes_are_worth(nest, size, atomic_load(&call->engine->boxed_limit)))
+        return GK_BY_BOXES;
+    if (soon >= all)
+        return until >= LATER ? GK_ALL_LATER : until > 1 ? GK_ALL_SOON : GK_ALL_NEXT;
+    if (soon >= quarter && soon > size)
+        return soon >= half ? GK_HALF_SOON : GK_QUARTER_SOON;
+    return until >= GK_SOON ? GK_BY_FAR_ELEMENTS : GK_FEW_SOON;
+}
+
+static bool are_runs_better(gk_call *call, const gk_nest *nest, int64_t size, gk_runs *runs) {
+    const gk_without_runs way = way_without_runs(call, nest, size);
+    return gk_rate_by_runs(call, nest, size, runs) > gk_rate_beside_runs(call, nest, size, way);
+}
+
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */
 static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, const gk_row **ran) {
     int64_t size = (int64_t)gk_dtype_size(to->dtype);
@@ -232,14 +251,15 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
         return copy_elements(call, &nest, split_into_bytes(&nest, size), ran);
     if (!asked_for) /* the variant that was asked for is for elements of this size */
         size = join_elements(&nest, size);
+    gk_runs runs = {.is_known = asked_for};
     int axis = nest.ndim > 1 ? gk_source_axis(&nest) : nest.ndim - 1;
+    gk_moved moved = GK_MOVED_BY_NONE;
     if (axis != nest.ndim - 1) {
-        bool done;
-        gk_status status = gk_copy_matrices(call, &nest, axis, size, ran, &done);
-        if (status != GK_OK || done)
+        gk_status status = gk_copy_matrices(call, &nest, axis, size, &runs, ran, &moved);
+        if (status != GK_OK || moved == GK_MOVED)
             return status;
     }
-    if (!asked_for && gk_are_runs_better(call, &nest, size))
+    if (moved == GK_SOONER_BY_RUNS || are_runs_better(call, &nest, size, &runs))
         return copy_boxes(call, &nest, size, GK_OP_copy_worded, ran);
     if (gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit)))
         return copy_boxes(call, &nest, size, GK_OP_copy_boxed, ran);

@@ -22,13 +22,11 @@ enum {
     WIDEST_WOVEN = 4,      /* bytes of an element: wider ones are as fast by themselves */
     LEAST_COLUMNS = 128,
     LEAST_MATRIX = 8192, /* bytes: of less a block has little */
-    LONG_ROW = 64,       /* elements, which are as soon moved along both sides */
+    LITTLE = 2,          /* of the limit of boxes, of which boxes of runs are no better, */
+    LITTLE_WORDS = 4,    /* and as little where these are words, */
+    LONG_ROW = 64,       /* elements, which are as soon moved along both sides, */
+    LONG_BYTES = 2048,   /* and so many where these are bytes */
 };
-
-/* The share of tiles, also of ragged ones; of those, of bytes and of halves, where rows that are
-   read are short, with which boxes of runs are slow. */
-static const double WELL_FILLED = 0.8, RAGGED_FILLED = 0.65;
-static const double BYTES_FILLED = 0.28, HALVES_FILLED = 0.5;
 
 /* Matrices that are copied alike, and how: what the row's kernel takes beside the layout of the
    stack. */
@@ -215,13 +213,6 @@ static bool are_even(const chains *of) {
     return of->rows.count == 1 && of->columns.count == 1;
 }
 
-/* Of ragged tiles, which share is enough for boxes of runs to be no better. */
-static double enough_filled(const chains *of, int64_t size) {
-    if (size >= GK_WORD || !are_even(of) || of->columns.length >= of->rows.length)
-        return RAGGED_FILLED;
-    return size == 1 ? BYTES_FILLED : HALVES_FILLED;
-}
-
 /* Where its parts begin in the other array. */
 static gk_chain steps_of(const gk_nest *nest, int array, const chain *of) {
     gk_chain steps;
@@ -312,7 +303,7 @@ static gk_status choose_lines(gk_call *call, const gk_nest *nest, int axis, int6
 /* Whether lines of halves that are woven by words are so few that the cache still has them when
    they are read again: what is written side by side is sooner found element by element. */
 static bool are_sooner_found(gk_call *call, const gk_nest *nest, int lines, const gk_row *row) {
-    const size_t size = row->alignment, limit = atomic_load(&call->engine->tiled_limit);
+    const size_t size = (size_t)row->alignment, limit = atomic_load(&call->engine->tiled_limit);
     return size == 2 && lines == nest->ndim - 1 &&
            gk_nest_count(nest) * size < LITTLE_HALVES * limit;
 }
@@ -353,23 +344,49 @@ static double rate_without_tiles(gk_call *call, const gk_nest *nest, int64_t siz
                : gk_rate_of_elements(size, gk_until_next(nest) >= GK_SOON);
 }
 
-bool gk_are_runs_better(gk_call *call, const gk_nest *nest, int64_t size) {
-    const size_t most = atomic_load(&call->engine->boxed_limit);
-    const int last = nest->ndim - 1;
-    if (last < 1 || (nest->stride[GK_FROM][last] == size && nest->shape[last] >= LONG_ROW))
-        return false;
-    return (size < GK_WORD || gk_boxes_are_worth(nest, size, 0)) &&
-           gk_run_boxes_are_worth(nest, size, size == 1 ? most : most / 2);
+static double in_cache(gk_call *call, const gk_nest *nest, int64_t size, gk_without_runs way) {
+    const double limit = (double)atomic_load(&call->engine->boxed_limit);
+    return gk_rate_in_cache(size, way, (double)gk_nest_count(nest) * (double)size / limit);
 }
 
-/* The tiles that are better than boxes and single elements; NULL: there are none. */
+double gk_rate_beside_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_without_runs way) {
+    return gk_rate_without_runs(size, way) * in_cache(call, nest, size, way);
+}
+
+/* Little is sooner through by other ways than by boxes of runs, since what a thread does in a box
+   takes time to find out, and of long rows that are the same on both sides there is nothing to
+   change places. */
+static double rate_of_runs(gk_call *call, const gk_nest *nest, int64_t size) {
+    const size_t limit = atomic_load(&call->engine->boxed_limit);
+    const size_t least = size == GK_WORD ? limit / LITTLE_WORDS : limit / LITTLE;
+    const int last = nest->ndim - 1;
+    const int64_t longest = size == 1 ? LONG_BYTES : LONG_ROW;
+    if (last < 1 || (nest->stride[GK_FROM][last] == size && nest->shape[last] >= longest) ||
+        gk_nest_count(nest) * (size_t)size < least)
+        return 0.0;
+    return gk_rate_of_run_boxes(nest, size) * in_cache(call, nest, size, GK_BY_BOXES);
+}
+
+double gk_rate_by_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_runs *runs) {
+    if (!runs->is_known)
+        *runs = (gk_runs){true, rate_of_runs(call, nest, size)};
+    return runs->rate;
+}
+
+static double least_of(double a, double b) {
+    return a < b ? a : b;
+}
+
+/* The tiles that are better than boxes and single elements, if boxes of runs are not better still;
+   then all is moved by them. */
 static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, int64_t size,
-                                 const chains *of, const gk_row **row) {
+                                 const chains *of, gk_runs *runs, const gk_row **row,
+                                 gk_moved *moved) {
     const gk_row *tiles = NULL, *ragged = NULL;
     *row = NULL;
+    *moved = GK_MOVED_BY_NONE;
     if (!are_enough_for_tiles(call, nest, size) || !are_near(nest, axis))
         return GK_OK;
-    double rate = rate_without_tiles(call, nest, size);
     gk_status status = choose_tiles(call, size, tile_bits(nest, axis, size), false, NULL, &tiles);
     if (status == GK_OK && size <= GK_WORD && are_side_by_side(nest, axis, size))
         status = choose_tiles(call, size, (uintptr_t)size, true, NULL, &ragged);
@@ -384,21 +401,33 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
     const double of_tiles = gk_rate_of_tiles(tiles, size, filled, parts);
     const double of_ragged =
         may_be_ragged ? gk_rate_of_ragged(size, by_ragged, are_even(of), bytes) : 0;
-    bool little = false; /* is filled, of the only tile that there is, or of ragged ones */
-    if (of_tiles >= rate && of_tiles >= of_ragged) {
-        *row = of_many_tiles(call, nest, size, tiles, filled);
-        little = (rows < tiles->tile_rows || columns < tiles->tile_columns) && filled < WELL_FILLED;
-    } else if (of_ragged >= rate) {
-        *row = ragged;
-        little = by_ragged < enough_filled(of, size);
-    }
-    if (little && gk_are_runs_better(call, nest, size))
-        *row = NULL;
+    const bool is_ragged = of_tiles < of_ragged;
+    double rate = is_ragged ? of_ragged : of_tiles;
+    if (rate < rate_without_tiles(call, nest, size))
+        return GK_OK;
+    if (is_ragged && bytes >= UNCACHED)
+        rate = least_of(rate, gk_rate_of_ragged_beside_runs(size, by_ragged, are_even(of)));
+    *moved = rate < GK_BEST_OF_RUNS && rate < gk_rate_by_runs(call, nest, size, runs)
+                 ? GK_SOONER_BY_RUNS
+                 : GK_MOVED;
+    *row = is_ragged ? ragged : of_many_tiles(call, nest, size, tiles, filled);
     return GK_OK;
 }
 
-gk_status gk_copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size, const gk_row **ran,
-                           bool *done) {
+/* Whether lines that are woven by words are better left to elements, or to boxes of runs. */
+static gk_moved is_left(gk_call *call, const gk_nest *nest, int lines, gk_runs *runs,
+                        const gk_row *woven) {
+    const int64_t size = (int64_t)woven->alignment;
+    if (size >= GK_VECTOR)
+        return GK_MOVED;
+    if (are_sooner_found(call, nest, lines, woven))
+        return GK_MOVED_BY_NONE;
+    const double by_weaving = gk_rate_beside_runs(call, nest, size, GK_BY_WEAVING);
+    return gk_rate_by_runs(call, nest, size, runs) > by_weaving ? GK_SOONER_BY_RUNS : GK_MOVED;
+}
+
+gk_status gk_copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size, gk_runs *runs,
+                           const gk_row **ran, gk_moved *moved) {
     const gk_row *wanted = ran ? call->wanted : NULL, *woven = NULL, *row = NULL;
     const chains of = chains_along(nest, axis);
     int lines = -1;
@@ -408,13 +437,10 @@ gk_status gk_copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size,
                               are_side_by_side(nest, axis, size), wanted, &row);
     else
         status = choose_lines(call, nest, axis, size, &lines, &woven);
-    if (woven && woven->alignment < GK_VECTOR &&
-        (are_sooner_found(call, nest, lines, woven) || gk_are_runs_better(call, nest, size)))
-        woven = NULL;
-    else if (status == GK_OK && !wanted && !woven)
-        status = choose_matrices(call, nest, axis, size, &of, &row);
-    *done = status == GK_OK && (row || woven);
-    if (!*done)
+    *moved = woven ? is_left(call, nest, lines, runs, woven) : GK_MOVED;
+    if (status == GK_OK && !wanted && !woven)
+        status = choose_matrices(call, nest, axis, size, &of, runs, &row, moved);
+    if (status != GK_OK || *moved != GK_MOVED)
         return status;
     if (ran)
         *ran = woven ? woven : row;

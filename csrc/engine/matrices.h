@@ -5,18 +5,30 @@
 
 #include "engine/call.h"
 #include "engine/nest.h"
+#include "engine/rates.h"
 
 /* The axis of a nest along which elements of array 1, which is read, lie closest. */
 int gk_source_axis(const gk_nest *nest);
 
-/* Whether boxes of runs are better than what would move elements by themselves, or small ones by
-   words. Of long rows that are the same on both sides there is nothing to change places. */
-bool gk_are_runs_better(gk_call *call, const gk_nest *nest, int64_t size);
+/* What boxes of runs move a second (`engine/rates.h`), once it was asked for: it takes some
+   microseconds to find out. */
+typedef struct gk_runs {
+    bool is_known;
+    double rate; /* 0: they do not come into question */
+} gk_runs;
+
+double gk_rate_by_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_runs *runs);
+
+/* What is moved a second in another way, where boxes of runs are not better. */
+double gk_rate_beside_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_without_runs way);
+
+/* Whether a copy is done, or else what is to be tried. */
+typedef enum gk_moved { GK_MOVED, GK_MOVED_BY_NONE, GK_SOONER_BY_RUNS } gk_moved;
 
 /* Where rows of the source do not run along the last axis but along this one: as matrices, if that
-   is better than by boxes or elements; then it is `done`. `ran`: where the call wants to know the
-   row, and has a say in it; else NULL. */
-gk_status gk_copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size, const gk_row **ran,
-                           bool *done);
+   is better than by boxes or elements. `ran`: where the call wants to know the row, and has a say
+   in it; else NULL. */
+gk_status gk_copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size, gk_runs *runs,
+                           const gk_row **ran, gk_moved *moved);
 
 #endif

@@ -55,6 +55,11 @@ static inline int64_t gk_parts_of(int64_t length, int64_t part) {
     return (length + part - 1) / part;
 }
 
+/* The blocks that cover so many elements. */
+static inline size_t gk_blocks(size_t count, int a_block) {
+    return (count + (size_t)a_block - 1) / (size_t)a_block;
+}
+
 /* How threads go over a piece by vectors of so many elements along the result's own rows. False
    where an offset takes more than 32 bits. */
 bool gk_nest_row_vectors(const gk_nest *piece, int64_t width, gk_row_vectors *rows);

@@ -7,6 +7,7 @@
 
 #include "base/pack.h"
 #include "engine/copy.h"
+#include "engine/nest.h"
 #include "engine/transfer.h"
 #include "ops/docs.h"
 #include "ops/elementwise_strided.h"

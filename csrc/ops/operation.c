@@ -7,10 +7,6 @@
 #include "engine/transfer.h"
 #include "engine/ways.h"
 
-size_t gk_blocks(size_t count, int a_block) {
-    return (count + (size_t)a_block - 1) / (size_t)a_block;
-}
-
 gk_wish gk_operation_wish(const gk_operation *operation, gk_dtype dtype) {
     return (gk_wish){.op = operation->op,
                      .dtype = dtype,

@@ -67,9 +67,6 @@ struct gk_operation {
 GK_OPERATIONS(GK_DECLARE)
 #undef GK_DECLARE
 
-/* The blocks that cover `count` elements. */
-size_t gk_blocks(size_t count, int a_block);
-
 /* What its default row on well aligned arrays is found by. */
 gk_wish gk_operation_wish(const gk_operation *operation, gk_dtype dtype);
 

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "engine/nest.h"
 #include "engine/transfer.h"
 #include "ops/operation.h"
 #include "ops/reduce_docs.h"

@@ -87,6 +87,12 @@ typedef struct gk_boxes {
     } part[2][GK_LAYOUT_DIMENSIONS]; /* the axes by array, the nearest elements' first */
 } gk_boxes;
 
+/* Where a box in shared memory has the indices of an axis: 2^bits times as many lie `cell` bytes
+   apart, each group of these `group` bytes behind the one before. */
+typedef struct gk_cells {
+    uint32_t cell, group, bits;
+} gk_cells;
+
 /* The same of elements of up to 8 bytes, where a box has runs in both arrays. They are read by
    vectors that lie as they do in memory, each run a row of the box, and written by words. */
 typedef struct gk_run_boxes {
@@ -101,12 +107,12 @@ typedef struct gk_run_boxes {
     struct {
         gk_divisor side; /* elements of a box along the axis */
         int32_t stride;  /* bytes, in the array that is read */
-        uint32_t cell;   /* bytes, in the box */
+        gk_cells cells;
     } read[GK_LAYOUT_DIMENSIONS]; /* the axes of rows */
     struct {
         gk_divisor side;
         int32_t stride; /* bytes, in the array that is written */
-        uint32_t cell;
+        gk_cells cells;
     } written[GK_LAYOUT_DIMENSIONS]; /* all axes, the nearest there first */
 } gk_run_boxes;
 

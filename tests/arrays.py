@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 import itertools
 from collections.abc import Callable, Iterator
@@ -74,8 +75,9 @@ def limited(**limits: int) -> Iterator[None]:
 
 
 def settled() -> int:
-    """Bytes of device memory that live on once garbage is gone."""
+    """Bytes of device memory that live on once garbage is gone; what lives is not searched again."""
     gc.collect()
+    gc.freeze()
     return _core.live_bytes()
 
 
@@ -109,9 +111,15 @@ def served(row: dict[str, Any]) -> list[str]:
     return [name for name, dtype in DTYPES.items() if dtype.itemsize == size]
 
 
+@functools.cache
+def table() -> list[dict[str, Any]]:
+    """All rows of the table, which are many: for tests that only look at them."""
+    return _core.rows()
+
+
 def variants(op: str, runs: bool = True) -> list[tuple[str, str]]:
     """(variant, dtype name) of every row of `op` that runs here, or of those that do not."""
-    rows = [row for row in _core.rows() if row["op"] == op and row["runs"] is runs]
+    rows = [row for row in table() if row["op"] == op and row["runs"] is runs]
     return [(row["variant"], name) for row in rows for name in served(row)]
 
 

@@ -30,6 +30,7 @@ from arrays import (
     random,
     result_dtype,
     sanitized,
+    table,
     variants,
 )
 from gpukern import _core
@@ -368,7 +369,7 @@ def contiguous_rows(op, dtype):
     """(variant, alignment) of the rows for contiguous arrays; the last one is the default."""
     return [
         (row["variant"], row["alignment"])
-        for row in _core.rows()
+        for row in table()
         if (row["op"], row["dtype"]) == (op, dtype) and not row["variant"].startswith("strided")
     ]
 

@@ -49,26 +49,21 @@
     X(copy_worded)                                                                                 \
     X(copy_woven)
 
-/* Along rows, along short ones and down columns of an array that is one run in memory; along rows
-   of any length and down columns of one whose elements lie anywhere; over a little one, which may
-   lie anywhere too; down columns of few rows that lie along two axes, and of little matrices;
-   along short rows of which a thread has several;
-   along rows that lie side by side, such whose elements lie evenly apart, and by vectors of these;
-   and down columns that are runs. */
+/* The ways over an array. */
 typedef enum gk_walk {
-    GK_WALK_ROWS,
-    GK_WALK_SHORT,
-    GK_WALK_COLUMNS,
-    GK_WALK_GATHERED,
-    GK_WALK_GATHERED_COLUMNS,
-    GK_WALK_LITTLE,
-    GK_WALK_SCATTERED,
-    GK_WALK_MATRICES,
-    GK_WALK_OWN,
-    GK_WALK_BESIDE,
-    GK_WALK_EVEN,
-    GK_WALK_STRAIGHT,
-    GK_WALK_ALONG
+    GK_WALK_ROWS,             /* of an array that is one run: along its rows, */
+    GK_WALK_SHORT,            /* along short ones, */
+    GK_WALK_COLUMNS,          /* down its columns */
+    GK_WALK_GATHERED,         /* wherever elements lie: along rows of any length, */
+    GK_WALK_GATHERED_COLUMNS, /* down columns */
+    GK_WALK_LITTLE,           /* few elements, wherever they lie */
+    GK_WALK_SCATTERED,        /* down columns of few rows that lie along two axes */
+    GK_WALK_MATRICES,         /* down the columns of little matrices */
+    GK_WALK_OWN,              /* along short rows, of which a thread has several */
+    GK_WALK_BESIDE,           /* along rows that lie side by side, */
+    GK_WALK_EVEN,             /* whose elements are evenly apart, */
+    GK_WALK_STRAIGHT,         /* or that many at a time are a vector */
+    GK_WALK_ALONG             /* down columns that are runs */
 } gk_walk;
 
 /* How a kernel takes the layout of strided arrays: a gk_layout, or whole in a gk_compact. */

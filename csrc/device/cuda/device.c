@@ -2,7 +2,10 @@
  */
 #include "device/cuda/device.h"
 
-enum { FULL = 64 << 20 }; /* bytes: with fewer free a device is full */
+enum {
+    FULL = 64 << 20, /* bytes: with fewer free a device is full, */
+    FULL_HINT = 96,  /* and this takes so many to say */
+};
 
 /* After these the context answers every call with the same error until the process ends. */
 static bool is_sticky(CUresult result) {
@@ -58,22 +61,23 @@ gk_status gk_cuda_check(gk_cuda *cuda, CUresult result, const char *doing, gk_er
         return GK_OK;
     if (is_sticky(result) || atomic_load(&cuda->is_lost))
         return lose(cuda, result, error);
-    const char *text = NULL;
+    const char *text = NULL, *hint = "";
+    char full[FULL_HINT];
+    size_t available = 0;
     if (cuda->driver.cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
         text = "no description";
-    size_t available = 0;
-    if (may_lack_memory(cuda, result, &available))
-        return gk_fail(error, GK_CUDA_ERROR,
-                       "%s failed: %s (%s); the device is full, which may be why: %zu bytes of its "
-                       "memory are free",
-                       doing, gk_driver_error_name(&cuda->driver, result), text, available);
-    bool capture = result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
-                   result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    if (may_lack_memory(cuda, result, &available)) {
+        (void)snprintf(full, sizeof full,
+                       "; the device is full, which may be why: %zu bytes of its memory are free",
+                       available);
+        hint = full;
+    } else if (result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+               result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
+        hint =
+            "; to be part of a CUDA graph a call needs stream=, the stream that is being captured";
+    }
     return gk_fail(error, GK_CUDA_ERROR, "%s failed: %s (%s)%s", doing,
-                   gk_driver_error_name(&cuda->driver, result), text,
-                   capture ? "; to be part of a CUDA graph a call needs stream=, the stream that "
-                             "is being captured"
-                           : "");
+                   gk_driver_error_name(&cuda->driver, result), text, hint);
 }
 
 gk_status gk_cuda_check_made(gk_cuda *cuda, CUresult result, const char *doing, gk_error *error) {

@@ -20,6 +20,7 @@ from gpukern.kernels.declared import (
     declared,
 )
 from gpukern.kernels.expression import ExpressionKernel
+from gpukern.kernels.mentions import is_assigned, is_read, is_updated
 from gpukern.kernels.module import Kernel
 from gpukern.kernels.operands import Operand
 from gpukern.text.calls import (
@@ -31,10 +32,6 @@ from gpukern.text.calls import (
     checked_texts,
 )
 
-_ASSIGNED = r"(?<![\w.>]){name}(?:\s*\[[^\]]*\])?\s*(?:=(?!=)|(?:[-+*/%&|^]|<<|>>)=|\+\+|--)"
-_BEFORE = r"(?:\+\+|--)\s*{name}\b"
-_COMPOUND = r"(?<![\w.>]){name}\s*(?:(?:[-+*/%&|^]|<<|>>)=|\+\+|--)|(?:\+\+|--)\s*{name}\b"
-_READ = r"(?<![\w.>]){name}\b(?!\s*=(?!=))"
 _FEW = 1 << 31
 
 
@@ -121,7 +118,7 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         self._plans: dict[tuple[Any, ...], plans.Plan] = {}
         self._is_simple = len(self._outs) == 1 and not any(one.raw for one in self._parameters)
         self._keeps = templates.is_kept(self._operation) or any(
-            self._reads(one) for one in self._outs
+            is_read(one.name, self._operation) for one in self._outs
         )
         self._is_by_itself = (
             self._is_simple
@@ -133,13 +130,6 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
 
     def __repr__(self) -> str:
         return f"<elementwise kernel {self.name}({self.signature})>"
-
-    def _reads(self, parameter: Declared) -> bool:
-        """Whether it stands elsewhere than where it is assigned, and what it was may be used."""
-        return re.search(_READ.format(name=parameter.name), self._operation) is not None
-
-    def _updates(self, parameter: Declared) -> bool:
-        return re.search(_COMPOUND.format(name=parameter.name), self._operation) is not None
 
     def __call__(
         self,
@@ -237,7 +227,7 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
     def _check_new(self, parameter: Declared) -> None:
         if parameter.raw:
             raise TypeError(f"{self.name}: {parameter.text} is raw, and its array has to be given")
-        if self._updates(parameter):
+        if is_updated(parameter.name, self._operation):
             raise TypeError(
                 f"{self.name}: {parameter.name} is made of what it was, and no array is given for "
                 "it; pass one as out="
@@ -491,13 +481,6 @@ class ElementwiseKernel(ExpressionKernel[_Made]):
         )
 
 
-def _is_assigned(name: str, operation: str) -> bool:
-    return any(
-        re.search(pattern.format(name=re.escape(name)), operation)
-        for pattern in (_ASSIGNED, _BEFORE)
-    )
-
-
 def _check_rest(name: str, preamble: str, options: Sequence[str]) -> None:
     """What every function here takes."""
     checked_identifier(name)
@@ -532,7 +515,7 @@ def elementwise(
         given = declared("parameters", parameters)
         checked_text("operation", operation)
         _check_rest(name, preamble, options)
-        outs = [one for one in given if _is_assigned(one.name, operation)]
+        outs = [one for one in given if is_assigned(one.name, operation)]
         if not outs:
             names = ", ".join(one.name for one in given) or "none"
             raise ValueError(

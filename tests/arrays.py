@@ -75,7 +75,7 @@ def limited(**limits: int) -> Iterator[None]:
 
 
 def settled() -> int:
-    """Bytes of device memory that live on once garbage is gone; what lives is not searched again."""
+    """Bytes of device memory that live on once garbage is gone. What lives is searched once."""
     gc.collect()
     gc.freeze()
     return _core.live_bytes()

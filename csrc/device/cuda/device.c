@@ -2,6 +2,8 @@
  */
 #include "device/cuda/device.h"
 
+#include <stdio.h>
+
 enum {
     FULL = 64 << 20, /* bytes: with fewer free a device is full, */
     FULL_HINT = 96,  /* and this takes so many to say */

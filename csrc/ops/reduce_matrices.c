@@ -66,7 +66,7 @@ static bool take_lanes(gk_reduction *how, const gk_reduce_plan *plan, size_t wid
 /* As many lanes as a block has threads for, but some rows for each. */
 static uint16_t lanes_of_any_order(const gk_reduction *how) {
     uint16_t lanes = 1;
-    while (lanes < WARP && 2 * lanes * how->group * how->inner <= GK_REDUCE_THREADS &&
+    while (lanes < WARP && (size_t)2 * lanes * how->group * how->inner <= GK_REDUCE_THREADS &&
            how->length >= (size_t)2 * lanes * ROWS)
         lanes *= 2;
     return lanes;

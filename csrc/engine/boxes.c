@@ -228,7 +228,7 @@ typedef struct run_box {
     int64_t side[GK_LAYOUT_DIMENSIONS];
     gk_cells cells[GK_LAYOUT_DIMENSIONS];
     run run[2], row;        /* a row of the box is all of a run that is read, or some of its axes */
-    int64_t vectors, words; /* that a row may take, and a run that is written */
+    int64_t vectors, words; /* that a row may take, and a run that is written; 0: it has no room */
     int in_a_bank;          /* words that a warp reads at a time, at most */
 } run_box;
 
@@ -414,9 +414,10 @@ static void find_longest_runs(const gk_nest *nest, int64_t size, int64_t times, 
     for (step = least / 2; step > least / PARTS; step /= 2)
         if (has_sides(nest, size, least + step, times, box))
             least += step;
-    has_sides(nest, size, least, times, box);
-    if (box->words == 0)
+    if (!has_sides(nest, size, least, times, box)) {
+        box->words = 0;
         return;
+    }
     spread(nest, size, box);
     while (is_better_cut(nest, size, box)) {
     }

@@ -250,8 +250,7 @@ typedef struct spacing {
     uint32_t bits;   /* every 2^bits-th side by side */
 } spacing;
 
-/* Lay an axis of rows out behind so many bytes that one of its indices takes. Returns what all
- * take. */
+/* Lay an axis out of whose indices each takes so many bytes. Returns what all of them take. */
 static int64_t lay_out_rows(int64_t taken, int64_t side, int64_t stride, spacing by,
                             gk_cells *cells) {
     const int64_t groups = (int64_t)1 << by.bits, each = gk_parts_of(side, groups);

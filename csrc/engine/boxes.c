@@ -284,7 +284,7 @@ static int64_t lay_out(const gk_nest *nest, int64_t size, spacing by, run_box *b
 
 /* The first elements that a warp reads at a time: the indices of each along the axes. */
 typedef struct warp_reads {
-    int64_t index[BANKS][GK_LAYOUT_DIMENSIONS];
+    uint32_t index[BANKS][GK_LAYOUT_DIMENSIONS];
 } warp_reads;
 
 static warp_reads find_reads(const gk_nest *nest, int64_t size, const run_box *box) {
@@ -293,28 +293,23 @@ static warp_reads find_reads(const gk_nest *nest, int64_t size, const run_box *b
         int64_t number = size < GK_WORD ? lane * (GK_WORD / size) : lane;
         for (int k = nest->ndim - 1; k >= 0; k--) {
             const int axis = box->order[GK_TO][k];
-            reads.index[lane][axis] = number % box->side[axis];
+            reads.index[lane][axis] = (uint32_t)(number % box->side[axis]);
             number /= box->side[axis];
         }
     }
     return reads;
 }
 
-static int64_t cell_of(const gk_cells *cells, int64_t index) {
-    const int64_t group = index & (((int64_t)1 << cells->bits) - 1);
-    return (index >> cells->bits) * cells->cell + group * cells->group;
-}
-
 /* How many words of those are in one bank, at most. */
 static int words_in_a_bank(const gk_nest *nest, const run_box *box, const warp_reads *reads) {
-    int64_t word[BANKS][BANKS];
+    uint32_t word[BANKS][BANKS];
     int count[BANKS] = {0}, most = 0;
     for (int lane = 0; lane < BANKS; lane++) {
-        int64_t its = 0;
+        uint32_t its = 0;
         for (int axis = 0; axis < nest->ndim; axis++)
-            its += cell_of(&box->cells[axis], reads->index[lane][axis]);
+            its += gk_cell_of(&box->cells[axis], reads->index[lane][axis]);
         its /= GK_WORD;
-        const int bank = (int)(its % BANKS);
+        const uint32_t bank = its % BANKS;
         int i = 0;
         while (i < count[bank] && word[bank][i] != its)
             i++;
@@ -325,24 +320,29 @@ static int words_in_a_bank(const gk_nest *nest, const run_box *box, const warp_r
     return most;
 }
 
+/* Move rows of such groups apart, as far as there is room, until few words are in one bank. */
+static void try_spacings(const gk_nest *nest, int64_t size, const warp_reads *reads, uint32_t bits,
+                         run_box *box, spacing *best) {
+    for (int64_t farther = 0; farther < BANKS * GK_WORD / GK_VECTOR; farther++) {
+        const spacing by = {farther, bits};
+        if (box->in_a_bank <= GK_FEW_IN_A_BANK || lay_out(nest, size, by, box) > GK_RUN_BOX_BYTES)
+            return;
+        const int most = words_in_a_bank(nest, box, reads);
+        *best = most < box->in_a_bank ? by : *best;
+        box->in_a_bank = most < box->in_a_bank ? most : box->in_a_bank;
+    }
+}
+
 /* As few as matter, or the fewest that there can be: what is next to one another in the result lies
    in other banks, if there is room for it. Elements of a word are read by instructions of their
    own, so their rows may lie in groups apart. */
 static void spread(const gk_nest *nest, int64_t size, run_box *box) {
     const warp_reads reads = find_reads(nest, size, box);
-    const uint32_t each = size == 1 ? 2 : size == 2 ? 1 : 0;
     spacing best = {0, 0};
     box->in_a_bank = BANKS + 1;
-    for (uint32_t bits = 0; bits <= each; bits += each > 0 ? each : 1)
-        for (int64_t farther = 0; farther < BANKS * GK_WORD / GK_VECTOR; farther++) {
-            const spacing by = {farther, bits};
-            if (box->in_a_bank <= GK_FEW_IN_A_BANK ||
-                lay_out(nest, size, by, box) > GK_RUN_BOX_BYTES)
-                break;
-            const int most = words_in_a_bank(nest, box, &reads);
-            best = most < box->in_a_bank ? by : best;
-            box->in_a_bank = most < box->in_a_bank ? most : box->in_a_bank;
-        }
+    try_spacings(nest, size, &reads, 0, box, &best);
+    if (size < GK_WORD)
+        try_spacings(nest, size, &reads, size == 1 ? 2 : 1, box, &best);
     lay_out(nest, size, best, box);
 }
 

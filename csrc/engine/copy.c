@@ -220,10 +220,10 @@ static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, gk
 }
 
 /* What moves an array's elements where boxes of runs do not. */
-static gk_without_runs way_without_runs(gk_call *call, const gk_nest *nest, int64_t size) {
+static gk_without_runs way_without_runs(const gk_nest *nest, int64_t size, bool are_boxed) {
     const int64_t soon = gk_bytes_soon(nest, size), until = gk_until_next(nest);
     const int64_t quarter = GK_SECTOR / 4, half = GK_SECTOR / 2, all = GK_SECTOR - GK_WORD;
-    if (gk_boxes_are_worth(nest, size, atomic_load(&call->engine->boxed_limit)))
+    if (are_boxed)
         return GK_BY_BOXES;
     if (soon >= all)
         return until >= LATER ? GK_ALL_LATER : until > 1 ? GK_ALL_SOON : GK_ALL_NEXT;
@@ -232,9 +232,12 @@ static gk_without_runs way_without_runs(gk_call *call, const gk_nest *nest, int6
     return until >= GK_SOON ? GK_BY_FAR_ELEMENTS : GK_FEW_SOON;
 }
 
-static bool are_runs_better(gk_call *call, const gk_nest *nest, int64_t size, gk_runs *runs) {
-    const gk_without_runs way = way_without_runs(call, nest, size);
-    return gk_rate_by_runs(call, nest, size, runs) > gk_rate_beside_runs(call, nest, size, way);
+/* Of little there are none, and nothing else is asked. */
+static bool are_runs_better(gk_call *call, const gk_nest *nest, int64_t size, bool are_boxed,
+                            gk_runs *runs) {
+    const double by_runs = gk_rate_by_runs(call, nest, size, runs);
+    return by_runs > 0.0 &&
+           by_runs > gk_rate_beside_runs(call, nest, size, way_without_runs(nest, size, are_boxed));
 }
 
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */
@@ -259,9 +262,10 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
         if (status != GK_OK || moved == GK_MOVED)
             return status;
     }
-    if (moved == GK_SOONER_BY_RUNS || are_runs_better(call, &nest, size, &runs))
+    const bool are_boxed = gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit));
+    if (moved == GK_SOONER_BY_RUNS || are_runs_better(call, &nest, size, are_boxed, &runs))
         return copy_boxes(call, &nest, size, GK_OP_copy_worded, ran);
-    if (gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit)))
+    if (are_boxed)
         return copy_boxes(call, &nest, size, GK_OP_copy_boxed, ran);
     return copy_elements(call, &nest, size, ran);
 }

@@ -373,10 +373,6 @@ double gk_rate_by_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_runs
     return runs->rate;
 }
 
-static double least_of(double a, double b) {
-    return a < b ? a : b;
-}
-
 /* The tiles that are better than boxes and single elements, if boxes of runs are not better still;
    then all is moved by them. */
 static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, int64_t size,
@@ -405,8 +401,10 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
     double rate = is_ragged ? of_ragged : of_tiles;
     if (rate < rate_without_tiles(call, nest, size))
         return GK_OK;
-    if (is_ragged && bytes >= UNCACHED)
-        rate = least_of(rate, gk_rate_of_ragged_beside_runs(size, by_ragged, are_even(of)));
+    if (is_ragged && bytes >= UNCACHED) {
+        const double of_memory = gk_rate_of_ragged_beside_runs(size, by_ragged, are_even(of));
+        rate = of_memory < rate ? of_memory : rate;
+    }
     *moved = rate < GK_BEST_OF_RUNS && rate < gk_rate_by_runs(call, nest, size, runs)
                  ? GK_SOONER_BY_RUNS
                  : GK_MOVED;

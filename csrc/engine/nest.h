@@ -57,7 +57,7 @@ static inline int64_t gk_parts_of(int64_t length, int64_t part) {
 
 /* The blocks that cover so many elements. */
 static inline size_t gk_blocks(size_t count, int a_block) {
-    return (count + (size_t)a_block - 1) / (size_t)a_block;
+    return (size_t)gk_parts_of((int64_t)count, a_block);
 }
 
 /* How threads go over a piece by vectors of so many elements along the result's own rows. False

@@ -93,6 +93,14 @@ typedef struct gk_cells {
     uint32_t cell, group, bits;
 } gk_cells;
 
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+static inline uint32_t gk_cell_of(const gk_cells *cells, uint32_t index) {
+    const uint32_t group = index & ((1u << cells->bits) - 1);
+    return (index >> cells->bits) * cells->cell + group * cells->group;
+}
+
 /* The same of elements of up to 8 bytes, where a box has runs in both arrays. They are read by
    vectors that lie as they do in memory, each run a row of the box, and written by words. */
 typedef struct gk_run_boxes {

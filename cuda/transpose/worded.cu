@@ -18,12 +18,6 @@ GK_WORDED_ROW(64, 8)
 
 enum { THREADS = GK_WORDED_THREADS, WARPS = THREADS / GK_WARP, VECTOR = sizeof(uint4), CELLS = GK_RUN_BOX_BYTES };
 
-// Where the box has an index of an axis.
-__device__ static inline uint32_t cell_of(const gk_cells &cells, uint32_t index) {
-    const uint32_t group = index & ((1u << cells.bits) - 1);
-    return (index >> cells.bits) * cells.cell + group * cells.group;
-}
-
 // What elements are written by: themselves, or words of them.
 template <typename T> struct gk_word_of {
     typedef uint32_t type;
@@ -50,7 +44,7 @@ template <typename T> struct gk_read_part {
                 const auto &of = boxes.read[axis];
                 const uint32_t index = gk_take_index(i, of.side);
                 from[j] += (int32_t)index * of.stride;
-                cell[j] += cell_of(of.cells, index);
+                cell[j] += gk_cell_of(&of.cells, index);
             });
         }
     }
@@ -124,7 +118,7 @@ template <typename T> struct gk_written_part {
             gk_each_axis(boxes.axes, [&](int axis) {
                 const auto &of = boxes.written[axis];
                 const uint32_t index = gk_take_index(i, of.side);
-                found += cell_of(of.cells, index);
+                found += gk_cell_of(&of.cells, index);
                 if (e == 0)
                     offset += (int32_t)index * of.stride;
             });

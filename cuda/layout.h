@@ -80,6 +80,10 @@ typedef struct gk_row_vectors {
     uint32_t blocks;   /* of each of these times, */
     gk_divisor chunks; /* and GK_CHUNK_BLOCKS of these */
     uint32_t straight; /* whether all arrays are one line each: a thread takes GK_ROW_VECTORS */
+    uint32_t vectors;    /* of a row, or, where a thread takes several, threads that have some */
+    uint32_t again;      /* how many it takes, */
+    gk_divisor period;   /* so many apart, after which there is the same of an operand */
+    uint32_t comes_again; /* bit k: of operand k */
     gk_own_axes array[GK_LAYOUT_ARRAYS];
 } gk_row_vectors;
 

@@ -178,13 +178,19 @@ template <typename T> __device__ static inline gk_vector<T> gk_load_between(cons
     return gk_load_part(at, 0, gk_vector<T>::WIDTH);
 }
 
+// Those bits of word w of a vector that lie in its bytes from number `first` on, which may be none of it; and in [first, end).
+__device__ static inline uint32_t gk_bytes_from(int w, int first) {
+    const int behind = first - 4 * w;
+    return behind >= 4 ? 0 : 0xffffffffu << (behind > 0 ? 8 * behind : 0);
+}
+__device__ static inline uint32_t gk_bytes_of_word(int w, int first, int end) { return gk_bytes_from(w, first) & ~gk_bytes_from(w, end); }
+
 // The first `count` elements of one vector, and the others of another.
 template <typename T> __device__ static inline gk_vector<T> gk_joined(const gk_vector<T> &front, const gk_vector<T> &back, int count) {
     gk_vector<T> joined;
 #pragma unroll
     for (int w = 0; w < 4; w++) {
-        const int bits = 8 * (count * (int)sizeof(T) - 4 * w);
-        const uint32_t mask = bits >= 32 ? 0 : 0xffffffffu << (bits > 0 ? bits : 0);
+        const uint32_t mask = gk_bytes_from(w, count * (int)sizeof(T));
         joined.bits[w] = (front.bits[w] & ~mask) | (back.bits[w] & mask);
     }
     return joined;

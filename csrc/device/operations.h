@@ -45,6 +45,7 @@
     LAYOUTS(copy)                                                                                  \
     X(copy_run)                                                                                    \
     X(copy_packed)                                                                                 \
+    X(copy_recurring)                                                                              \
     X(copy_boxed)                                                                                  \
     X(copy_worded)                                                                                 \
     X(copy_woven)

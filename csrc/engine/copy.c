@@ -15,6 +15,9 @@ enum {
     SHARED_ROW = 8,          /* elements of a row, or fewer */
     LATER = 32,              /* elements, after which those of a sector are read later */
     LEAST_RUN = 16,          /* elements in a line, of which some are read at a time */
+    PART_WORDS = 64,         /* of a part whose order comes again, or more, */
+    MOST_PARTS = 16,         /* that a thread has a word of, */
+    BUSY_THREADS = 1 << 18,  /* and all threads that a device has to be busy with */
 };
 
 /* runs ----------------------------------------------------------------------------------------- */
@@ -79,7 +82,7 @@ static int64_t join_elements(gk_nest *nest, int64_t size) {
 
 /* The kernels that elements of a size are copied by. */
 typedef struct copying {
-    const gk_row *rows[2], *packed, **ran; /* the last two may be NULL */
+    const gk_row *rows[2], *packed, *recurring, **ran; /* the last three may be NULL */
     int64_t size;
 } copying;
 
@@ -95,20 +98,59 @@ static int64_t run_in_line(const gk_nest *piece, int64_t size) {
     return run;
 }
 
+/* Whether a piece is written as one run that begins on what a row's kernel writes at a time. */
+static bool is_run_for(const gk_nest *piece, int64_t size, const gk_row *row) {
+    for (int i = piece->ndim - 1; i >= 0; size *= piece->shape[i], i--)
+        if (piece->stride[GK_TO][i] != size)
+            return false;
+    return piece->data[GK_TO] % (uintptr_t)row->alignment == 0;
+}
+
 /* Whether a piece has many small elements and is written as one run that begins on a vector. Not
    one that is read by short runs: what the threads of a warp read at a time is several elements
    apart, so that each would be in another one of them. Nor one whose sectors are read again
    late: neighbouring threads would have the fewer of them in common. */
 static bool is_packed(const gk_nest *piece, const copying *how) {
-    int64_t next = how->size;
     if (!how->packed || gk_nest_count(piece) <= MANY || gk_until_next(piece) >= GK_SOON)
         return false;
-    for (int i = piece->ndim - 1; i >= 0; next *= piece->shape[i], i--)
-        if (piece->stride[GK_TO][i] != next)
-            return false;
     const int64_t run = run_in_line(piece, how->size);
-    return (run == 1 || run >= LEAST_RUN) &&
-           piece->data[GK_TO] % (uintptr_t)how->packed->alignment == 0;
+    return (run == 1 || run >= LEAST_RUN) && is_run_for(piece, how->size, how->packed);
+}
+
+/* How a piece is cut into parts in which the order of elements is the same: of one index along its
+   outermost axis, or of so many that a part has some whole words. */
+static gk_recurrence recurrence_of(const gk_nest *piece, int64_t size) {
+    const int64_t inner = (int64_t)gk_nest_count(piece) / piece->shape[0], bytes = inner * size;
+    int64_t wide = 1; /* indices whose elements are whole words, and begin alike in words */
+    while (wide * bytes % GK_WORD != 0 || wide * piece->stride[GK_FROM][0] % GK_WORD != 0)
+        wide *= 2;
+    const int64_t side = gk_parts_of(PART_WORDS * GK_WORD, wide * bytes) * wide;
+    const int64_t words = side * bytes / GK_WORD, parts = gk_parts_of(piece->shape[0], side);
+    int64_t each = words * parts / BUSY_THREADS;
+    each = each < MOST_PARTS ? each : MOST_PARTS;
+    gk_recurrence how = {.count = (uint32_t)gk_nest_count(piece),
+                         .each = (uint32_t)(each / GK_RECURRING_PARTS * GK_RECURRING_PARTS),
+                         .words = gk_divisor_of((uint32_t)words),
+                         .ndim = piece->ndim,
+                         .step = side * piece->stride[GK_FROM][0]};
+    for (int k = 0; k < piece->ndim; k++) {
+        const int i = piece->ndim - 1 - k;
+        how.axis[k].length = gk_divisor_of((uint32_t)(i > 0 ? piece->shape[i] : side));
+        how.axis[k].stride = piece->stride[GK_FROM][i];
+    }
+    if (parts < GK_RECURRING_PARTS)
+        how.each = 0;
+    return how;
+}
+
+/* Whether a piece has so many small elements, each of which is read next to the one before, that
+   threads have several words each. */
+static bool is_recurring(const gk_nest *piece, const copying *how, gk_recurrence *recurrence) {
+    if (!how->recurring || gk_nest_count(piece) <= MANY || gk_until_next(piece) > 1 ||
+        !is_run_for(piece, how->size, how->recurring))
+        return false;
+    *recurrence = recurrence_of(piece, how->size);
+    return recurrence->each > 0;
 }
 
 static gk_course course_of(const gk_nest *piece) {
@@ -133,6 +175,16 @@ static gk_status launch_packed(gk_call *call, const gk_nest *piece, const gk_row
     return gk_call_launch(call, row, blocks, arguments);
 }
 
+static gk_status launch_recurring(gk_call *call, const gk_nest *piece, const gk_row *row,
+                                  gk_recurrence *how) {
+    uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM];
+    const int64_t words = how->words.value,
+                  of_thread = how->each * words * row->tile_columns / row->threads;
+    const int64_t threads = gk_parts_of(how->count, of_thread) * words;
+    void *arguments[] = {&to, &from, how};
+    return gk_call_launch(call, row, gk_blocks((size_t)threads, row->threads), arguments);
+}
+
 /* Whether threads that share rows would be ahead of those that find an element each: of words and
    more these write side by side wherever a row ends, unless rows are so short that most have an end
    in them. */
@@ -155,11 +207,17 @@ static bool are_lone(const gk_nest *piece, const copying *how, gk_compact *compa
 static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                              void *context) {
     const copying *how = context;
-    const gk_row *row = is_packed(piece, how) ? how->packed : how->rows[GK_LAID_OUT];
+    gk_recurrence recurrence;
+    const bool recurs = is_recurring(piece, how, &recurrence);
+    const gk_row *row = recurs                  ? how->recurring
+                        : is_packed(piece, how) ? how->packed
+                                                : how->rows[GK_LAID_OUT];
     uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM];
     gk_compact compact;
     if (how->ran)
         *how->ran = row;
+    if (recurs)
+        return launch_recurring(call, piece, row, &recurrence);
     if (row == how->packed)
         return launch_packed(call, piece, row);
     if (are_lone(piece, how, &compact))
@@ -182,6 +240,8 @@ static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const
         status = choose_copy(call, GK_OP_copy + GK_COMPACT, how.size, &how.rows[GK_COMPACT]);
     if (status == GK_OK && how.size <= GK_WORD)
         status = choose_copy(call, GK_OP_copy_packed, how.size, &how.packed);
+    if (status == GK_OK && how.size < GK_WORD)
+        status = choose_copy(call, GK_OP_copy_recurring, how.size, &how.recurring);
     return status == GK_OK ? gk_nest_run(call, nest, launch_copy, &how) : status;
 }
 

@@ -145,7 +145,11 @@ bool gk_nest_row_vectors(const gk_nest *piece, int64_t width, gk_row_vectors *ro
         rows->straight = rows->straight && rows->array[k].ndim == 1;
     }
     rows->length = rows->array[0].axis[0].length.value;
-    const uint32_t in_row = rows->length / (uint32_t)width + rows->length % (uint32_t)width;
+    rows->vectors = rows->length / (uint32_t)width;
+    rows->again = 1;
+    rows->period = gk_divisor_of(1);
+    rows->comes_again = 0;
+    const uint32_t in_row = rows->vectors + rows->length % (uint32_t)width;
     rows->in_row = gk_divisor_of(in_row);
     rows->count = (uint32_t)(count / rows->length * in_row);
     rows->blocks = 1;

@@ -11,6 +11,9 @@ enum {
     SINGLE_HALVES = 4 << 20, /* of two bytes each up to here, */
     SINGLE_BYTES = 1 << 20,  /* or of one in several rows, than vectors put together */
     MOST_PARTS = 8,          /* launches in place of a kernel for more axes */
+    MOST_AGAIN = 8,          /* vectors of a thread for which an operand is the same, */
+    LEAST_PERIOD = 64,      /* so many apart, or more, so that neighbours have neighbouring ones, */
+    BUSY_THREADS = 3 << 16, /* and all that a device has to be busy with */
 };
 
 bool gk_is_better_strided(const gk_call *call, const gk_row *row, const gk_array *result) {
@@ -227,6 +230,50 @@ static bool read_in_turn(gk_row_vectors *rows, int arrays, size_t least, int64_t
     return true;
 }
 
+static uint32_t common_divisor(uint32_t a, uint32_t b) {
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* Elements of the result after which an operand comes again from its first one on, or 0. */
+static uint32_t period_of(const gk_own_axes *axes) {
+    const int outermost = axes->ndim - 1;
+    uint32_t period = 1;
+    if (outermost == 0 || axes->axis[outermost].stride != 0)
+        return 0;
+    for (int i = 0; i < outermost; i++)
+        period *= axes->axis[i].length.value;
+    return period;
+}
+
+/* Whether of some operands what is found for a vector serves several others, as of a row that is
+   added to every row of an array: a thread takes those then. */
+static bool take_again(gk_row_vectors *rows, int arrays, uint32_t width) {
+    uint32_t longest = 0;
+    for (int k = 1; k < arrays; k++) {
+        const uint32_t period = period_of(&rows->array[k]);
+        longest = period > longest ? period : longest;
+    }
+    if (longest == 0 || rows->straight || rows->array[0].ndim > 1)
+        return false;
+    const uint32_t shortest = longest / common_divisor(longest, width), whole = rows->vectors;
+    const uint64_t period = (uint64_t)gk_parts_of(LEAST_PERIOD, shortest) * shortest;
+    uint64_t again = whole / BUSY_THREADS < whole / period ? whole / BUSY_THREADS : whole / period;
+    again = again < MOST_AGAIN ? again : MOST_AGAIN;
+    if (again < 2)
+        return false;
+    const uint32_t left = rows->length % width, turn = (uint32_t)(again * period);
+    rows->again = (uint32_t)again;
+    rows->period = gk_divisor_of((uint32_t)period);
+    rows->vectors = (uint32_t)gk_parts_of(whole, turn) * (uint32_t)period;
+    rows->count = rows->vectors + left;
+    rows->in_row = gk_divisor_of(rows->count);
+    for (int k = 1; k < arrays; k++) {
+        const uint32_t of = period_of(&rows->array[k]);
+        rows->comes_again |= (uint32_t)(of > 0 && longest % of == 0) << (k - 1);
+    }
+    return true;
+}
+
 /* Vectors of `rows`, one a thread, in so many blocks; or, where that is NULL, elements of rows that
    threads share. */
 static gk_status launch_rows(gk_call *call, const gk_work *ready, const gk_row *row,
@@ -259,7 +306,12 @@ static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layo
         blocks = gk_blocks(rows.count, row->threads * (rows.straight ? GK_ROW_VECTORS : 1));
     if (!wide || !read_in_turn(&rows, piece->arrays, least, GK_VECTOR / size, row, &blocks)) {
         const int each = wide ? 0 : row->tile_columns / row->threads;
-        status = launch_lone(call, ready, piece, lone_width(piece, &rows, size, each), &ran);
+        const int64_t width = lone_width(piece, &rows, size, each);
+        if (wide && size < GK_WORD && width < GK_VECTOR / size &&
+            take_again(&rows, piece->arrays, (uint32_t)(GK_VECTOR / size)))
+            blocks = gk_blocks(rows.count, row->threads);
+        else
+            status = launch_lone(call, ready, piece, width, &ran);
     }
     if (status != GK_OK || ran)
         return status;

@@ -6,7 +6,8 @@ enum { WARP = 32 }; /* threads */
 size_t gk_column_groups(const gk_reduction *how, gk_dtype dtype) {
     size_t stacked = how->narrow ? how->group : GK_REDUCE_COLUMN_THREADS >> how->group;
     return gk_divided(how->outer, stacked) *
-           gk_divided(how->inner, how->lanes * gk_vector_width(dtype));
+           gk_divided(how->inner,
+                      GK_REDUCE_BLOCK_COLUMNS(how->lanes, gk_vector_width(dtype), how->shifted));
 }
 
 size_t gk_along_blocks(const gk_reduction *how) {

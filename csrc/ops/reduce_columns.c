@@ -36,6 +36,7 @@ enum {
     NARROW_EACH = 16, /* or about, of those of many matrices, */
     NARROW_THREADS = COLUMN_PLACES * GK_REDUCE_COLUMN_THREADS, /* if so many have some, */
     NARROW_TURNS = 4,          /* or, so that it is no matter who is the last, times as many */
+    MORE_BLOCKS = 8,           /* one more block for so many is no loss */
     NARROW_SEGMENT = 64 << 10, /* and bytes of a segment of such, where there are enough */
 };
 
@@ -312,6 +313,17 @@ gk_column_blocks gk_choose_column_blocks(const gk_reduce_plan *plan, const gk_ar
     return are_matrices_little(&plan->how) ? GK_COLUMNS_NONE : GK_COLUMNS_WIDE;
 }
 
+bool gk_are_columns_shifted(const gk_reduction *how, gk_dtype dtype) {
+    const size_t size = gk_dtype_size(dtype);
+    gk_reduction shifted = *how;
+    if (how->narrow || size >= GK_WORD || how->inner * size % GK_WORD == 0 ||
+        how->inner <= GK_REDUCE_FEW || ((size_t)1 << how->group) / how->lanes * size % GK_WORD != 0)
+        return false;
+    shifted.shifted = true;
+    return gk_column_groups(&shifted, dtype) * MORE_BLOCKS <=
+           gk_column_groups(how, dtype) * (MORE_BLOCKS + 1);
+}
+
 void gk_plan_columns(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                      gk_joining joining, gk_column_blocks blocks) {
     gk_reduction *how = &plan->how;
@@ -341,5 +353,5 @@ void gk_plan_branches(gk_reduction *how, gk_dtype dtype) {
     for (uint8_t more = LEAST_BRANCHES + 1; more <= MOST_BRANCHES; more++)
         if (joining_time(how->segments, columns, more) <
             joining_time(how->segments, columns, how->branches))
-            how->branches = more;
+            how->branches = more & 0x7fu;
 }

@@ -34,6 +34,10 @@ void gk_plan_columns(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
 bool gk_are_columns_found(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                           gk_joining joining);
 
+/* Whether rows of bytes or halves begin anywhere in a word, but all of a thread's at the same place
+   of one, and hardly more blocks are needed where threads begin at words. */
+bool gk_are_columns_shifted(const gk_reduction *how, gk_dtype dtype);
+
 /* Have partial results of segments be joined so many at a time as takes the least time. */
 void gk_plan_branches(gk_reduction *how, gk_dtype dtype);
 

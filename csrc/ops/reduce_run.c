@@ -5,6 +5,7 @@
 #include "engine/copy.h"
 #include "ops/assign.h"
 #include "ops/elementwise.h"
+#include "ops/reduce_columns.h"
 
 enum { LITTLE_TURNED = 1 << 19 }; /* bytes that are in the caches when they are read again */
 
@@ -115,6 +116,8 @@ static gk_status prepare(gk_reducing *whole, const gk_array *a, gk_dtype result)
     gk_reduction *how = &whole->plan.how;
     gk_stream_memory lasting = {0};
     gk_reducing_describe(whole, a->dtype, result);
+    how->shifted =
+        walk_of(&whole->plan) == GK_WALK_COLUMNS && gk_are_columns_shifted(how, a->dtype);
     size_t partials = gk_plan_partials(&whole->plan);
     if (partials == 0)
         return GK_OK;

@@ -259,13 +259,14 @@ template <typename T> __device__ static inline gk_vector<T> gk_take_own(const T 
     return gk_joined(front, gk_take_part(array + next - (is_run ? room : 0), is_run, room, WIDTH), room);
 }
 
-// WIDTH results along the result's rows, of operands that are walked each by itself, or a single one behind them.
+// Elements from `i` on of operands that are walked each by itself, but of those that are `there`.
 template <typename OP, typename T, int WIDTH>
-__device__ static inline void gk_map_own(char *out, const gk_terms &terms, const gk_row_vectors &rows, uint32_t i) {
-    gk_gathered<OP, T, WIDTH> gathered;
+__device__ static inline void gk_gather_own(gk_gathered<OP, T, WIDTH> &gathered, const gk_terms &terms, const gk_row_vectors &rows, uint32_t i, uint32_t there) {
 #pragma unroll
     for (int k = 0; k < OP::OPERANDS; k++) {
         const T *array = (const T *)terms.data[k];
+        if (there >> k & 1)
+            continue;
         if (!array)
             gathered.repeat(k, gk_read<T>(&terms.value[k]));
         else if constexpr (WIDTH > 1)
@@ -273,6 +274,29 @@ __device__ static inline void gk_map_own(char *out, const gk_terms &terms, const
         else
             gathered.operand[k] = *(const gk_vector<T, 1> *)(array + gk_find_own(rows.array[k + 1], i).at);
     }
+}
+
+// WIDTH results along the result's rows, the first of which has the number `i`; and those that a thread has a period on, for which
+// what is the same of an operand is not looked for again.
+template <typename OP, typename T, int WIDTH>
+__device__ static inline void gk_map_own(char *out, const gk_terms &terms, const gk_row_vectors &rows, uint32_t i) {
+    typedef typename OP::template Result<T>::type R;
+    gk_gathered<OP, T, WIDTH> gathered;
+    const uint32_t step = rows.period.value * WIDTH;
+    uint32_t number = 0, there = 0;
+#pragma unroll 1
+    do {
+        gk_gather_own(gathered, terms, rows, i, there);
+        gathered.store(out);
+        there = rows.comes_again;
+        i += step;
+        out += (size_t)step * sizeof(R);
+    } while (++number < rows.again && i + WIDTH <= rows.length);
+}
+// A single one behind them.
+template <typename OP, typename T> __device__ static inline void gk_map_single(char *out, const gk_terms &terms, const gk_row_vectors &rows, uint32_t i) {
+    gk_gathered<OP, T, 1> gathered;
+    gk_gather_own(gathered, terms, rows, i, 0);
     gathered.store(out);
 }
 
@@ -327,7 +351,7 @@ __device__ static inline void gk_map_straight(char *out, const gk_terms &terms, 
     for (int j = 0; j < COUNT; j++)
         if (const uint32_t unit = first + j * THREADS; unit >= whole && unit < rows.count) {
             const uint32_t i = unit + whole * (WIDTH - 1);
-            gk_map_own<OP, T, 1>(out + (size_t)i * sizeof(R), terms, rows, i);
+            gk_map_single<OP, T>(out + (size_t)i * sizeof(R), terms, rows, i);
         }
 }
 
@@ -338,16 +362,20 @@ __device__ static inline void gk_map_rows(char *out, const gk_terms &terms, cons
         return gk_map_straight<OP, T, WIDTH>(out, terms, rows);
     const uint32_t unit = gk_block_of(rows) * GK_ELEMENTWISE_THREADS + threadIdx.x, whole = rows.length / WIDTH;
     const uint32_t row = gk_divide(unit, rows.in_row), along = unit - row * rows.in_row.value;
-    const bool is_vector = along < whole;
-    const uint32_t i = row * rows.length + (is_vector ? along * WIDTH : along + whole * (WIDTH - 1));
+    const bool is_vector = along < rows.vectors;
+    uint32_t vector = along;
+    if (rows.again > 1) // behind the vectors of the threads ahead, which have their periods first
+        vector += gk_divide(along, rows.period) * (rows.again - 1) * rows.period.value;
+    const uint32_t i = row * rows.length + (is_vector ? vector * WIDTH : along - rows.vectors + whole * WIDTH);
+    const bool is_there = unit < rows.count && !(is_vector && vector >= whole);
     out += (int64_t)gk_find_own(rows.array[0], i).at * (int)sizeof(R);
     gk_follow();
-    if (unit >= rows.count)
+    if (!is_there)
         return;
     if (is_vector)
         gk_map_own<OP, T, WIDTH>(out, terms, rows, i);
     else
-        gk_map_own<OP, T, 1>(out, terms, rows, i);
+        gk_map_single<OP, T>(out, terms, rows, i);
 }
 
 // Operand k of `count` results: a number of the host's, or elements, of which one that is repeated is

@@ -34,10 +34,13 @@ struct gk_columns {
     // Those of [row, end) that a thread has, which has every `height`-th one, a power of two.
     __device__ unsigned rows_before(size_t row, size_t end) const { return row < end ? (unsigned)((end - row - 1) >> __popc(height - 1)) + 1 : 0; }
 };
-template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const gk_reduction &how) {
+// Columns that a block has results of: as many fewer than its threads have as a word holds, where these begin at words.
+template <int WIDTH> __device__ static inline unsigned gk_columns_of_block(const gk_reduction &how, bool shifted) { return GK_REDUCE_BLOCK_COLUMNS(how.lanes, WIDTH, shifted); }
+template <int WIDTH, bool MAY_SHIFT = false> __device__ static inline gk_columns gk_find_columns(const gk_reduction &how) {
     gk_columns at;
-    const unsigned wide = how.lanes * WIDTH, width = __popc(wide - 1), side = __popc(how.lanes - 1); // powers of two
-    const uint32_t segments = (uint32_t)how.segments, across = (uint32_t)((how.inner + wide - 1) >> width); // no more than blocks
+    const bool shifted = MAY_SHIFT && how.shifted;
+    const unsigned wide = gk_columns_of_block<WIDTH>(how, shifted), side = __popc(how.lanes - 1); // a power of two, and one where none is shifted
+    const uint32_t segments = (uint32_t)how.segments, across = (uint32_t)(shifted ? (how.inner + wide - 1) / wide : (how.inner + wide - 1) >> __popc(wide - 1)); // no more than blocks
     const unsigned thread = threadIdx.x & ((1u << how.group) - 1), stacked = GK_REDUCE_COLUMN_THREADS >> how.group;
     // A division takes longer than to see that there is nothing to divide.
     const uint32_t block = segments > 1 ? blockIdx.x / segments : blockIdx.x, over = across > 1 ? block / across : block;
@@ -57,9 +60,8 @@ template <int WIDTH> __device__ static inline gk_columns gk_find_columns(const g
 // LOADS; otherwise the last one is there again in place of what is missing, and not taken. `column` is where the
 // first one is, the thread's row `number`, and then where the next one would be. The last vector of a row may be
 // one of more columns than there are, whose results nobody stores.
-template <gk_lies LIES, int LOADS, bool ALL, class Op, class A, class STATE, int WIDTH>
-__device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, unsigned &number, unsigned count,
-                                           STATE (&state)[WIDTH]) {
+template <gk_lies LIES, int LOADS, bool ALL, class Op, class A, class WAYS>
+__device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, unsigned &number, unsigned count, WAYS &ways) {
     gk_vector<typename A::Element> x[LOADS];
     A line[LOADS];
     line[0] = column;
@@ -69,32 +71,29 @@ __device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how
         if (ALL || j < count)
             line[j] = line[j].below(how, at.height);
     }
-    A::template load<LIES>(x, line, how.inner - at.column < WIDTH ? (int)(how.inner - at.column) : WIDTH, ALL ? LOADS : (int)count);
+    A::template load<LIES>(x, line, how.inner - at.column < WAYS::COUNT ? (int)(how.inner - at.column) : WAYS::COUNT, ALL ? LOADS : (int)count);
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count)
-            gk_take_row(op, x[j], number + j, state);
+            ways.take_row(op, x[j], number + j);
     column = line[LOADS - 1].below(how, at.height);
     number += count;
 }
 
 // The next `count` of a thread's rows, LOADS at a time.
-template <gk_lies LIES, int LOADS, class Op, class A, class STATE, int WIDTH>
-__device__ static inline void gk_take_down(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, unsigned &number, unsigned count,
-                                           STATE (&state)[WIDTH]) {
+template <gk_lies LIES, int LOADS, class Op, class A, class WAYS>
+__device__ static inline void gk_take_down(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, unsigned &number, unsigned count, WAYS &ways) {
     for (; count >= LOADS; count -= LOADS)
-        gk_take_rows<LIES, LOADS, true>(op, how, at, column, number, LOADS, state);
+        gk_take_rows<LIES, LOADS, true>(op, how, at, column, number, LOADS, ways);
     if (LOADS > 1 && count > 0)
-        gk_take_rows<LIES, LOADS, false>(op, how, at, column, number, count, state);
+        gk_take_rows<LIES, LOADS, false>(op, how, at, column, number, count, ways);
 }
 
-// The next `count` of a thread's rows, LOADS at most, as gk_take_rows, but in pieces of a vector, which are so many bytes
-// `beside` the first: of columns that begin anywhere they are half as much to load as the two vectors between which
-// they lie.
-template <int LOADS, bool ALL, class T, class Op, class STATE, int WIDTH, int PIECES>
-__device__ static inline void gk_take_pieces(const Op &op, const char *&from, int64_t below, const unsigned (&beside)[PIECES], unsigned &number, unsigned count,
-                                             STATE (&state)[WIDTH]) {
-    typedef gk_vector<T, WIDTH / PIECES> piece;
+// The next `count` of a thread's rows, LOADS at most, in pieces of a vector, which are so many bytes `beside` the first: of columns
+// that begin anywhere they are half as much to load as the two vectors between which they lie.
+template <int LOADS, bool ALL, class T, class Op, class WAYS, int PIECES>
+__device__ static inline void gk_take_pieces(const Op &op, const char *&from, int64_t below, const unsigned (&beside)[PIECES], unsigned &number, unsigned count, WAYS &ways) {
+    typedef gk_vector<T, WAYS::COUNT / PIECES> piece;
     enum { WORDS = sizeof(piece) / sizeof(uint32_t) };
     gk_vector<T> x[LOADS];
 #pragma unroll
@@ -114,32 +113,47 @@ __device__ static inline void gk_take_pieces(const Op &op, const char *&from, in
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count)
-            gk_take_row(op, x[j], number + j, state);
+            ways.take_row(op, x[j], number + j);
     number += count;
 }
 
-// All of them, from a thread's first one on, a whole vector of each or in so many PIECES.
-template <int PIECES, class T, class Op, class STATE, int WIDTH>
-__device__ static inline void gk_take_down_pieces(const Op &op, const gk_reduction &how, const gk_columns &at, const char *from, unsigned count, STATE (&state)[WIDTH]) {
-    enum { LOADS = GK_REDUCE_COLUMN_LOADS, EACH = WIDTH / PIECES };
+// All of them, from a thread's first one on, a whole vector of each or in so many PIECES, the first of which begins so many columns
+// `ahead` of the thread's own.
+template <int PIECES, class T, class Op, class WAYS>
+__device__ static inline void gk_take_down_pieces(const Op &op, const gk_reduction &how, const gk_columns &at, const char *from, unsigned count, WAYS &ways, unsigned ahead = 0) {
+    enum { LOADS = GK_REDUCE_COLUMN_LOADS, EACH = WAYS::COUNT / PIECES };
     const int64_t below = (int64_t)at.height * how.apart;
-    const unsigned left = at.left(how);
+    const unsigned left = at.left(how) + ahead;
     unsigned beside[PIECES] = {}, number = 0;
 #pragma unroll
     for (int p = 1; p < PIECES; p++) // the first one again in place of those that are not there
         beside[p] = at.across(p * EACH) < left ? at.across(p * EACH) * sizeof(T) : 0;
     for (; count >= LOADS; count -= LOADS)
-        gk_take_pieces<LOADS, true, T>(op, from, below, beside, number, LOADS, state);
+        gk_take_pieces<LOADS, true, T>(op, from, below, beside, number, LOADS, ways);
     if (count > 0)
-        gk_take_pieces<LOADS, false, T>(op, from, below, beside, number, count, state);
+        gk_take_pieces<LOADS, false, T>(op, from, below, beside, number, count, ways);
 }
 
 // The same where a thread's columns are pieces of a vector, of EACH columns.
-template <int EACH, class A, class Op, class STATE, int WIDTH>
-__device__ static inline void gk_take_by_pieces(const Op &op, const gk_reduction &how, gk_columns &at, const A &top, size_t row, unsigned count, STATE (&state)[WIDTH]) {
+template <int EACH, class A, class Op, class WAYS>
+__device__ static inline void gk_take_by_pieces(const Op &op, const gk_reduction &how, gk_columns &at, const A &top, size_t row, unsigned count, WAYS &ways) {
     at.take_pieces<EACH>(how);
     if (at.column < how.inner)
-        gk_take_down_pieces<WIDTH / EACH, typename A::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, state);
+        gk_take_down_pieces<WAYS::COUNT / EACH, typename A::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, ways);
+}
+
+// The same of bytes or halves whose rows begin anywhere in a word: a thread's rows all begin at the same place of one, so that its
+// columns may begin where a word does, which is `ahead` of where they would.
+template <class A, class Op, class WAYS>
+__device__ static inline unsigned gk_take_shifted(const Op &op, const gk_reduction &how, gk_columns &at, const A &top, size_t row, unsigned count, WAYS &ways) {
+    typedef typename A::Element T;
+    enum { EACH = sizeof(uint32_t) / sizeof(T) };
+    at.take_pieces<EACH>(how);
+    const A begin = top.below(how, row);
+    const unsigned ahead = (unsigned)((uintptr_t)begin.first % sizeof(uint32_t) / sizeof(T));
+    if (at.outer < how.outer && at.leftmost + at.offset < how.inner + ahead)
+        gk_take_down_pieces<WAYS::COUNT / EACH, T>(op, how, at, (const char *)(begin.first + (at.leftmost + at.offset)) - ahead * sizeof(T), count, ways, ahead);
+    return ahead;
 }
 
 // Where the top row of threads has the state of each column of its group's: in the plane of that element of a vector.
@@ -169,11 +183,11 @@ __device__ static inline void gk_store_columns(const Op &op, const gk_reduction 
 }
 
 // States of a segment, of each thread one in each plane, become results.
-template <class Op, int WIDTH> __device__ static inline void gk_end_planes(const Op &op, const gk_reduction &how, const gk_columns &at, typename Op::State *states) {
+template <class Op, int WIDTH, bool SHIFTED> __device__ static inline void gk_end_planes(const Op &op, const gk_reduction &how, const gk_columns &at, typename Op::State *states) {
     typedef typename Op::State State;
     gk_join_planes<WIDTH>(op, states, how.group, how.lanes);
     const gk_places place = {at.side, at.log};
-    const unsigned columns = how.lanes * WIDTH, all = columns * (GK_REDUCE_COLUMN_THREADS >> how.group);
+    const unsigned columns = gk_columns_of_block<WIDTH>(how, SHIFTED), all = columns * (GK_REDUCE_COLUMN_THREADS >> how.group);
     const size_t outer = at.outer - (threadIdx.x >> how.group), left = how.inner - at.leftmost;
     if (how.segments > 1) { // of a matrix a block
         State *const partials = (State *)how.partials + outer * how.segments * how.inner + at.leftmost;
@@ -187,24 +201,33 @@ template <class Op, int WIDTH> __device__ static inline void gk_end_planes(const
     }
 }
 
-// What a thread has come by in its rows of a segment, the first of which is `row`, becomes results.
-template <class Op, int WIDTH>
-__device__ static inline void gk_end_columns(const Op &op, const gk_reduction &how, const gk_columns &at, size_t row, typename gk_way<Op>::State (&down)[WIDTH]) {
+// What a thread has come by in its rows of a segment, the first of which is `row`, becomes results. SHIFTED: its columns are so many
+// `ahead` of where they would be.
+template <bool SHIFTED, class Op, int WIDTH>
+__device__ static inline void gk_end_columns(const Op &op, const gk_reduction &how, const gk_columns &at, size_t row, const gk_ways<Op, WIDTH> &down, unsigned ahead) {
     typedef typename Op::State State;
     State state[WIDTH];
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
-        state[e] = gk_way<Op>::end(down[e], row, at.height);
-    if (at.height == 1 && how.segments == 1) { // nothing to join
+        state[e] = gk_way<Op>::end(down.of(e), row, at.height);
+    if (!SHIFTED && at.height == 1 && how.segments == 1) { // nothing to join
         if (at.column < how.inner)
             gk_store_columns(op, how, at, state);
         return;
     }
     State *const states = gk_join_memory<Op>();
+    const gk_places place = {at.side, at.log};
+    const unsigned thread = threadIdx.x & ~(how.lanes - 1u), wide = how.lanes * WIDTH;
 #pragma unroll
     for (int e = 0; e < WIDTH; e++)
-        states[e * GK_PLANE + threadIdx.x] = state[e];
-    gk_end_planes<Op, WIDTH>(op, how, at, states);
+        if (!SHIFTED)
+            states[e * GK_PLANE + threadIdx.x] = state[e];
+        else if (const unsigned column = at.offset + at.across(e) - ahead; column < wide)
+            states[place(column) + thread] = state[e];
+    gk_end_planes<Op, WIDTH, SHIFTED>(op, how, at, states);
+}
+template <class Op, int WIDTH> __device__ static inline void gk_end_columns(const Op &op, const gk_reduction &how, const gk_columns &at, size_t row, const gk_ways<Op, WIDTH> &down) {
+    gk_end_columns<false>(op, how, at, row, down, 0);
 }
 
 // A single vector of columns, of which there are fewer than it holds: rows element by element, or vectors that begin at
@@ -215,15 +238,13 @@ template <class Op, int COLUMNS, bool WHOLE, class A> __device__ static inline v
     enum { LOADS = GK_REDUCE_COLUMN_LOADS };
     Op op = {how.order};
     const gk_columns at = gk_find_columns<COLUMNS>(how);
-    typename gk_way<Op>::State down[COLUMNS];
+    gk_ways<Op, COLUMNS> down;
     const size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
     const size_t row = begin + at.y;
     const int64_t apart = (int64_t)at.height * how.apart;
     const unsigned columns = (unsigned)how.inner, count = at.column < how.inner ? at.rows_before(row, end) : 0;
     const char *from = (const char *)a.matrix(how, at.outer < how.outer ? at.outer : 0).below(how, row).first;
-#pragma unroll
-    for (int e = 0; e < COLUMNS; e++)
-        down[e] = gk_way<Op>::start();
+    down.start();
     gk_follow();
 #pragma unroll 1
     for (unsigned number = 0; number < count; number += LOADS) {
@@ -240,7 +261,7 @@ template <class Op, int COLUMNS, bool WHOLE, class A> __device__ static inline v
 #pragma unroll
             for (int e = 0; e < COLUMNS; e++)
                 if (number + j < count && (WHOLE || e < columns))
-                    gk_way<Op>::take(op, down[e], x[j][e / piece::WIDTH][e % piece::WIDTH], number + j);
+                    down.take(op, e, x[j][e / piece::WIDTH][e % piece::WIDTH], number + j);
     }
     gk_end_columns(op, how, at, row, down);
 }
@@ -258,24 +279,20 @@ template <class Op, int FEW, class A> __device__ static inline void gk_reduce_fe
         gk_reduce_part_of_vector<Op, FEW, false>(how, a);
 }
 
-// Columns that lie between vectors are taken by pieces of these, of elements of 2 bytes where words are even: not of bytes,
-// of which the many states of a thread would be spilled.
-template <class A> constexpr bool gk_goes_by_pieces = sizeof(typename A::Element) > 1;
-template <class A> constexpr bool gk_always_goes_by_pieces = sizeof(typename A::Element) >= 4;
+// Columns that lie between vectors are taken by pieces of these, of elements of less than a word where rows begin at words.
 template <class A> __device__ static inline bool gk_are_pieces(const gk_reduction &how, uintptr_t bits) {
-    return gk_always_goes_by_pieces<A> || (bits | how.inner * sizeof(typename A::Element)) % 4 == 0;
+    return sizeof(typename A::Element) >= sizeof(uint32_t) || (bits | how.inner * sizeof(typename A::Element)) % sizeof(uint32_t) == 0;
 }
 
 // A thread's rows from number `row` on that lie between vectors; `reaches`: as far as the end both of these may be read,
 // or else the last rows of an array end too near to its own end.
-template <class Op, class A, class STATE, int WIDTH>
-__device__ static inline void gk_take_between(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, size_t row, size_t end, bool reaches,
-                                              STATE (&state)[WIDTH]) {
-    const size_t last = how.inner < 2 * WIDTH ? 2 * WIDTH / (unsigned)how.inner + 1 : 1;
+template <class Op, class A, class WAYS>
+__device__ static inline void gk_take_between(const Op &op, const gk_reduction &how, const gk_columns &at, A &column, size_t row, size_t end, bool reaches, WAYS &ways) {
+    const size_t last = how.inner < 2 * WAYS::COUNT ? 2 * WAYS::COUNT / (unsigned)how.inner + 1 : 1;
     const unsigned count = at.rows_before(row, end), sure = reaches ? count : at.rows_before(row, end > last ? end - last : 0);
     unsigned number = 0;
-    gk_take_down<GK_BETWEEN, A::AT_ONCE>(op, how, at, column, number, sure, state);
-    gk_take_down<GK_ANYWHERE, 1>(op, how, at, column, number, count - sure, state);
+    gk_take_down<GK_BETWEEN, A::AT_ONCE>(op, how, at, column, number, sure, ways);
+    gk_take_down<GK_ANYWHERE, 1>(op, how, at, column, number, count - sure, ways);
 }
 
 // Columns: a thread takes a vector of them, so that a warp reads along the rows.
@@ -285,34 +302,34 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
         if (how.inner <= FEW)
             return gk_reduce_few_columns<Op, FEW>(how, a);
     Op op = {how.order};
-    gk_columns at = gk_find_columns<WIDTH>(how);
-    typename gk_way<Op>::State down[WIDTH];
+    gk_columns at = gk_find_columns<WIDTH, (sizeof(typename Op::Element) < sizeof(uint32_t))>(how);
+    gk_ways<Op, WIDTH> down;
+    down.start();
     size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        down[e] = gk_way<Op>::start();
     A top = a.matrix(how, at.outer < how.outer ? at.outer : 0);
     const size_t row = begin + at.y;
     const unsigned count = at.rows_before(row, end);
     // All matrices of a block in one way: its threads meet to join what they have.
     const uintptr_t bits = 1u << how.group < GK_REDUCE_COLUMN_THREADS ? gk_row_bits(how, a) : (uintptr_t)top.first | (uintptr_t)how.apart;
-    const bool aligned = bits % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0;
     gk_follow();
-    if constexpr (gk_goes_by_pieces<A>)
-        if (!aligned && gk_are_pieces<A>(how, bits)) {
-            enum { PIECE = gk_columns::piece<WIDTH> };
-            // Two words a load where rows begin at such.
-            if (PIECE < WIDTH / 2 && (bits | how.inner * sizeof(typename Op::Element)) % (2 * sizeof(uint32_t)) == 0)
-                gk_take_by_pieces<2 * PIECE>(op, how, at, top, row, count, down);
-            else
-                gk_take_by_pieces<PIECE>(op, how, at, top, row, count, down);
-            gk_end_columns(op, how, at, row, down);
+    if constexpr (sizeof(typename Op::Element) < sizeof(uint32_t))
+        if (how.shifted) {
+            const unsigned ahead = gk_take_shifted(op, how, at, top, row, count, down);
+            gk_end_columns<true>(op, how, at, row, down, ahead);
             return;
         }
-    A column = (top + (at.column < how.inner ? at.column : 0)).below(how, row);
-    if (at.column < how.inner && aligned) {
-        gk_take_down_pieces<1, typename Op::Element>(op, how, at, (const char *)column.first, count, down);
-    } else if constexpr (!gk_always_goes_by_pieces<A>) {
+    if (bits % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0) {
+        if (at.column < how.inner)
+            gk_take_down_pieces<1, typename Op::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, down);
+    } else if (gk_are_pieces<A>(how, bits)) {
+        enum { PIECE = gk_columns::piece<WIDTH> };
+        // Two words a load where rows begin at such.
+        if (PIECE < WIDTH / 2 && (bits | how.inner * sizeof(typename Op::Element)) % (2 * sizeof(uint32_t)) == 0)
+            gk_take_by_pieces<2 * PIECE>(op, how, at, top, row, count, down);
+        else
+            gk_take_by_pieces<PIECE>(op, how, at, top, row, count, down);
+    } else if constexpr (sizeof(typename Op::Element) < sizeof(uint32_t)) {
+        A column = (top + (at.column < how.inner ? at.column : 0)).below(how, row);
         if (at.column < how.inner)
             gk_take_between(op, how, at, column, row, end, top.below(how, end).reaches(0), down);
     }

@@ -30,15 +30,15 @@ template <typename T, bool WORDS> struct gk_listed {
                 loaded[p] = *gk_of_device<piece>(gk_add_product((int64_t)row, place[p], sizeof(T)));
     }
     // Words as a vector. Elements one by one: to pack them first a thread would wait for one before it loads the next.
-    template <class Op, class STATE> __device__ static void take(const Op &op, const piece (&loaded)[COUNT], uint32_t number, STATE (&state)[WIDTH]) {
+    template <class Op, class WAYS> __device__ static void take(const Op &op, const piece (&loaded)[COUNT], uint32_t number, WAYS &ways) {
         if constexpr (WORDS) {
             gk_vector<T> whole;
             memcpy(whole.bits, loaded, sizeof whole.bits);
-            gk_take_row(op, whole, number, state);
+            ways.take_row(op, whole, number);
         } else {
 #pragma unroll
             for (int e = 0; e < WIDTH; e++)
-                gk_way<Op>::take(op, state[e], loaded[e][0], number);
+                ways.take(op, e, loaded[e][0], number);
         }
     }
 };
@@ -53,9 +53,9 @@ struct gk_listed_rows {
 
 // The next of a thread's rows, LOADS at most, from number `row` of those there are on: all are loaded before the first is taken.
 // ALL: they are LOADS.
-template <int LOADS, bool ALL, bool WORDS, class Op, class STATE, int WIDTH>
+template <int LOADS, bool ALL, bool WORDS, class Op, class WAYS>
 __device__ static inline void gk_take_some_listed(const Op &op, const gk_columns &at, const gk_listed<typename Op::Element, WORDS> &columns, const typename Op::Element *a,
-                                                  const gk_listed_rows &place, unsigned row, unsigned rows, unsigned number, STATE (&state)[WIDTH]) {
+                                                  const gk_listed_rows &place, unsigned row, unsigned rows, unsigned number, WAYS &ways) {
     typedef gk_listed<typename Op::Element, WORDS> listed;
     typename listed::piece x[LOADS][listed::COUNT];
 #pragma unroll
@@ -65,22 +65,22 @@ __device__ static inline void gk_take_some_listed(const Op &op, const gk_columns
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || row + j * at.height < rows)
-            listed::take(op, x[j], number + j, state);
+            listed::take(op, x[j], number + j, ways);
 }
 
 // All of them. Only an index asks for their numbers, whose rows lie evenly and are those of a single list.
-template <bool WORDS, class Op, class STATE, int WIDTH>
+template <bool WORDS, class Op, class WAYS>
 __device__ static inline void gk_take_listed_columns(const Op &op, const gk_columns &at, const gk_listed<typename Op::Element, WORDS> &columns, const typename Op::Element *a,
-                                                     const gk_listed_rows &place, unsigned rows, STATE (&state)[WIDTH]) {
+                                                     const gk_listed_rows &place, unsigned rows, WAYS &ways) {
     // As many loads as there are registers for, beside large states.
-    enum { ROOM = sizeof state > GK_REDUCE_LARGE_STATES ? GK_REDUCE_LISTED_LOADS / 2 : GK_REDUCE_LISTED_LOADS, FIT = ROOM / gk_listed<typename Op::Element, WORDS>::COUNT };
+    enum { ROOM = sizeof(WAYS) > GK_REDUCE_LARGE_STATES ? GK_REDUCE_LISTED_LOADS / 2 : GK_REDUCE_LISTED_LOADS, FIT = ROOM / gk_listed<typename Op::Element, WORDS>::COUNT };
     enum { LOADS = (int)FIT < (int)GK_REDUCE_COLUMN_LOADS ? (int)FIT : (int)GK_REDUCE_COLUMN_LOADS };
     unsigned row = at.y, number = 0;
 #pragma unroll 1
     for (; row + (LOADS - 1) * at.height < rows; row += LOADS * at.height, number += LOADS)
-        gk_take_some_listed<LOADS, true>(op, at, columns, a, place, row, rows, number, state);
+        gk_take_some_listed<LOADS, true>(op, at, columns, a, place, row, rows, number, ways);
     if (LOADS > 1 && row < rows)
-        gk_take_some_listed<LOADS, false>(op, at, columns, a, place, row, rows, number, state);
+        gk_take_some_listed<LOADS, false>(op, at, columns, a, place, row, rows, number, ways);
 }
 
 template <bool WORDS, class Op> __device__ static inline void gk_reduce_listed(const gk_reduction &how, const gk_axes &layout, const typename Op::Element *a) {
@@ -96,10 +96,8 @@ template <bool WORDS, class Op> __device__ static inline void gk_reduce_listed(c
     const bool even = layout.ndim == how.kept_axes + 1;
     const gk_listed_rows place = {even ? NULL : rows, layout.axis[how.kept_axes].stride};
     const size_t listed = even ? how.segment : (size_t)GK_REDUCE_LISTED_ROWS;
-    typename gk_way<Op>::State down[WIDTH];
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        down[e] = gk_way<Op>::start();
+    gk_ways<Op, WIDTH> down;
+    down.start();
     gk_list_places(columns, layout, how.outer_axes, how.kept_axes, at.leftmost, how.inner - at.leftmost < wide ? (unsigned)(how.inner - at.leftmost) : wide);
     __syncthreads();
     at.take_pieces<gk_columns::piece<WIDTH>>(how);

@@ -105,7 +105,7 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES> __device__ static inline
     typedef typename Op::Element T;
     // As many as registers hold beside the states.
     enum {
-        IS_HEAVY = SEVERAL > 1 && sizeof(typename gk_way<Op>::State) > 4,
+        IS_HEAVY = SEVERAL > 1 && sizeof(typename Op::State) > 4 && !gk_looks_first<Op>,
         LOADS = COLUMNS == 1 && !IS_HEAVY ? (int)GK_REDUCE_LINE_LOADS : COLUMNS > 1 && sizeof(T) < 4 ? 2 * GK_REDUCE_LOADS : (int)GK_REDUCE_LOADS
     };
     const uint32_t own = blockIdx.x * (GK_REDUCE_THREADS * SEVERAL) + threadIdx.x, number = own < how.results ? own : 0;
@@ -113,14 +113,12 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES> __device__ static inline
     uint32_t found[SEVERAL];
     int64_t begin[SEVERAL];
     const char *row[SEVERAL];
-    typename gk_way<Op>::State down[SEVERAL][COLUMNS];
+    gk_ways<Op, COLUMNS> down[SEVERAL];
 #pragma unroll
     for (int s = 0; s < SEVERAL; s++) { // beyond the last one: the first one again, for nobody
         const uint32_t next = number + s * GK_REDUCE_THREADS;
         found[s] = next < how.results ? next : number, begin[s] = 0;
-#pragma unroll
-        for (int e = 0; e < COLUMNS; e++)
-            down[s][e] = gk_way<Op>::start();
+        down[s].start();
     }
     gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, found, begin);
 #pragma unroll
@@ -149,13 +147,13 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES> __device__ static inline
 #pragma unroll
             for (int j = 0; j < LOADS; j++)
                 if (i + j < how.length)
-                    gk_take_row(op, x[s][j], i + j, down[s]);
+                    down[s].take_row(op, x[s][j], i + j);
     }
 #pragma unroll
     for (int s = 0; s < SEVERAL; s++) {
         const uint32_t mine = number + s * GK_REDUCE_THREADS;
         if (mine < how.results)
-            gk_store_few<COLUMNS>(op, how, (size_t)mine * COLUMNS, [&](int e) { return gk_result_of_way(op, how, down[s][e]); }, [&](int e) { return gk_way<Op>::end(down[s][e], 0, 1); });
+            gk_store_few<COLUMNS>(op, how, (size_t)mine * COLUMNS, [&](int e) { return gk_result_of_way(op, how, down[s].of(e)); }, [&](int e) { return gk_way<Op>::end(down[s].of(e), 0, 1); });
     }
 }
 

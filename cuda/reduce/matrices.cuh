@@ -95,13 +95,87 @@ __device__ static inline typename gk_way<Op>::State gk_take_column(const Op &op,
     return state;
 }
 
+// What comes of words of a row whose order is no matter. `kept`: the bits of those elements that are of the row; the word's first
+// element has the number `number`.
+template <class Op> struct gk_words_taken {
+    static constexpr bool ARE_TAKEN = false;
+};
+template <typename T> struct gk_words_taken<gk_plain_sum<T, int64_t>> {
+    static constexpr bool ARE_TAKEN = sizeof(T) <= 2;
+    uint32_t state = 0;
+
+    __device__ inline void take(const gk_plain_sum<T, int64_t> &, uint32_t word, uint32_t kept, uint32_t) { state = gk_add_elements(state, word & kept, GK_ALL_ELEMENTS, T()); }
+    __device__ inline uint32_t all() const { return state; }
+};
+template <typename T, typename A> struct gk_words_taken<gk_extreme<T, A>> {
+    static constexpr bool ARE_TAKEN = sizeof(T) <= 2;
+    gk_greatest<T> greatest;
+
+    __device__ inline void take(const gk_extreme<T, A> &op, uint32_t word, uint32_t kept, uint32_t) { greatest.take(gk_ranks(word, op.order, T(), GK_ZEROS_APART) & kept); }
+    __device__ inline uint32_t all() const { return greatest.of_all(); }
+};
+template <typename T> struct gk_words_taken<gk_narrow_index<T>> {
+    static constexpr bool ARE_TAKEN = true;
+    uint32_t best = 0;
+
+    __device__ inline void take(const gk_narrow_index<T> &op, uint32_t word, uint32_t kept, uint32_t number) {
+        const uint32_t ranks = gk_ranks(word, op.order, T());
+#pragma unroll
+        for (int k = 0; k < 4 / (int)sizeof(T); k++)
+            if (kept >> k * 8 * sizeof(T) & 1)
+                gk_way<gk_narrow_index<T>>::join(best, gk_key<T>(ranks, k, number + k));
+    }
+    __device__ inline uint32_t all() const { return best; }
+};
+
+// A row of them in shared memory by the words that it lies in, of which others may have a part of the first one and of the last.
+// Lane `lane` of `lanes` has every `lanes`-th one.
+template <class Op> __device__ static inline typename gk_way<Op>::State gk_take_words(const Op &op, const typename Op::Element *row, unsigned length, unsigned lane, unsigned lanes) {
+    enum { EACH = sizeof(uint32_t) / sizeof(typename Op::Element), LOADS = GK_REDUCE_COLUMN_LOADS };
+    const unsigned head = (unsigned)((uintptr_t)row % sizeof(uint32_t) / sizeof(typename Op::Element)), last = (head + length - 1) / EACH;
+    const int end = (int)((head + length - last * EACH) * sizeof(typename Op::Element)); // bytes of the last one
+    const uint32_t *const words = (const uint32_t *)(row - head);
+    gk_words_taken<Op> taken;
+    if (lane == 0)
+        taken.take(op, words[0], gk_bytes_of_word(0, (int)(head * sizeof(typename Op::Element)), last == 0 ? end : (int)sizeof(uint32_t)), 0 - head);
+    if (lane == lanes - 1 && last > 0)
+        taken.take(op, words[last], gk_bytes_of_word(0, 0, end), last * EACH - head);
+#pragma unroll 1
+    for (unsigned next = 1 + lane; next < last; next += LOADS * lanes) {
+        uint32_t word[LOADS];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (next + j * lanes < last)
+                word[j] = words[next + j * lanes];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+            if (next + j * lanes < last)
+                taken.take(op, word[j], UINT32_MAX, (next + j * lanes) * EACH - head);
+    }
+    return taken.all();
+}
+
+// What a lane of a result has of its column.
+template <class Op> __device__ static inline typename Op::State gk_state_of_column(const Op &op, const gk_reduction &how, const typename Op::Element *top, unsigned lane) {
+    typedef gk_way<Op> way;
+    enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
+    const unsigned apart = (unsigned)how.apart / sizeof(*top), rows = (unsigned)how.length, lanes = how.lanes;
+    if constexpr (gk_words_taken<Op>::ARE_TAKEN)
+        if (apart == 1)
+            return way::end(gk_take_words(op, top, rows, lane, lanes), 0, 1);
+    if constexpr (!Op::ANY_ORDER)
+        if (how.in_vectors)
+            return gk_take_column<WIDTH>(op, top, rows, apart, lane, lanes);
+    return way::end(gk_take_column<1>(op, top, rows, apart, lane, lanes), lane, lanes);
+}
+
 // Neighbouring lanes of a warp have neighbouring results; the lanes of one are as many apart as there are of those.
 template <class Op> __device__ static inline void gk_reduce_matrices(const gk_reduction &how, const typename Op::Element *a) {
     typedef typename Op::Element T;
     GK_DYNAMIC_SHARED(uint4, held);
     Op op = {how.order};
     const gk_matrices<T> of(how, a);
-    const unsigned apart = (unsigned)how.apart / sizeof(T), columns = (unsigned)how.inner, rows = (unsigned)how.length, results = of.count * columns;
+    const unsigned columns = (unsigned)how.inner, results = of.count * columns;
     const unsigned lanes = how.lanes, across = __popc(GK_WARP - 1) - __popc(lanes - 1), side = 1u << across; // powers of two
     const unsigned reciprocal = UINT32_MAX / columns + 1; // rounded up: exact for results, which are below 2^16
     gk_follow();
@@ -110,12 +184,7 @@ template <class Op> __device__ static inline void gk_reduce_matrices(const gk_re
         const unsigned wanted = (i / GK_WARP << across) + (i & (side - 1)), lane = i % GK_WARP >> across, result = wanted < results ? wanted : 0;
         const unsigned matrix = columns > 1 ? __umulhi(result, reciprocal) : result;
         const T *const top = (const T *)((const char *)held + of.place(matrix)) + (result - matrix * columns) * ((unsigned)how.step / sizeof(T));
-        typename Op::State state;
-        if constexpr (!Op::ANY_ORDER)
-            if (how.in_vectors)
-                state = gk_take_column<gk_vector<T>::WIDTH>(op, top, rows, apart, lane, lanes);
-        if (Op::ANY_ORDER || !how.in_vectors)
-            state = gk_way<Op>::end(gk_take_column<1>(op, top, rows, apart, lane, lanes), lane, lanes);
+        typename Op::State state = gk_state_of_column(op, how, top, lane);
         for (unsigned step = GK_WARP / 2; step >= side; step /= 2)
             op.join(state, gk_from_lane_above(state, (int)step, GK_WARP));
         if (lane == 0 && wanted < results)

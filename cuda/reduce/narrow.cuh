@@ -51,38 +51,39 @@ template <bool STACKED, class Op> __device__ static inline void gk_end_narrow(co
 
 // The next `count` vectors of a thread, LOADS at most, `step` elements apart: all are loaded before the first is taken.
 // ALL: they are LOADS.
-template <gk_lies LIES, bool ALL, int LOADS, class Op, class A, class STATE, int WIDTH>
-__device__ static inline void gk_take_slots(const Op &op, const A &a, size_t step, unsigned number, unsigned count, STATE (&state)[WIDTH]) {
+template <gk_lies LIES, bool ALL, int LOADS, class Op, class A, class WAYS>
+__device__ static inline void gk_take_slots(const Op &op, const A &a, size_t step, unsigned number, unsigned count, WAYS &ways) {
     gk_vector<typename A::Element> x[LOADS];
     A at[LOADS];
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         at[j] = a + j * step;
-    A::template load<LIES>(x, at, WIDTH, ALL ? LOADS : (int)count);
+    A::template load<LIES>(x, at, WAYS::COUNT, ALL ? LOADS : (int)count);
 #pragma unroll
     for (int j = 0; j < LOADS; j++)
         if (ALL || j < count)
-            gk_take_row(op, x[j], number + j, state);
+            ways.take_row(op, x[j], number + j);
 }
 
 // A thread's whole vectors of n elements, from element i on, several loads at a time; how many they are.
-template <gk_lies LIES, class Op, class A, class STATE, int WIDTH>
-__device__ static inline unsigned gk_take_whole_slots(const Op &op, const A &a, size_t i, size_t n, size_t step, STATE (&state)[WIDTH]) {
-    enum { LOADS = LIES == GK_ALIGNED ? (int)GK_REDUCE_COLUMN_LOADS : (int)GK_REDUCE_RAGGED_LOADS };
+template <gk_lies LIES, class Op, class A, class WAYS>
+__device__ static inline unsigned gk_take_whole_slots(const Op &op, const A &a, size_t i, size_t n, size_t step, WAYS &ways) {
+    enum { WIDTH = WAYS::COUNT, LOADS = LIES == GK_ALIGNED ? (int)GK_REDUCE_COLUMN_LOADS : (int)GK_REDUCE_RAGGED_LOADS };
     const unsigned count = i + WIDTH <= n ? (unsigned)((n - i - WIDTH) / step) + 1 : 0;
     unsigned number = 0;
     for (; number + LOADS <= count; number += LOADS)
-        gk_take_slots<LIES, true, LOADS>(op, a + (i + number * step), step, number, LOADS, state);
+        gk_take_slots<LIES, true, LOADS>(op, a + (i + number * step), step, number, LOADS, ways);
     if (number < count)
-        gk_take_slots<LIES, false, LOADS>(op, a + (i + number * step), step, number, count - number, state);
+        gk_take_slots<LIES, false, LOADS>(op, a + (i + number * step), step, number, count - number, ways);
     return count;
 }
 
 // A thread's slots, WIDTH of them side by side: of a run of n elements those from element `first` on, and every `step`-th.
-template <class Op, class A, class STATE, int WIDTH>
-__device__ static inline void gk_take_slots_of_run(const Op &op, const A &run, size_t first, size_t n, size_t step, STATE (&state)[WIDTH]) {
+template <class Op, class A, class WAYS>
+__device__ static inline void gk_take_slots_of_run(const Op &op, const A &run, size_t first, size_t n, size_t step, WAYS &ways) {
+    enum { WIDTH = WAYS::COUNT };
     const size_t sure = gk_between_of(run, n);
-    unsigned number = run.is_aligned() ? gk_take_whole_slots<GK_ALIGNED>(op, run, first, n, step, state) : gk_take_whole_slots<GK_BETWEEN>(op, run, first, sure, step, state);
+    unsigned number = run.is_aligned() ? gk_take_whole_slots<GK_ALIGNED>(op, run, first, n, step, ways) : gk_take_whole_slots<GK_BETWEEN>(op, run, first, sure, step, ways);
 #pragma unroll 1
     for (size_t i = first + number * step; i < n; i += step, number++) {
         const int wanted = n - i < WIDTH ? (int)(n - i) : WIDTH;
@@ -92,7 +93,7 @@ __device__ static inline void gk_take_slots_of_run(const Op &op, const A &run, s
 #pragma unroll
         for (int e = 0; e < WIDTH; e++)
             if (e < wanted)
-                gk_way<Op>::take(op, state[e], x[0][e], number);
+                ways.take(op, e, x[0][e], number);
     }
 }
 
@@ -108,16 +109,14 @@ template <bool STACKED, class Op, class A> __device__ static inline void gk_redu
     // The last row of all may lack its last columns, for whose results nobody asks.
     const size_t all = (at.end - at.begin) * at.columns, there = (size_t)(run.end - run.first), n = there < all ? there : all;
     const size_t first = my.thread * WIDTH, step = how.lanes * WIDTH;
-    typename gk_way<Op>::State state[WIDTH];
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        state[e] = gk_way<Op>::start();
+    gk_ways<Op, WIDTH> ways;
+    ways.start();
     gk_follow();
     if (my.is_there) {
-        gk_take_slots_of_run(op, run, first, n, step, state);
+        gk_take_slots_of_run(op, run, first, n, step, ways);
 #pragma unroll
         for (int e = 0; e < WIDTH; e++)
-            joined[my.group * step + first + e] = gk_way<Op>::end(state[e], at.begin + ((unsigned)first + e) / at.columns, at.height);
+            joined[my.group * step + first + e] = gk_way<Op>::end(ways.of(e), at.begin + ((unsigned)first + e) / at.columns, at.height);
     }
     gk_end_narrow<STACKED>(op, how, at, joined);
 }
@@ -238,18 +237,16 @@ template <class Op> __device__ static inline void gk_reduce_narrow_along(const g
     typename Op::State *const joined = gk_join_memory<Op>();
     const gk_narrow_thread<false> my(how, at);
     const unsigned side = at.height / WIDTH, column = my.thread / side, y = (my.thread - column * side) * WIDTH;
-    typename Op::State state[WIDTH];
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        state[e] = op.start();
+    gk_ways<Op, WIDTH> ways;
+    ways.start();
     gk_follow();
     if (my.is_there) {
         const int64_t place = gk_place_along(layout, 0, how.outer_axes, at.outer) + gk_place_along(layout, how.outer_axes, how.kept_axes, column) + (int64_t)at.begin;
         const A run = {a + place, (const typename Op::Element *)((const char *)a + how.reach)};
-        gk_take_slots_of_run(op, run, y, at.end - at.begin, at.height, state);
+        gk_take_slots_of_run(op, run, y, at.end - at.begin, at.height, ways);
 #pragma unroll
         for (int e = 0; e < WIDTH; e++)
-            joined[(y + e) * at.columns + column] = state[e];
+            joined[(y + e) * at.columns + column] = gk_way<Op>::end(ways.of(e), at.begin + y + e, at.height);
     }
     gk_end_narrow<false>(op, how, at, joined);
 }

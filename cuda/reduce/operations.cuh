@@ -405,6 +405,16 @@ template <typename T, typename A> struct gk_way_of_extreme<true, T, A> {
 };
 template <typename T, typename A> struct gk_way<gk_extreme<T, A>> : gk_way_of_extreme<sizeof(T) <= 2, T, A> {};
 
+// Sums of whole numbers of one or two bytes, of less than 2^16 of which 32 bits are enough.
+template <bool SHORT, typename T, typename A> struct gk_way_of_sum : gk_plain_way<gk_plain_sum<T, A>> {};
+template <typename T, typename A> struct gk_way_of_sum<true, T, A> {
+    typedef uint32_t State;
+    __device__ static State start() { return 0; }
+    __device__ static void take(const gk_plain_sum<T, A> &, State &state, T x, uint32_t) { state += (uint32_t)gk_as<A>(x); }
+    __device__ static A end(State state, size_t, size_t) { return T(-1) < T(0) ? (A)(int32_t)state : (A)state; }
+};
+template <typename T, typename A> struct gk_way<gk_plain_sum<T, A>> : gk_way_of_sum<sizeof(T) <= 2 && __is_same(A, int64_t), T, A> {};
+
 // An index takes half of the registers there, or fewer.
 template <typename T> struct gk_way<gk_narrow_index<T>> {
     typedef gk_narrow_index<T> Op;
@@ -471,6 +481,65 @@ __device__ static inline void gk_take_row(const gk_extreme<T, A> &op, const gk_v
     }
 }
 
+// Elements of a word are added to `sum` by an instruction: those for which there is a 1 in `which`, in a byte of it for each.
+enum { GK_ALL_ELEMENTS = 0x01010101 };
+__device__ static inline uint32_t gk_add_elements(uint32_t sum, uint32_t word, uint32_t which, uint8_t) { return __dp4a(word, which, sum); }
+__device__ static inline uint32_t gk_add_elements(uint32_t sum, uint32_t word, uint32_t which, int8_t) { return (uint32_t)__dp4a((int)word, (int)which, (int)sum); }
+__device__ static inline uint32_t gk_add_elements(uint32_t sum, uint32_t word, uint32_t which, uint16_t) { return __dp2a_lo(word, which, sum); }
+__device__ static inline uint32_t gk_add_elements(uint32_t sum, uint32_t word, uint32_t which, int16_t) { return (uint32_t)__dp2a_lo((int)word, (int)which, (int)sum); }
+__device__ static inline uint32_t gk_add_elements(uint32_t sum, uint32_t word, uint32_t which, bool) { return __dp4a(gk_truths(word), which, sum); }
+
+template <class T, int COUNT>
+__device__ static inline void gk_take_row(const gk_plain_sum<T, int64_t> &op, const gk_vector<T, COUNT> &x, uint32_t number, typename gk_way<gk_plain_sum<T, int64_t>>::State (&state)[COUNT]) {
+    enum { EACH = 4 / sizeof(T) > 0 ? 4 / sizeof(T) : 1 };
+#pragma unroll
+    for (int e = 0; e < COUNT; e++)
+        if constexpr (sizeof(T) <= 2 && COUNT % EACH == 0)
+            state[e] = gk_add_elements(state[e], x.bits[e / EACH], 1u << e % EACH * 8, T());
+        else
+            gk_way<gk_plain_sum<T, int64_t>>::take(op, state[e], x[e], number);
+}
+
+// What a thread carries of neighbouring columns: of each its way.
+template <class Op, int COLUMNS, bool PACKED> struct gk_ways_of {
+    enum { COUNT = COLUMNS };
+    typename gk_way<Op>::State state[COUNT];
+
+    __device__ inline void start() {
+#pragma unroll
+        for (int e = 0; e < COUNT; e++)
+            state[e] = gk_way<Op>::start();
+    }
+    // One row more of all of them, or of column e.
+    template <typename T> __device__ inline void take_row(const Op &op, const gk_vector<T, COUNT> &x, uint32_t number) { gk_take_row(op, x, number, state); }
+    template <typename T> __device__ inline void take(const Op &op, int e, T x, uint32_t number) { gk_way<Op>::take(op, state[e], x, number); }
+    __device__ inline typename gk_way<Op>::State of(int e) const { return state[e]; }
+};
+// The greatest of values of one or two bytes two at a time: a quarter of the instructions, and half of the registers.
+template <class Op, int COLUMNS> struct gk_ways_of<Op, COLUMNS, true> {
+    typedef typename Op::Element T;
+    enum { COUNT = COLUMNS, EACH = 4 / sizeof(T) };
+    gk_greatest<T> greatest[COUNT / EACH];
+
+    __device__ inline void start() {
+#pragma unroll
+        for (int w = 0; w < COUNT / EACH; w++)
+            greatest[w] = gk_greatest<T>();
+    }
+    __device__ inline void take_row(const Op &op, const gk_vector<T, COUNT> &x, uint32_t) {
+#pragma unroll
+        for (int w = 0; w < COUNT / EACH; w++)
+            greatest[w].take(gk_ranks(x.bits[w], op.order, T(), GK_ZEROS_APART));
+    }
+    __device__ inline void take(const Op &op, int e, T x, uint32_t) {
+        greatest[e / EACH].take(gk_short_rank(x, op.order, GK_ZEROS_APART) << e % EACH * 8 * sizeof(T));
+    }
+    __device__ inline uint32_t of(int e) const { return greatest[e / EACH].at(e % EACH); }
+};
+template <class Op, int COLUMNS> constexpr bool gk_are_packed = false;
+template <typename T, typename A, int COLUMNS> constexpr bool gk_are_packed<gk_extreme<T, A>, COLUMNS> = gk_compares_halves && sizeof(T) <= 2 && COLUMNS * sizeof(T) % 4 == 0;
+template <class Op, int COLUMNS> struct gk_ways : gk_ways_of<Op, COLUMNS, gk_are_packed<Op, COLUMNS>> {};
+
 // A vector of a run, whose elements have the numbers from `index` on; and those of it that are of a run of `length`, where the first
 // one would be its number `at`.
 template <class Op, typename T>
@@ -488,16 +557,48 @@ __device__ static inline void gk_take_vector(const gk_extreme<T, A> &op, typenam
         for (int e = 0; e < gk_vector<T>::WIDTH; e++)
             op.take(state, x[e], y[e], 0);
 }
+// Of whole numbers of one or two bytes a word at a time.
+template <typename T>
+__device__ static inline void gk_take_vector(const gk_plain_sum<T, int64_t> &op, int64_t &state, const gk_vector<T> &x, const gk_vector<T> &, size_t) {
+    if constexpr (sizeof(T) <= 2) {
+        uint32_t sum = 0;
+#pragma unroll
+        for (int w = 0; w < 4; w++)
+            sum = gk_add_elements(sum, x.bits[w], GK_ALL_ELEMENTS, T());
+        state += gk_way<gk_plain_sum<T, int64_t>>::end(sum, 0, 1);
+    } else {
+#pragma unroll
+        for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+            op.take(state, x[e], x[e], 0);
+    }
+}
 template <class Op, typename T>
-__device__ static inline void gk_take_part(const Op &op, typename Op::State &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {
+__device__ static inline void gk_take_some(const Op &op, typename Op::State &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {
 #pragma unroll
     for (int e = 0; e < gk_vector<T>::WIDTH; e++)
         if ((unsigned)(at + e) < length)
             op.take(state, x[e], x[e], index + e);
 }
+template <typename T>
+__device__ static inline void gk_take_some(const gk_plain_sum<T, int64_t> &op, int64_t &state, gk_vector<T> x, int at, unsigned length, size_t index) {
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+        x.bits[w] &= gk_bytes_of_word(w, -at * (int)sizeof(T), ((int)length - at) * (int)sizeof(T));
+    gk_take_vector(op, state, x, x, index);
+}
+template <typename T, typename A>
+__device__ static inline void gk_take_some(const gk_extreme<T, A> &op, typename gk_extreme<T, A>::State &state, const gk_vector<T> &x, int at, unsigned length, size_t) {
+    if constexpr (sizeof(T) <= 2)
+        op.join(state, gk_way<gk_extreme<T, A>>::end(gk_greatest_rank_of(x, -at, (int)length - at, op.order, GK_ZEROS_APART), 0, 1));
+    else
+#pragma unroll
+        for (int e = 0; e < gk_vector<T>::WIDTH; e++)
+            if ((unsigned)(at + e) < length)
+                op.take(state, x[e], x[e], 0);
+}
 // In 32 bits first, and the best of them in 64.
 template <typename T>
-__device__ static inline void gk_take_part(const gk_narrow_index<T> &op, uint64_t &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {
+__device__ static inline void gk_take_some(const gk_narrow_index<T> &op, uint64_t &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {
     uint32_t best = 0;
     gk_each_key<1>(op, x, 0, [&](int e, uint32_t key) { best = (unsigned)(at + e) < length && key > best ? key : best; });
     if (best > 0)
@@ -505,7 +606,16 @@ __device__ static inline void gk_take_part(const gk_narrow_index<T> &op, uint64_
 }
 template <typename T>
 __device__ static inline void gk_take_vector(const gk_narrow_index<T> &op, uint64_t &state, const gk_vector<T> &x, const gk_vector<T> &, size_t index) {
-    gk_take_part(op, state, x, 0, gk_vector<T>::WIDTH, index);
+    gk_take_some(op, state, x, 0, gk_vector<T>::WIDTH, index);
+}
+// Most have all of their elements in the run.
+template <class Op, typename T>
+__device__ static inline void gk_take_part(const Op &op, typename Op::State &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {
+    enum { WIDTH = gk_vector<T>::WIDTH };
+    if (sizeof(T) <= 2 && at >= 0 && (unsigned)at + WIDTH <= length)
+        gk_take_vector(op, state, x, x, index);
+    else
+        gk_take_some(op, state, x, at, length, index);
 }
 
 #endif

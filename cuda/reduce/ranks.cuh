@@ -64,9 +64,9 @@ template <typename T> __device__ static inline uint32_t gk_ranks(uint32_t word, 
     const uint32_t turned = (uint32_t)gk_ordered<T>((int32_t)0, order) * (sizeof(T) == 1 ? 0x01010101 : 0x00010001);
     return word ^ turned;
 }
-__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bool, gk_zeros = GK_ZEROS_ALIKE) { // any byte but 0 is true
-    return gk_ranks((((word & 0x7f7f7f7f) + 0x7f7f7f7f) | word) >> 7 & 0x01010101, order, int8_t());
-}
+// 1 for each byte that is not 0, which is true.
+__device__ static inline uint32_t gk_truths(uint32_t word) { return (((word & 0x7f7f7f7f) + 0x7f7f7f7f) | word) >> 7 & 0x01010101; }
+__device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bool, gk_zeros = GK_ZEROS_ALIKE) { return gk_ranks(gk_truths(word), order, int8_t()); }
 // Two halves so: by an addition where a GPU has one for them, of bfloat16 since 8.0. Before it would be one in float32 and a rounding
 // for each, as on a CPU, where bits are looked at sooner.
 template <typename T> struct gk_halves;
@@ -112,16 +112,48 @@ template <typename T> __device__ static inline uint32_t gk_short_rank(T x, uint3
 
 __device__ static inline uint32_t gk_greater_half(uint32_t two) { return two >> 16 > (two & 0xffff) ? two >> 16 : two & 0xffff; }
 
-// The greatest rank of a vector's elements, of two at a time.
-template <typename T> __device__ static inline uint32_t gk_greatest_rank(const gk_vector<T> &x, uint32_t order, gk_zeros zeros = GK_ZEROS_ALIKE) {
-    uint32_t most = 0;
-#pragma unroll
-    for (int w = 0; w < 4; w++) {
-        const uint32_t ranks = gk_ranks(x.bits[w], order, T(), zeros);
-        most = __vmaxu2(most, sizeof(T) == 1 ? __vmaxu2(ranks & 0x00ff00ff, ranks >> 8 & 0x00ff00ff) : ranks);
+// The greatest ranks among words, those of each place in a word by itself, two at a time. Of bytes those at odd places are halves
+// with what lies below them, which decides nothing.
+template <typename T> struct gk_greatest {
+    enum { BITS = 8 * sizeof(T), MASK = sizeof(T) == 1 ? 0xff : 0xffff };
+    uint32_t upper = 0, even = 0;
+
+    __device__ inline void take(uint32_t ranks) {
+        upper = __vmaxu2(upper, ranks);
+        if (sizeof(T) == 1)
+            even = __vmaxu2(even, ranks & 0x00ff00ff);
     }
-    return gk_greater_half(most);
+    // Of element k of each word.
+    __device__ inline uint32_t at(int k) const { return (sizeof(T) == 1 && k % 2 == 0 ? even : upper) >> k * BITS & MASK; }
+    __device__ inline uint32_t of_all() const {
+        const uint32_t most = gk_greater_half(upper) >> (sizeof(T) == 1 ? BITS : 0), other = gk_greater_half(even);
+        return sizeof(T) == 1 && other > most ? other : most;
+    }
+};
+
+// The greatest rank of a vector's elements.
+template <typename T> __device__ static inline uint32_t gk_greatest_rank(const gk_vector<T> &x, uint32_t order, gk_zeros zeros = GK_ZEROS_ALIKE) {
+    gk_greatest<T> most;
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+        most.take(gk_ranks(x.bits[w], order, T(), zeros));
+    return most.of_all();
 }
+// Of elements [first, end) alone, wherever these numbers are. 0 is the rank of none.
+template <typename T> __device__ static inline uint32_t gk_greatest_rank_of(const gk_vector<T> &x, int first, int end, uint32_t order, gk_zeros zeros) {
+    gk_greatest<T> most;
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+        most.take(gk_ranks(x.bits[w], order, T(), zeros) & gk_bytes_of_word(w, first * (int)sizeof(T), end * (int)sizeof(T)));
+    return most.of_all();
+}
+
+// Since 9.0 two halves are compared by an instruction.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ / 10 >= 90
+constexpr bool gk_compares_halves = true;
+#else
+constexpr bool gk_compares_halves = false;
+#endif
 
 // Of each element of a vector, which is whole words, the ranks of its word, and which of them is its own.
 template <typename T, int COUNT, class DO> __device__ static inline void gk_each_rank(const gk_vector<T, COUNT> &x, uint32_t order, gk_zeros zeros, const DO &take) {

@@ -128,7 +128,8 @@ typedef struct gk_reduction {
     bool in_vectors : 1;  /* of little matrices: a lane has as many rows side by side as a vector has elements, */
     bool joined : 1;      /* and little lies between those of a block, or nothing */
     bool whole : 1;       /* of columns that are runs: a block has all segments of its own */
-    uint8_t branches; /* columns: log2 of the partial results that one block joins at a time */
+    bool shifted : 1;     /* columns of less than a word, whose rows begin anywhere in one: see gk_take_shifted */
+    uint8_t branches : 7; /* columns: log2 of the partial results that one block joins at a time */
     uint8_t tiles;    /* gk_reduce_tiles, of a gathered array that is taken by these; else 0 */
     uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns; of rows, those up to the nearest
                                       one that is reduced, and those that are kept */
@@ -177,6 +178,11 @@ typedef struct gk_little {
     } axis[GK_LITTLE_AXES];
 } gk_little;
 static_assert(sizeof(gk_little) <= 128, "more parameters cost time");
+
+/* Columns that a block of so many vectors side by side has results of: where its threads begin at
+   words, up to one in front of where their rows do, as many fewer as a word has. */
+#define GK_REDUCE_BLOCK_COLUMNS(lanes, width, shifted)                                             \
+    ((lanes) * (width) - ((shifted) ? (width) / (GK_REDUCE_VECTOR_BYTES / 4) : 0))
 
 static inline void gk_divide_by(gk_reduction *how, size_t count) {
     how->divisor = (double)count;

@@ -130,10 +130,10 @@ template <class Op, typename T> __device__ static inline void gk_take_padded(con
 
 // Rows of a segment whose places are listed, of which each is a run: by vectors, without a tile. Near the end of the
 // array, where a vector reaches too far, they are taken one at a time.
-template <class Op, class A, class STATE, int WIDTH>
+template <class Op, class A, class WAYS>
 __device__ static inline void gk_take_listed(const Op &op, const gk_columns &at, const A &column, const int32_t *places, unsigned rows, size_t wanted, unsigned &number,
-                                             STATE (&state)[WIDTH]) {
-    enum { LOADS = A::AT_ONCE };
+                                             WAYS &ways) {
+    enum { WIDTH = WAYS::COUNT, LOADS = A::AT_ONCE };
     const int some = wanted < WIDTH ? (int)wanted : WIDTH;
 #pragma unroll 1
     for (unsigned row = at.y; row < rows; row += LOADS * at.height, number += LOADS) {
@@ -151,7 +151,7 @@ __device__ static inline void gk_take_listed(const Op &op, const gk_columns &at,
 #pragma unroll
             for (int j = 0; j < LOADS; j++)
                 if (row + j * at.height < rows)
-                    gk_take_row(op, x[j], number + j, state);
+                    ways.take_row(op, x[j], number + j);
             continue;
         }
 #pragma unroll 1
@@ -159,7 +159,7 @@ __device__ static inline void gk_take_listed(const Op &op, const gk_columns &at,
             const A one[1] = {column.moved((int64_t)places[row + j * at.height] * (int64_t)sizeof(typename A::Element))};
             gk_vector<typename A::Element> single[1];
             A::template load<GK_ANYWHERE>(single, one, some);
-            gk_take_row(op, single[0], number + j, state);
+            ways.take_row(op, single[0], number + j);
         }
     }
 }
@@ -182,11 +182,9 @@ template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(con
     const unsigned listed = is_straight ? (unsigned)GK_REDUCE_TILE_ROWS : tall;
     const size_t begin = at.segment * how.segment, end = begin + how.segment < how.length ? begin + how.segment : how.length;
     const T *const reach = (const T *)((const char *)a + how.reach);
-    typename gk_way<Op>::State down[WIDTH];
+    gk_ways<Op, WIDTH> down;
     unsigned number = 0;
-#pragma unroll
-    for (int e = 0; e < WIDTH; e++)
-        down[e] = gk_way<Op>::start();
+    down.start();
     const unsigned columns = how.inner - at.leftmost < wide ? (unsigned)(how.inner - at.leftmost) : wide;
     const bool is_down = (how.tiles & GK_REDUCE_DOWN) != 0;
     a += gk_place_along(layout, 0, how.outer_axes, at.outer);
@@ -212,7 +210,7 @@ template <class Op> __device__ static inline void gk_reduce_columns_by_tiles(con
             const unsigned line = at.y + j * at.height;
             const gk_vector<T> x = tile.at(line * how.lanes + lane);
             if (line < rows)
-                gk_take_row(op, x, number + j, down);
+                down.take_row(op, x, number + j);
         }
         number += GK_REDUCE_COLUMN_LOADS;
     }

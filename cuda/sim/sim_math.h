@@ -55,6 +55,21 @@ static inline unsigned __vmaxu2(unsigned x, unsigned y) {
 static inline unsigned __vminu2(unsigned x, unsigned y) {
     return (x >> 16 < y >> 16 ? x >> 16 : y >> 16) << 16 | ((x & 0xffff) < (y & 0xffff) ? x & 0xffff : y & 0xffff);
 }
+// The sum of four products of bytes, or of two of halves and the first two bytes of y, and z.
+template <typename Byte, typename Word> static inline Word gk_sim_dp4a(Word x, Word y, Word z) {
+    for (int i = 0; i < 4; i++)
+        z = (Word)((unsigned)z + (unsigned)((int)(Byte)(x >> 8 * i) * (int)(Byte)(y >> 8 * i)));
+    return z;
+}
+template <typename Half, typename Byte, typename Word> static inline Word gk_sim_dp2a(Word x, Word y, Word z) {
+    for (int i = 0; i < 2; i++)
+        z = (Word)((unsigned)z + (unsigned)((int)(Half)(x >> 16 * i) * (int)(Byte)(y >> 8 * i)));
+    return z;
+}
+static inline unsigned __dp4a(unsigned x, unsigned y, unsigned z) { return gk_sim_dp4a<uint8_t>(x, y, z); }
+static inline int __dp4a(int x, int y, int z) { return gk_sim_dp4a<int8_t>(x, y, z); }
+static inline unsigned __dp2a_lo(unsigned x, unsigned y, unsigned z) { return gk_sim_dp2a<uint16_t, uint8_t>(x, y, z); }
+static inline int __dp2a_lo(int x, int y, int z) { return gk_sim_dp2a<int16_t, int8_t>(x, y, z); }
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
     unsigned long long both = (unsigned long long)y << 32 | x;
     unsigned made = 0;

@@ -1,0 +1,91 @@
+"""Columns of bytes and halves whose rows begin anywhere in a word, so that threads begin ahead of them:
+the bits that these columns have where rows begin at vectors. And sums of whole numbers in 32 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+import oracle
+from arrays import DTYPES, Array, beside, random, with_special
+from fakes import NEEDS_FAKE
+
+NARROW = [dtype for dtype in DTYPES if DTYPES[dtype].itemsize <= 2]
+# Less than a block's columns, its own and some more, several blocks, segments, and several matrices
+# of a block; all by rows of no whole words.
+SHAPES = [(301, 101), (130, 507), (129, 509), (64, 4103), (9001, 33), (40, 31, 67), (3, 700, 253)]
+OPS = ("sum", "min", "max", "argmax")
+
+
+def at_vectors(a: Array) -> Any:
+    """The same on the device, each row at a vector."""
+    each = 16 // a.itemsize
+    wide = np.zeros((*a.shape[:-1], -(-a.shape[-1] // each) * each + each), a.dtype)
+    wide[..., : a.shape[-1]] = a
+    return gk.to_device(wide)[..., : a.shape[-1]]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", NARROW)
+def test_rows_that_begin_anywhere(shape, dtype):
+    a = with_special(random(shape, DTYPES[dtype], 3), 11, 300)
+    axis = len(shape) - 2
+    for op in OPS:
+        reduce = getattr(gk, op)
+        want = np.asarray(reduce(at_vectors(a), axis))
+        if dtype != "bfloat16":
+            oracle.assert_along(op, a, axis, want)
+        for begin in range(4):
+            got = np.asarray(reduce(beside(a, begin), axis))
+            oracle.assert_same(got, want, f"{op} {begin} elements on")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+def test_no_column_beside_them_has_a_say(dtype):
+    """Greater values in front of the first row, behind the last one, and between."""
+    held = np.full((40, 203), DTYPES[dtype].type(99))
+    held[3:-3, 5:-7] = random((34, 191), DTYPES[dtype], 1) % DTYPES[dtype].type(7)
+    for rows in (np.s_[3:-3, 5:-7], np.s_[3:-3, 5:-8], np.s_[3:-3, 6:-7]):
+        a = held[rows]
+        oracle.assert_same(np.asarray(gk.max(gk.to_device(held)[rows], 0)), a.max(0), str(rows))
+
+
+# The least and the greatest of a dtype, which are the most that a sum in 32 bits has to hold.
+@pytest.mark.parametrize("dtype", [d for d in NARROW if "float" not in d])
+@pytest.mark.parametrize(("shape", "axis"), [((140_001, 33), 0), ((70_001, 8), 0), ((8, 70_001), 1)])
+def test_sums_of_the_greatest(shape, axis, dtype):
+    info = np.iinfo(dtype) if dtype != "bool" else None
+    for value in (info.min, info.max) if info else (True,):
+        a = np.full(shape, value, dtype)
+        for there in (gk.to_device(a), gk.to_device(np.ascontiguousarray(a.T)).T):
+            np.testing.assert_array_equal(np.asarray(gk.sum(there, axis)), a.sum(axis))
+    assert int(gk.sum(a)) == int(a.sum())
+
+
+def test_any_byte_but_0_is_true():
+    """Booleans that came as other bytes count once each."""
+    a = np.arange(300_006, dtype=np.uint8).reshape(-1, 7)[:, :5]
+    b = gk.to_device(np.ascontiguousarray(a).view(np.bool_))
+    for axis in (0, 1, None):
+        np.testing.assert_array_equal(np.asarray(gk.sum(b, axis)), (a != 0).sum(axis))
+
+
+@NEEDS_FAKE
+def test_which_columns_are_taken_so(right):
+    """By the blocks, which have fewer columns each then; not where many more of them were needed."""
+    right(
+        """
+seen = (ctypes.c_uint * 7).in_dll(driver, "fake_seen_sides")
+def blocks(rows, columns, of="uint8"):
+    gk.max(gk.empty((rows, columns), of), 0)
+    return seen[0]
+wide = 32 * 16
+assert blocks(64, 2000 * wide + 1) > blocks(64, 2000 * wide)
+assert blocks(64, 2000 * wide) == 2000
+assert blocks(64, 2000 * wide + 1) == -(-(2000 * wide + 1) // (wide - 4))
+assert blocks(64, 2000 * wide // 2 + 1, "float16") == -(-(2000 * wide // 2 + 1) // (wide // 2 - 2))
+"""
+    )

@@ -43,6 +43,16 @@ def test_rows_that_begin_anywhere(shape, dtype):
             oracle.assert_same(got, want, f"{op} {begin} elements on")
 
 
+@pytest.mark.parametrize(("dtype", "columns"), [("uint8", 530_003), ("float16", 270_001)])
+def test_few_rows_of_wide_blocks(dtype, columns):
+    """A thread's rows begin at several places of a word there, so that none is shifted."""
+    a = random((9, columns), DTYPES[dtype], 6)
+    for op in ("sum", "max"):
+        want = np.asarray(getattr(gk, op)(at_vectors(a), 0))
+        oracle.assert_along(op, a, 0, want)
+        oracle.assert_same(np.asarray(getattr(gk, op)(beside(a, 1), 0)), want, op)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float16"])
 def test_no_column_beside_them_has_a_say(dtype):
     """Greater values in front of the first row, behind the last one, and between."""
@@ -75,17 +85,17 @@ def test_any_byte_but_0_is_true():
 
 @NEEDS_FAKE
 def test_which_columns_are_taken_so(right):
-    """By the blocks, which have fewer columns each then; not where many more of them were needed."""
+    """By the blocks, which have as many columns less each as a word holds then."""
     right(
         """
 seen = (ctypes.c_uint * 7).in_dll(driver, "fake_seen_sides")
 def blocks(rows, columns, of="uint8"):
     gk.max(gk.empty((rows, columns), of), 0)
     return seen[0]
-wide = 32 * 16
-assert blocks(64, 2000 * wide + 1) > blocks(64, 2000 * wide)
-assert blocks(64, 2000 * wide) == 2000
-assert blocks(64, 2000 * wide + 1) == -(-(2000 * wide + 1) // (wide - 4))
-assert blocks(64, 2000 * wide // 2 + 1, "float16") == -(-(2000 * wide // 2 + 1) // (wide // 2 - 2))
+many, wide = 1 << 18, 32 * 16
+assert blocks(100, many) == many // wide
+assert blocks(100, many + 1) == -(-(many + 1) // (wide - 4))
+assert blocks(100, many + 4) == -(-(many + 4) // wide)
+assert blocks(100, many + 1, "float16") == -(-(many + 1) // (wide - 2))
 """
     )

@@ -44,6 +44,7 @@
     X(sum_finish)                                                                                  \
     LAYOUTS(copy)                                                                                  \
     X(copy_run)                                                                                    \
+    X(copy_rows)                                                                                   \
     X(copy_packed)                                                                                 \
     X(copy_recurring)                                                                              \
     X(copy_boxed)                                                                                  \

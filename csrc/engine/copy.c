@@ -15,6 +15,7 @@ enum {
     SHARED_ROW = 8,          /* elements of a row, or fewer */
     LATER = 32,              /* elements, after which those of a sector are read later */
     LEAST_RUN = 16,          /* elements in a line, of which some are read at a time */
+    LONG_RUN = 256,          /* bytes of a row, in whose vectors few end */
     PART_WORDS = 64,         /* of a part whose order comes again, or more, */
     MOST_PARTS = 16,         /* that a thread has a word of, */
     BUSY_THREADS = 1 << 18,  /* and all threads that a device has to be busy with */
@@ -82,7 +83,8 @@ static int64_t join_elements(gk_nest *nest, int64_t size) {
 
 /* The kernels that elements of a size are copied by. */
 typedef struct copying {
-    const gk_row *rows[2], *packed, *recurring, **ran; /* the last three may be NULL */
+    const gk_row *rows[2], *packed, *recurring, *long_rows,
+        **ran; /* but for two they may be NULL */
     int64_t size;
 } copying;
 
@@ -185,6 +187,30 @@ static gk_status launch_recurring(gk_call *call, const gk_nest *piece, const gk_
     return gk_call_launch(call, row, gk_blocks((size_t)threads, row->threads), arguments);
 }
 
+/* Whether both sides have rows so long that few vectors end in one. */
+static bool are_rows_long(const gk_nest *piece, const copying *how) {
+    const int last = piece->ndim - 1;
+    return how->long_rows && piece->ndim > 1 && gk_nest_count(piece) > MANY &&
+           piece->stride[GK_TO][last] == how->size && piece->stride[GK_FROM][last] == how->size &&
+           piece->shape[last] * how->size >= LONG_RUN &&
+           piece->shape[last] <= INT32_MAX / GK_VECTOR;
+}
+
+static gk_status launch_long_rows(gk_call *call, const gk_nest *piece, const gk_layout *layout,
+                                  const copying *how) {
+    const gk_row *row = how->long_rows;
+    uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM];
+    uint32_t bytes = (uint32_t)(piece->shape[piece->ndim - 1] * how->size);
+    const int64_t vectors = gk_parts_of(bytes, GK_VECTOR) + 1; /* as it may begin between two */
+    uint32_t count =
+        (uint32_t)((int64_t)gk_nest_count(piece) / piece->shape[piece->ndim - 1] * vectors);
+    gk_layout walked = *layout;
+    walked.axis[0].length = gk_divisor_of((uint32_t)vectors);
+    walked.axis[0].stride[GK_TO] = walked.axis[0].stride[GK_FROM] = 0;
+    void *arguments[] = {&to, &from, &bytes, &count, &walked};
+    return gk_call_launch(call, row, gk_blocks(count, row->threads), arguments);
+}
+
 /* Whether threads that share rows would be ahead of those that find an element each: of words and
    more these write side by side wherever a row ends, unless rows are so short that most have an end
    in them. */
@@ -209,9 +235,10 @@ static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layou
     const copying *how = context;
     gk_recurrence recurrence;
     const bool recurs = is_recurring(piece, how, &recurrence);
-    const gk_row *row = recurs                  ? how->recurring
-                        : is_packed(piece, how) ? how->packed
-                                                : how->rows[GK_LAID_OUT];
+    const gk_row *row = recurs                      ? how->recurring
+                        : is_packed(piece, how)     ? how->packed
+                        : are_rows_long(piece, how) ? how->long_rows
+                                                    : how->rows[GK_LAID_OUT];
     uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM];
     gk_compact compact;
     if (how->ran)
@@ -220,6 +247,8 @@ static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layou
         return launch_recurring(call, piece, row, &recurrence);
     if (row == how->packed)
         return launch_packed(call, piece, row);
+    if (row == how->long_rows)
+        return launch_long_rows(call, piece, layout, how);
     if (are_lone(piece, how, &compact))
         return gk_launch_compact(call, how->rows[GK_COMPACT], &compact, GK_LONE_ELEMENTS);
     gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads);
@@ -235,13 +264,16 @@ static gk_status choose_copy(gk_call *call, gk_op op, int64_t size, const gk_row
 
 static gk_status copy_elements(gk_call *call, gk_nest *nest, int64_t size, const gk_row **ran) {
     copying how = {.size = join_elements(nest, size), .ran = ran};
+    const bool many = gk_nest_count(nest) > MANY;
     gk_status status = choose_copy(call, GK_OP_copy, how.size, &how.rows[GK_LAID_OUT]);
     if (status == GK_OK)
         status = choose_copy(call, GK_OP_copy + GK_COMPACT, how.size, &how.rows[GK_COMPACT]);
-    if (status == GK_OK && how.size <= GK_WORD)
+    if (status == GK_OK && many && how.size <= GK_WORD)
         status = choose_copy(call, GK_OP_copy_packed, how.size, &how.packed);
-    if (status == GK_OK && how.size < GK_WORD)
+    if (status == GK_OK && many && how.size < GK_WORD)
         status = choose_copy(call, GK_OP_copy_recurring, how.size, &how.recurring);
+    if (status == GK_OK && many && how.size < GK_VECTOR)
+        status = choose_copy(call, GK_OP_copy_rows, GK_VECTOR, &how.long_rows);
     return status == GK_OK ? gk_nest_run(call, nest, launch_copy, &how) : status;
 }
 

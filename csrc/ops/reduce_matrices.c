@@ -5,13 +5,18 @@
 #include "ops/reduce_columns.h"
 
 enum {
-    WARP = 32,              /* threads */
-    MOST = UINT8_MAX,       /* matrices of a block, */
-    FEWEST_BLOCKS = 264,    /* of which there are so many, or the device is not busy */
-    ROWS = 8,               /* of a lane, where any order does */
-    LARGE = 32 << 20,       /* bytes from the first element to the last: most are in no cache */
-    OF_MEMORY = 64 << 20,   /* the same, of which little is in the cache from the time before */
-    FEW_OF_ROW = 58,        /* elements */
+    WARP = 32,            /* threads */
+    MOST = UINT8_MAX,     /* matrices of a block, */
+    FEWEST_BLOCKS = 264,  /* of which there are so many, or the device is not busy */
+    ROWS = 8,             /* of a lane, where any order does */
+    LARGE = 32 << 20,     /* bytes from the first element to the last: most are in no cache */
+    OF_MEMORY = 64 << 20, /* the same, of which little is in the cache from the time before */
+    FEW_OF_ROW = 58,      /* elements */
+    LEAST_VECTORS = 10,   /* of a row of whole ones, */
+    MOST_VECTORS = 55,    /* where any order does, */
+    LEAST_VECTORS_IN_ORDER = 23,
+    MOST_VECTORS_IN_ORDER = 31,
+    EVEN_VECTORS = 4,       /* that end in the same bank as those of every eighth row */
     LONGEST_MATRIX = 12288, /* bytes: a block has room for it */
     LEAST_ROWS = 9,         /* of fewer it costs more to find a column than to add it up; */
     LEAST_ROWS_APART = 5,   /* of elements that do not lie side by side vectors are no better */
@@ -102,18 +107,32 @@ static bool pays(const gk_reduction *how, size_t size, bool any_order) {
            (row < SHORT || (row < longest && how->length <= MOST_LONG_ROWS));
 }
 
+/* Whether rows of whole vectors are better brought all the same: of words, if so many vectors leave
+   a good part of as many lanes as a power of two idle, and what neighbouring lanes have of their
+   rows is in other banks. */
+static bool are_vectors_better_brought(const gk_reduction *how, size_t size, bool any_order) {
+    const size_t least = any_order ? LEAST_VECTORS : LEAST_VECTORS_IN_ORDER;
+    const size_t most = any_order ? MOST_VECTORS : MOST_VECTORS_IN_ORDER;
+    const size_t vectors = how->length * size / GK_REDUCE_VECTOR_BYTES;
+    return size == GK_WORD && vectors >= least && vectors <= most && vectors % EVEN_VECTORS != 0;
+}
+
 /* Whether rows that are runs, a matrix of one column each, are sooner brought as they lie than put
-   together from ragged vectors: fitted to 700 sums, maxima and indices of 40 and 120 MB. Vectors
-   that are in the cache are as good, but for small elements and rows of a few of them. */
+   together from ragged vectors: fitted to 700 sums, maxima and indices of 40 and 120 MB, those of
+   bytes and halves in any order to 150 of 240 MB. Vectors that are in the cache are as good, but
+   for small elements and rows of a few of them. */
 static bool are_better_brought(const gk_reduction *how, size_t size, bool any_order) {
-    static const uint16_t in_any_order[][2] = {{41, 700}, {33, 52}, {14, 128}, {12, 40}};
-    static const uint16_t in_order[][2] = {{0, 0}, {31, 160}, {23, 200}, {46, 64}};
+    static const uint16_t in_any_order[][2] = {{41, 450}, {24, 160}, {14, 128}, {12, 40}};
+    static const uint16_t in_order[][2] = {{0, 0}, {31, 272}, {23, 200}, {46, 64}};
     const int bits = __builtin_ctz((unsigned)size); /* of an element's size */
     const uint16_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
     const bool few = any_order && size == GK_WORD && how->length <= FEW_OF_ROW;
     const int64_t least = size < GK_WORD || few ? LARGE : OF_MEMORY;
-    return how->joined && how->reach >= least && how->length * size % GK_REDUCE_VECTOR_BYTES != 0 &&
-           how->length >= fit[0] && how->length <= fit[1];
+    if (!how->joined || how->reach < least)
+        return false;
+    if (how->length * size % GK_REDUCE_VECTOR_BYTES == 0)
+        return are_vectors_better_brought(how, size, any_order);
+    return how->length >= fit[0] && how->length <= fit[1];
 }
 
 bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,

@@ -276,22 +276,24 @@ __device__ static inline void gk_gather_own(gk_gathered<OP, T, WIDTH> &gathered,
     }
 }
 
-// WIDTH results along the result's rows, the first of which has the number `i`; and those that a thread has a period on, for which
-// what is the same of an operand is not looked for again.
+// WIDTH results along the result's rows, the first of which has the number `i`; and, of elements of less than a word, those that a
+// thread has a period on, for which what is the same of an operand is not looked for again.
 template <typename OP, typename T, int WIDTH>
 __device__ static inline void gk_map_own(char *out, const gk_terms &terms, const gk_row_vectors &rows, uint32_t i) {
     typedef typename OP::template Result<T>::type R;
     gk_gathered<OP, T, WIDTH> gathered;
-    const uint32_t step = rows.period.value * WIDTH;
-    uint32_t number = 0, there = 0;
+    gk_gather_own(gathered, terms, rows, i, 0);
+    gathered.store(out);
+    if constexpr (sizeof(T) < sizeof(uint32_t)) {
+        const uint32_t step = rows.period.value * WIDTH;
 #pragma unroll 1
-    do {
-        gk_gather_own(gathered, terms, rows, i, there);
-        gathered.store(out);
-        there = rows.comes_again;
-        i += step;
-        out += (size_t)step * sizeof(R);
-    } while (++number < rows.again && i + WIDTH <= rows.length);
+        for (uint32_t number = 1; number < rows.again && i + step + WIDTH <= rows.length; number++) {
+            i += step;
+            out += (size_t)step * sizeof(R);
+            gk_gather_own(gathered, terms, rows, i, rows.comes_again);
+            gathered.store(out);
+        }
+    }
 }
 // A single one behind them.
 template <typename OP, typename T> __device__ static inline void gk_map_single(char *out, const gk_terms &terms, const gk_row_vectors &rows, uint32_t i) {

@@ -98,6 +98,35 @@ __device__ static inline void gk_store_few(const Op &op, const HOW &how, size_t 
     }
 }
 
+// The rows of a thread's columns, SEVERAL times COLUMNS that lie side by side, from where `row` says on, LOADS at a time: what there is
+// no row for costs instructions, too.
+template <int LOADS, int AXES, class Op, int COLUMNS, int SEVERAL>
+__device__ static inline void gk_take_few(const Op &op, const gk_little &how, const char *(&row)[SEVERAL], gk_ways<Op, COLUMNS> (&down)[SEVERAL]) {
+    typedef typename Op::Element T;
+    const int64_t apart = how.axis[0].stride;
+    const uint32_t near = how.axis[0].length % GK_COMPACT_LENGTHS; // rows along the nearer of two axes
+    const int64_t jump = how.axis[1].stride - near * apart;        // from behind the last of them to the next one's
+    uint32_t along = 0;
+    for (uint32_t i = 0; i < how.length; i += LOADS) {
+        gk_vector<T, COLUMNS> x[SEVERAL][LOADS];
+#pragma unroll
+        for (int j = 0; j < LOADS; j++) {
+            const bool is_last = AXES > 1 && ++along == near;
+            along = is_last ? 0 : along;
+#pragma unroll
+            for (int s = 0; s < SEVERAL; s++, row[s - 1] += is_last ? apart + jump : apart)
+                if (i + j < how.length)
+                    x[s][j] = *(const gk_vector<T, COLUMNS> *)row[s];
+        }
+#pragma unroll
+        for (int s = 0; s < SEVERAL; s++)
+#pragma unroll
+            for (int j = 0; j < LOADS; j++)
+                if (i + j < how.length)
+                    down[s].take_row(op, x[s][j], i + j);
+    }
+}
+
 // Columns of few rows, each whole by a thread, with no lanes to join: COLUMNS neighbours, which an access moves as a vector
 // and which are found together, or SEVERAL a block's threads apart, whose loads are under way side by side. Rows lie along one
 // axis, or two.
@@ -124,31 +153,13 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES> __device__ static inline
 #pragma unroll
     for (int s = 0; s < SEVERAL; s++)
         row[s] = (const char *)how.a + begin[s];
-    const int64_t apart = how.axis[0].stride;
-    const uint32_t near = how.axis[0].length % GK_COMPACT_LENGTHS; // rows along the nearer of two axes
-    const int64_t jump = how.axis[1].stride - near * apart;        // from behind the last of them to the next one's
-    uint32_t along = 0;
     gk_follow();
     if (own >= how.results)
         return;
-    for (uint32_t i = 0; i < how.length; i += LOADS) {
-        gk_vector<T, COLUMNS> x[SEVERAL][LOADS];
-#pragma unroll
-        for (int j = 0; j < LOADS; j++) {
-            const bool is_last = AXES > 1 && ++along == near;
-            along = is_last ? 0 : along;
-#pragma unroll
-            for (int s = 0; s < SEVERAL; s++, row[s - 1] += is_last ? apart + jump : apart)
-                if (i + j < how.length)
-                    x[s][j] = *(const gk_vector<T, COLUMNS> *)row[s];
-        }
-#pragma unroll
-        for (int s = 0; s < SEVERAL; s++)
-#pragma unroll
-            for (int j = 0; j < LOADS; j++)
-                if (i + j < how.length)
-                    down[s].take_row(op, x[s][j], i + j);
-    }
+    if (LOADS > GK_REDUCE_FEWEST_LOADS && how.length <= GK_REDUCE_FEWEST_LOADS)
+        gk_take_few<GK_REDUCE_FEWEST_LOADS, AXES>(op, how, row, down);
+    else
+        gk_take_few<LOADS, AXES>(op, how, row, down);
 #pragma unroll
     for (int s = 0; s < SEVERAL; s++) {
         const uint32_t mine = number + s * GK_REDUCE_THREADS;

@@ -111,7 +111,7 @@ template <typename T, typename A> struct gk_words_taken<gk_extreme<T, A>> {
     static constexpr bool ARE_TAKEN = sizeof(T) <= 2;
     gk_greatest<T> greatest;
 
-    __device__ inline void take(const gk_extreme<T, A> &op, uint32_t word, uint32_t kept, uint32_t) { greatest.take(gk_ranks(word, op.order, T(), GK_ZEROS_APART) & kept); }
+    __device__ inline void take(const gk_extreme<T, A> &op, uint32_t word, uint32_t kept, uint32_t) { greatest.take(word, op.order, kept); }
     __device__ inline uint32_t all() const { return greatest.of_all(); }
 };
 template <typename T> struct gk_words_taken<gk_narrow_index<T>> {

@@ -529,15 +529,18 @@ template <class Op, int COLUMNS> struct gk_ways_of<Op, COLUMNS, true> {
     __device__ inline void take_row(const Op &op, const gk_vector<T, COUNT> &x, uint32_t) {
 #pragma unroll
         for (int w = 0; w < COUNT / EACH; w++)
-            greatest[w].take(gk_ranks(x.bits[w], op.order, T(), GK_ZEROS_APART));
+            greatest[w].take(x.bits[w], op.order);
     }
     __device__ inline void take(const Op &op, int e, T x, uint32_t) {
-        greatest[e / EACH].take(gk_short_rank(x, op.order, GK_ZEROS_APART) << e % EACH * 8 * sizeof(T));
+        const int place = e % EACH * 8 * sizeof(T);
+        uint32_t word = 0;
+        memcpy(&word, &x, sizeof x);
+        greatest[e / EACH].take(word << place, op.order, (sizeof(T) == 1 ? 0xffu : 0xffffu) << place);
     }
     __device__ inline uint32_t of(int e) const { return greatest[e / EACH].at(e % EACH); }
 };
 template <class Op, int COLUMNS> constexpr bool gk_are_packed = false;
-template <typename T, typename A, int COLUMNS> constexpr bool gk_are_packed<gk_extreme<T, A>, COLUMNS> = gk_compares_halves && sizeof(T) <= 2 && COLUMNS * sizeof(T) % 4 == 0;
+template <typename T, typename A, int COLUMNS> constexpr bool gk_are_packed<gk_extreme<T, A>, COLUMNS> = sizeof(T) <= 2 && COLUMNS * sizeof(T) % 4 == 0 && (__is_same(typename gk_traits<T>::order, float) ? gk_compares_halves : gk_compares_words);
 template <class Op, int COLUMNS> struct gk_ways : gk_ways_of<Op, COLUMNS, gk_are_packed<Op, COLUMNS>> {};
 
 // A vector of a run, whose elements have the numbers from `index` on; and those of it that are of a run of `length`, where the first
@@ -579,23 +582,6 @@ __device__ static inline void gk_take_some(const Op &op, typename Op::State &sta
         if ((unsigned)(at + e) < length)
             op.take(state, x[e], x[e], index + e);
 }
-template <typename T>
-__device__ static inline void gk_take_some(const gk_plain_sum<T, int64_t> &op, int64_t &state, gk_vector<T> x, int at, unsigned length, size_t index) {
-#pragma unroll
-    for (int w = 0; w < 4; w++)
-        x.bits[w] &= gk_bytes_of_word(w, -at * (int)sizeof(T), ((int)length - at) * (int)sizeof(T));
-    gk_take_vector(op, state, x, x, index);
-}
-template <typename T, typename A>
-__device__ static inline void gk_take_some(const gk_extreme<T, A> &op, typename gk_extreme<T, A>::State &state, const gk_vector<T> &x, int at, unsigned length, size_t) {
-    if constexpr (sizeof(T) <= 2)
-        op.join(state, gk_way<gk_extreme<T, A>>::end(gk_greatest_rank_of(x, -at, (int)length - at, op.order, GK_ZEROS_APART), 0, 1));
-    else
-#pragma unroll
-        for (int e = 0; e < gk_vector<T>::WIDTH; e++)
-            if ((unsigned)(at + e) < length)
-                op.take(state, x[e], x[e], 0);
-}
 // In 32 bits first, and the best of them in 64.
 template <typename T>
 __device__ static inline void gk_take_some(const gk_narrow_index<T> &op, uint64_t &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {
@@ -608,11 +594,44 @@ template <typename T>
 __device__ static inline void gk_take_vector(const gk_narrow_index<T> &op, uint64_t &state, const gk_vector<T> &x, const gk_vector<T> &, size_t index) {
     gk_take_some(op, state, x, 0, gk_vector<T>::WIDTH, index);
 }
-// Most have all of their elements in the run.
+// The same where any order does, of elements of one or two bytes: those in [first, end) alone, whose bits are kept. Few vectors have
+// others, but in most warps there are such.
+template <typename T> struct gk_kept {
+    uint32_t bits[4];
+
+    __device__ gk_kept(int first, int end) {
+#pragma unroll
+        for (int w = 0; w < 4; w++)
+            bits[w] = UINT32_MAX;
+        if (first > 0 || end < gk_vector<T>::WIDTH)
+#pragma unroll
+            for (int w = 0; w < 4; w++)
+                bits[w] = gk_bytes_of_word(w, first * (int)sizeof(T), end * (int)sizeof(T));
+    }
+};
+template <typename T> __device__ static inline void gk_take_kept(const gk_plain_sum<T, int64_t> &op, int64_t &state, gk_vector<T> x, const gk_kept<T> &kept) {
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+        x.bits[w] &= kept.bits[w];
+    gk_take_vector(op, state, x, x, 0);
+}
+template <typename T, typename A> __device__ static inline void gk_take_kept(const gk_extreme<T, A> &op, typename gk_extreme<T, A>::State &state, const gk_vector<T> &x, const gk_kept<T> &kept) {
+    gk_greatest<T> most;
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+        most.take(x.bits[w], op.order, kept.bits[w]);
+    op.join(state, gk_way<gk_extreme<T, A>>::end(most.of_all(), 0, 1));
+}
+template <class Op> constexpr bool gk_takes_kept = false;
+template <typename T> constexpr bool gk_takes_kept<gk_plain_sum<T, int64_t>> = sizeof(T) <= 2;
+template <typename T, typename A> constexpr bool gk_takes_kept<gk_extreme<T, A>> = sizeof(T) <= 2;
+
 template <class Op, typename T>
 __device__ static inline void gk_take_part(const Op &op, typename Op::State &state, const gk_vector<T> &x, int at, unsigned length, size_t index) {
     enum { WIDTH = gk_vector<T>::WIDTH };
-    if (sizeof(T) <= 2 && at >= 0 && (unsigned)at + WIDTH <= length)
+    if constexpr (gk_takes_kept<Op>)
+        gk_take_kept(op, state, x, gk_kept<T>(-at, (int)length - at));
+    else if (sizeof(T) <= 2 && at >= 0 && (unsigned)at + WIDTH <= length)
         gk_take_vector(op, state, x, x, index);
     else
         gk_take_some(op, state, x, at, length, index);

@@ -112,23 +112,81 @@ template <typename T> __device__ static inline uint32_t gk_short_rank(T x, uint3
 
 __device__ static inline uint32_t gk_greater_half(uint32_t two) { return two >> 16 > (two & 0xffff) ? two >> 16 : two & 0xffff; }
 
-// The greatest ranks among words, those of each place in a word by itself, two at a time. Of bytes those at odd places are halves
-// with what lies below them, which decides nothing.
-template <typename T> struct gk_greatest {
-    enum { BITS = 8 * sizeof(T), MASK = sizeof(T) == 1 ? 0xff : 0xffff };
-    uint32_t upper = 0, even = 0;
+// Two words of 16 bits are compared by an instruction since 9.0, two halves since 8.0.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ / 10 >= 90
+constexpr bool gk_compares_words = true;
+#else
+constexpr bool gk_compares_words = false;
+#endif
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ / 10 >= 80
+constexpr bool gk_compares_halves = true;
+#else
+constexpr bool gk_compares_halves = false;
+#endif
 
-    __device__ inline void take(uint32_t ranks) {
-        upper = __vmaxu2(upper, ranks);
-        if (sizeof(T) == 1)
-            even = __vmaxu2(even, ranks & 0x00ff00ff);
+// The greater of each two halves, NaN behind all and -0 before +0.
+template <typename T> __device__ static inline uint32_t gk_greater_halves(uint32_t x, uint32_t y) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ / 10 >= 80
+    uint32_t greater;
+    if (__is_same(T, float16))
+        asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(greater) : "r"(x), "r"(y));
+    else
+        asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(greater) : "r"(x), "r"(y));
+    return greater;
+#else
+    const uint32_t of_x = gk_ranks_of_halves<T>(x, 0, GK_ZEROS_APART), of_y = gk_ranks_of_halves<T>(y, 0, GK_ZEROS_APART);
+    const uint32_t upper = of_x >> 16 > of_y >> 16 ? x : y, lower = (of_x & 0xffff) > (of_y & 0xffff) ? x : y;
+    return (upper & 0xffff0000) | (lower & 0xffff);
+#endif
+}
+
+// The greatest among words, of the elements at each place in a word by itself, in ranks. `kept`: the bits of those of a word that are
+// asked for. 0 is the rank of none.
+// Of bytes, two at a time: those at odd places are halves with what lies below them, which decides nothing.
+template <typename T> struct gk_greatest_byte {
+    uint32_t odd = 0, even = 0;
+
+    __device__ inline void take(uint32_t word, uint32_t order, uint32_t kept = UINT32_MAX) {
+        const uint32_t ranks = gk_ranks(word, order, T()) & kept;
+        odd = __vmaxu2(odd, ranks);
+        even = __vmaxu2(even, ranks & 0x00ff00ff);
     }
-    // Of element k of each word.
-    __device__ inline uint32_t at(int k) const { return (sizeof(T) == 1 && k % 2 == 0 ? even : upper) >> k * BITS & MASK; }
-    __device__ inline uint32_t of_all() const {
-        const uint32_t most = gk_greater_half(upper) >> (sizeof(T) == 1 ? BITS : 0), other = gk_greater_half(even);
-        return sizeof(T) == 1 && other > most ? other : most;
+    // Of element k of each word; and of all.
+    __device__ inline uint32_t at(int k) const { return (k % 2 == 0 ? even : odd) >> 8 * k & 0xff; }
+    __device__ inline uint32_t of_all(gk_zeros = GK_ZEROS_APART) const {
+        const uint32_t of_odd = gk_greater_half(odd) >> 8, of_even = gk_greater_half(even);
+        return of_odd > of_even ? of_odd : of_even;
     }
+};
+// Of halves themselves, or of their ranks.
+template <typename T, bool BY_VALUE> struct gk_greatest_half {
+    static constexpr uint32_t LOWEST = gk_halves<T>::INFINITE | 0x80008000;
+    uint32_t two = BY_VALUE ? LOWEST : 0;
+
+    __device__ inline void take(uint32_t word, uint32_t order, uint32_t kept = UINT32_MAX) {
+        if constexpr (BY_VALUE) {
+            const uint32_t value = order & GK_ORDER_REVERSED ? word ^ 0x80008000 : word;
+            two = gk_greater_halves<T>(two, (value & kept) | (LOWEST & ~kept));
+        } else {
+            two = __vmaxu2(two, gk_ranks(word, order, T(), GK_ZEROS_APART) & kept);
+        }
+    }
+    __device__ inline uint32_t ranks(gk_zeros zeros) const { return BY_VALUE ? gk_ranks_of_halves<T>(two, 0, zeros) : two; }
+    __device__ inline uint32_t at(int k) const { return ranks(GK_ZEROS_APART) >> 16 * k & 0xffff; }
+    __device__ inline uint32_t of_all(gk_zeros zeros = GK_ZEROS_APART) const {
+        const uint32_t before_0 = 0x7fff, most = gk_greater_half(ranks(zeros));
+        return !BY_VALUE && zeros == GK_ZEROS_ALIKE && most == before_0 ? most + 1 : most;
+    }
+};
+template <typename T> struct gk_greatest : gk_greatest_byte<T> {};
+template <> struct gk_greatest<float16> : gk_greatest_half<float16, gk_compares_halves> {};
+template <> struct gk_greatest<bfloat16> : gk_greatest_half<bfloat16, gk_compares_halves> {};
+template <> struct gk_greatest<int16_t> {
+    uint32_t two = 0;
+
+    __device__ inline void take(uint32_t word, uint32_t order, uint32_t kept = UINT32_MAX) { two = __vmaxu2(two, gk_ranks(word, order, int16_t()) & kept); }
+    __device__ inline uint32_t at(int k) const { return two >> 16 * k & 0xffff; }
+    __device__ inline uint32_t of_all(gk_zeros = GK_ZEROS_APART) const { return gk_greater_half(two); }
 };
 
 // The greatest rank of a vector's elements.
@@ -136,24 +194,9 @@ template <typename T> __device__ static inline uint32_t gk_greatest_rank(const g
     gk_greatest<T> most;
 #pragma unroll
     for (int w = 0; w < 4; w++)
-        most.take(gk_ranks(x.bits[w], order, T(), zeros));
-    return most.of_all();
+        most.take(x.bits[w], order);
+    return most.of_all(zeros);
 }
-// Of elements [first, end) alone, wherever these numbers are. 0 is the rank of none.
-template <typename T> __device__ static inline uint32_t gk_greatest_rank_of(const gk_vector<T> &x, int first, int end, uint32_t order, gk_zeros zeros) {
-    gk_greatest<T> most;
-#pragma unroll
-    for (int w = 0; w < 4; w++)
-        most.take(gk_ranks(x.bits[w], order, T(), zeros) & gk_bytes_of_word(w, first * (int)sizeof(T), end * (int)sizeof(T)));
-    return most.of_all();
-}
-
-// Since 9.0 two halves are compared by an instruction.
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ / 10 >= 90
-constexpr bool gk_compares_halves = true;
-#else
-constexpr bool gk_compares_halves = false;
-#endif
 
 // Of each element of a vector, which is whole words, the ranks of its word, and which of them is its own.
 template <typename T, int COUNT, class DO> __device__ static inline void gk_each_rank(const gk_vector<T, COUNT> &x, uint32_t order, gk_zeros zeros, const DO &take) {

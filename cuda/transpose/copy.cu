@@ -27,6 +27,10 @@ GK_PACKED_ROW(8, 8)
 GK_PACKED_ROW(16, 8)
 GK_PACKED_ROW(32, 16)
 
+// Long rows that begin anywhere on both sides.
+GK_ROW(copy_rows, rows, bits128, gk_copy_rows, "rows that begin anywhere: an aligned vector of the result a thread, or the part of one that is of a row",
+       .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_COPY_THREADS, .threads = GK_COPY_THREADS, .alignment = 1, .follows = true)
+
 // One run into another, 128 bits at a time.
 #define GK_RUN_VECTORS 2 // of a thread
 #define GK_RUN_ROW(variant, aligned, note)                                                         \
@@ -196,6 +200,39 @@ extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_shifted_run(char *
         const size_t at = threadIdx.x + (threadIdx.x < head ? 0 : whole * VECTOR);
         to[at] = from[at];
     }
+}
+
+// Bytes [begin, end) of a vector, which lies on one: by words as far as these are whole.
+__device__ static inline void store_part(char *to, const gk_vector<uint8_t> &vector, int begin, int end) {
+#pragma unroll
+    for (int w = 0; w < VECTOR; w += 4) {
+        if (w >= begin && w + 4 <= end) {
+            *(uint32_t *)(to + w) = vector.bits[w / 4];
+            continue;
+        }
+#pragma unroll
+        for (int i = w; i < w + 4; i++)
+            if (i >= begin && i < end)
+                to[i] = (char)(vector.bits[w / 4] >> 8 * (i - w));
+    }
+}
+
+// Rows of so many bytes; the last axis of the layout counts the vectors that one may touch, `count` in all.
+extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_rows(char *to, const char *from, uint32_t bytes, uint32_t count, gk_layout layout) {
+    const uint32_t number = blockIdx.x * THREADS + threadIdx.x;
+    int64_t offset[2];
+    const int vector = (int)gk_offsets(layout, number, offset) * VECTOR;
+    gk_follow();
+    to += offset[TO];
+    const int first = vector - (int)((uintptr_t)to % VECTOR), last = (int)bytes - first;
+    const int begin = first < 0 ? -first : 0, end = last < VECTOR ? last : (int)VECTOR;
+    if (number >= count || begin >= end)
+        return;
+    const gk_vector<uint8_t> moved = gk_load_part((const uint8_t *)from + offset[FROM] + first, begin, end);
+    if (end - begin == VECTOR)
+        gk_put(to + first, moved);
+    else
+        store_part(to + first, moved, begin, end);
 }
 
 // The vectors of a thread are a block's width apart.

@@ -1,0 +1,57 @@
+"""Copies of long rows that begin anywhere on both sides: what is set in a larger array."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpukern as gk
+import oracle
+from arrays import DTYPES, random, ran
+
+LEAST = 256  # bytes of such a row
+MANY = 1 << 17  # elements
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("length", [LEAST, LEAST + 1, 333, 1021])
+@pytest.mark.parametrize(("before", "behind"), [(1, 1), (0, 3), (5, 0), (16, 15)])
+def test_rows_that_are_set(before, behind, length, dtype):
+    each = DTYPES[dtype].itemsize
+    length = -(-length // each)
+    rows = MANY // length + 3
+    want = random((rows + 2, before + length + behind), DTYPES[dtype], 1)
+    for begin in (0, 1):
+        a = random((rows, length + begin), DTYPES[dtype], 2)[:, begin:]
+        whole = gk.to_device(want)
+        place = whole[1:-1, before : before + length]
+        source = gk.to_device(np.ascontiguousarray(a) if begin == 0 else a.base)[:, begin:]
+        _, variants = ran(
+            lambda place=place, source=source: gk.transpose(source, (0, 1), out=place)
+        )
+        expected = want.copy()
+        expected[1:-1, before : before + length] = a
+        oracle.assert_same(whole.to_host(), expected, f"{variants} {begin}")
+        if before % (16 // each) or length * each % 16:
+            assert variants == ["rows"], (before, behind, length, dtype)
+
+
+def test_rows_of_several_axes():
+    whole = gk.zeros((3, 40, 5, 700), "uint8")
+    a = random((3, 40, 2, 600), DTYPES["uint8"], 4)
+    place = whole[:, :, 1:4:2, 33:633]
+    _, variants = ran(lambda: gk.transpose(gk.to_device(a), (0, 1, 2, 3), out=place))
+    assert variants[-1] == "rows"
+    expected = np.zeros(whole.shape, np.uint8)
+    expected[:, :, 1:4:2, 33:633] = a
+    oracle.assert_same(whole.to_host(), expected, "four axes")
+
+
+def test_short_rows_and_few_elements_are_others():
+    for rows, length in ((2000, LEAST - 1), (100, 300)):
+        whole = gk.zeros((rows, length + 3), "uint8")
+        a = gk.to_device(random((rows, length), DTYPES["uint8"], 5))
+        place = whole[:, 1:-2]
+        _, variants = ran(lambda a=a, place=place: gk.transpose(a, (0, 1), out=place))
+        assert variants != ["rows"]
+        oracle.assert_same(place.to_host(), a.to_host(), f"{rows}x{length}")

@@ -55,18 +55,23 @@ class Draw:
         """What has to be read and written: of an array whole sectors, with what is stepped over."""
         each, count = _core.empty(0, self.dtype).dtype.itemsize, math.prod(self.shape)
         kept = [n for axis, n in enumerate(self.shape) if axis not in self.axes]
-        read = each * count * (2 if self._reads_all() else 1)
         if KINDS[self.kind] == "reductions":
             widened = self.kind == "argmax" or (self.kind == "sum" and self.dtype not in _FLOATS)
-            return read + (8 if widened else each) * math.prod(kept)
-        return read + each * (count + (math.prod(kept) if self.kind == "add" else 0))
+            return self._bytes_read(each) + (8 if widened else each) * math.prod(kept)
+        more = math.prod(kept) if self.kind == "add" else 0
+        return self._bytes_read(each) + each * (count + more)
 
-    def _reads_all(self) -> bool:
-        """Whether every second element or run is so short that all sectors hold one."""
-        each = _core.empty(0, self.dtype).dtype.itemsize
-        steps = [axis for axis, one in enumerate(self.cut) if one.step == 2]
-        steps = [axis for axis in steps if math.prod(self.held[: axis + 1]) > 2]
-        return any(2 * each * math.prod(self.held[axis + 1 :]) <= SECTOR for axis in steps)
+    def _bytes_read(self, each: int) -> int:
+        """Of the array, whose runs lie a pitch apart along the axis that is cut, if there is one."""
+        count = math.prod(self.shape)
+        for axis, (held, cut) in enumerate(zip(self.held, self.cut, strict=True)):
+            taken = range(held)[cut]
+            if len(taken) < held and count > 0:
+                near = each * math.prod(self.held[axis + 1 :])
+                run = near * (1 if taken.step > 1 else len(taken))
+                pitch = near * (taken.step if taken.step > 1 else held)
+                return _bytes_of_sectors(near * taken.start, run, pitch, each * count // run)
+        return each * count
 
     def __str__(self) -> str:
         text = f"{self.kind} {'x'.join(map(str, self.shape))} {self.dtype}"
@@ -75,6 +80,22 @@ class Draw:
         whole = self.shape == tuple(self.held[axis] for axis in self.order)
         text += "" if whole else " cut " + ",".join(_cut_text(one) for one in self.cut)
         return text if self.order == tuple(range(len(self.order))) else f"{text} turned"
+
+
+def _bytes_of_sectors(begin: int, run: int, pitch: int, runs: int) -> int:
+    """That runs of bytes, so many, have a part of: a sector between two is one."""
+    if runs == 1:
+        return run
+    repeated = min(runs, SECTOR // math.gcd(pitch, SECTOR))  # runs that lie at other places of one
+    sectors, before = 0, -1
+    for number in range(repeated):
+        first = (begin + number * pitch) // SECTOR
+        last = (begin + number * pitch + run - 1) // SECTOR
+        sectors += last - max(first, before + 1) + 1
+        before = last
+    if repeated < runs and before == (begin + repeated * pitch) // SECTOR:
+        sectors -= 1  # the next ones begin where the last one ends
+    return sectors * SECTOR * runs // repeated
 
 
 def _cut_text(one: slice) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 import gpukern as gk
 import oracle
-from arrays import DTYPES, random, ran
+from arrays import DTYPES, ran, random
 
 LEAST = 256  # bytes of such a row
 MANY = 1 << 17  # elements

@@ -1,5 +1,5 @@
-"""What comes again and is found once: the order of a picture's pixels in each of its rows, as they are
-flipped, and what a row is added to of an array."""
+"""What comes again and is found once: the order of a picture's pixels in each of its rows, as they
+are flipped, and a row that is added to all rows of an array."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import oracle
 from arrays import DTYPES, beside, ran, random
 from fakes import NEEDS_FAKE
 
-# Copies ---------------------------------------------------------------------------------------------
+# copies -----------------------------------------------------------------------------------------
 
 BYTES = 5 << 20  # of a copy for which threads have several words each
 Cut = Callable[[Any], Any]
@@ -85,7 +85,7 @@ def test_others_are_others(shape, cut):
     oracle.assert_same(got.to_host(), np.ascontiguousarray(cut(a)), str(shape))
 
 
-# Operands -------------------------------------------------------------------------------------------
+# operands ---------------------------------------------------------------------------------------
 
 VECTORS = 2 * 3 << 16  # of which a thread has two, at least
 
@@ -132,7 +132,8 @@ def test_how_many_threads_have_them(right):
         """
 seen = (ctypes.c_uint * 7).in_dll(driver, "fake_seen_sides")
 def blocks(rows, columns, of="uint8", row=None):
-    gk.add(gk.empty((rows, columns), of), gk.empty(row or (columns,), of), out=gk.empty((rows, columns), of))
+    a, out = gk.empty((rows, columns), of), gk.empty((rows, columns), of)
+    gk.add(a, gk.empty(row or (columns,), of), out=out)
     return seen[0]
 many = 3 << 16
 assert blocks(16 * many * 8 // 175 + 176, 175) < many * 2 // 256

@@ -1,5 +1,6 @@
-"""Columns of bytes and halves whose rows begin anywhere in a word, so that threads begin ahead of them:
-the bits that these columns have where rows begin at vectors. And sums of whole numbers in 32 bits."""
+"""Columns of bytes and halves whose rows begin anywhere in a word, so that threads begin ahead of
+them: the bits that these columns have where rows begin at vectors. And sums of whole numbers in 32
+bits."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def test_no_column_beside_them_has_a_say(dtype):
 
 # The least and the greatest of a dtype, which are the most that a sum in 32 bits has to hold.
 @pytest.mark.parametrize("dtype", [d for d in NARROW if "float" not in d])
-@pytest.mark.parametrize(("shape", "axis"), [((140_001, 33), 0), ((70_001, 8), 0), ((8, 70_001), 1)])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((140_001, 33), 0), ((70_001, 8), 0), ((8, 70_001), 1)]
+)
 def test_sums_of_the_greatest(shape, axis, dtype):
     info = np.iinfo(dtype) if dtype != "bool" else None
     for value in (info.min, info.max) if info else (True,):

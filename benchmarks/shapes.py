@@ -62,7 +62,7 @@ class Draw:
         return self._bytes_read(each) + each * (count + more)
 
     def _bytes_read(self, each: int) -> int:
-        """Of the array, whose runs lie a pitch apart along the axis that is cut, if there is one."""
+        """Of the array, whose runs lie a pitch apart where it is cut, if it is."""
         count = math.prod(self.shape)
         for axis, (held, cut) in enumerate(zip(self.held, self.cut, strict=True)):
             taken = range(held)[cut]

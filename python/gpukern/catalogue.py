@@ -20,6 +20,7 @@ _INTERNAL = (
     "_columns",
     "_compact",
     "_packed",
+    "_recurring",
     "_boxed",
     "_worded",
     "_woven",

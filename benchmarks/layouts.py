@@ -3,10 +3,11 @@
     python benchmarks/layouts.py results.json results.md
 
 Images whose channels are nearest in memory and which are taken as images of channels, matrices that
-have been transposed, and the heads of attention: what is drawn by chance (`every_shape.py`) is
-seldom one of these. Sums and means of floats have the bits of an array that lies in order, so that
-an axis that is far apart in memory is walked along all the same. Each work is checked and timed as
-drawn ones are. On the simulator times mean nothing and are not shown.
+have been transposed, the heads of attention, parts of pictures, and tables whose rows have any
+length: what is drawn by chance (`every_shape.py`) is seldom one of these. Sums and means of floats
+have the bits of an array that lies in order, so that an axis that is far apart in memory is walked
+along all the same. Each work is checked and timed as drawn ones are. On the simulator times mean
+nothing and are not shown.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from dataclasses import replace
 
 import drawn
 import shapes
-from every_shape import Outcome, Run, the_worst
+from every_shape import Outcome, Run, shares, the_worst
 from report import Line
 from shapes import Draw
 
@@ -25,6 +26,7 @@ from gpukern.machine.conditions import describe_machine
 
 BAR = 1.00
 FLOATS = ("float32", "float16")
+NARROW = ("uint8", "float16", "float32")
 # Batch, height, width and channels, in memory.
 IMAGES = (
     (32, 56, 56, 256),
@@ -43,11 +45,33 @@ MATRICES = (
 )
 # Batch, places, heads and what each has.
 HEADS = ((8, 2048, 16, 64), (32, 512, 12, 64))
+# Pictures, height, width and channels, and what is cut out of them.
+PICTURES = (40, 720, 1280, 3)
+PARTS = (
+    (slice(None), slice(100, 612), slice(101, 1101), slice(None)),
+    (slice(None), slice(None), slice(1, None), slice(None)),
+    (slice(None), slice(None), slice(None, None, 2), slice(None)),
+    (slice(None), slice(None), slice(None), slice(0, 2)),
+)
+# Rows and columns of a table, of as many elements as take so many bytes.
+TABLES = (3, 10, 100, 257, 1000)
+TABLE_BYTES = 240_000_000
 SMALLER = 32  # times shorter are axes of a small run
 
 
 def _work(kind: str, dtype: str, held: Sequence[int], order: Sequence[int], *axes: int) -> Draw:
     return replace(shapes.whole(kind, dtype, held, axes), order=tuple(order))
+
+
+def _part(dtype: str, held: Sequence[int], cut: Sequence[slice]) -> Draw:
+    """A copy of it; all of an axis that is too short to be cut."""
+    cuts = [one if range(n)[one] else slice(None) for n, one in zip(held, cut, strict=True)]
+    return replace(shapes.whole("copy", dtype, held), cut=tuple(cuts))
+
+
+def _table(columns: int, dtype: str, small: bool) -> list[int]:
+    each = shapes.whole("copy", dtype, (1,)).bytes_moved // 2
+    return [max(1, TABLE_BYTES // each // columns // (SMALLER**2 if small else 1)), columns]
 
 
 def groups(small: bool) -> Iterator[tuple[str, list[Draw]]]:
@@ -88,6 +112,27 @@ def groups(small: bool) -> Iterator[tuple[str, list[Draw]]]:
             for kind, axes in (("sum", (3,)), ("max", (3,)), ("sum", (2,)), ("copy", ()))
         ],
     )
+    yield (
+        "parts of pictures",
+        [
+            _part(dtype, held, cut)
+            for held, dtype in itertools.product(sized([PICTURES]), NARROW)
+            for cut in PARTS
+        ],
+    )
+    tables = [(_table(n, dtype, small), dtype) for n, dtype in itertools.product(TABLES, NARROW)]
+    yield (
+        "rows and columns of tables",
+        [
+            shapes.whole(kind, dtype, held, (axis,))
+            for held, dtype in tables
+            for kind, axis in itertools.product(("sum", "max", "argmax"), (0, 1))
+        ],
+    )
+    yield (
+        "rows and columns that are added to tables",
+        [shapes.whole("add", dtype, held, (axis,)) for held, dtype in tables for axis in (0, 1)],
+    )
 
 
 def judged(found: Sequence[tuple[str, list[Outcome]]], simulated: bool) -> Iterator[Line]:
@@ -100,6 +145,12 @@ def judged(found: Sequence[tuple[str, list[Outcome]]], simulated: bool) -> Itera
         yield from the_worst(name, f"{name}, the worst", compared)
 
 
+def shares_of(run: Run, found: Sequence[tuple[str, list[Outcome]]]) -> Iterator[Line]:
+    """Of the large works, against a copy."""
+    run.outcomes = [one for _, outcomes in found for one in outcomes]
+    return shares(run)
+
+
 def main(arguments: Sequence[str]) -> int:
     given = drawn.options(__doc__).parse_args(arguments)
     machine = describe_machine()
@@ -107,6 +158,7 @@ def main(arguments: Sequence[str]) -> int:
     small = given.smoke or run.simulated
     found = [(name, [run.hold(one, False) for one in works]) for name, works in groups(small)]
     lines = list(judged(found, run.simulated))
+    lines += [] if run.simulated else shares_of(run, found)
     stored = {"works": [one.to_dict() for _, outcomes in found for one in outcomes]}
     listed = [] if run.simulated else [f"- {one}" for _, all_of in found for one in all_of]
     remark = f"the lesser of {run.sittings} medians of {run.rounds} rounds of graphs, all in turn"

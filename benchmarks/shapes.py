@@ -62,10 +62,11 @@ class Draw:
         return self._bytes_read(each) + each * (count + more)
 
     def _bytes_read(self, each: int) -> int:
-        """Of the array, whose runs lie a pitch apart where it is cut, if it is."""
+        """Of the array, whose runs lie a pitch apart along the nearest axis that is cut."""
         count = math.prod(self.shape)
-        for axis, (held, cut) in enumerate(zip(self.held, self.cut, strict=True)):
-            taken = range(held)[cut]
+        for axis in reversed(range(len(self.held))):  # what is cut farther out leaves long runs
+            held = self.held[axis]
+            taken = range(held)[self.cut[axis]]
             if len(taken) < held and count > 0:
                 near = each * math.prod(self.held[axis + 1 :])
                 run = near * (1 if taken.step > 1 else len(taken))

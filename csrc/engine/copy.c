@@ -179,11 +179,12 @@ static gk_status launch_packed(gk_call *call, const gk_nest *piece, const gk_row
 
 static gk_status launch_recurring(gk_call *call, const gk_nest *piece, const gk_row *row,
                                   gk_recurrence *how) {
-    uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM];
+    uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM], first, end;
     const int64_t words = how->words.value,
                   of_thread = how->each * words * row->tile_columns / row->threads;
     const int64_t threads = gk_parts_of(how->count, of_thread) * words;
-    void *arguments[] = {&to, &from, how};
+    gk_nest_extent(piece, GK_FROM, GK_WORD / (row->tile_columns / row->threads), &first, &end);
+    void *arguments[] = {&to, &from, &end, how};
     return gk_call_launch(call, row, gk_blocks((size_t)threads, row->threads), arguments);
 }
 
@@ -199,7 +200,7 @@ static bool are_rows_long(const gk_nest *piece, const copying *how) {
 static gk_status launch_long_rows(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                                   const copying *how) {
     const gk_row *row = how->long_rows;
-    uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM];
+    uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM], first, end;
     uint32_t bytes = (uint32_t)(piece->shape[piece->ndim - 1] * how->size);
     const int64_t vectors = gk_parts_of(bytes, GK_VECTOR) + 1; /* as it may begin between two */
     uint32_t count =
@@ -207,7 +208,8 @@ static gk_status launch_long_rows(gk_call *call, const gk_nest *piece, const gk_
     gk_layout walked = *layout;
     walked.axis[0].length = gk_divisor_of((uint32_t)vectors);
     walked.axis[0].stride[GK_TO] = walked.axis[0].stride[GK_FROM] = 0;
-    void *arguments[] = {&to, &from, &bytes, &count, &walked};
+    gk_nest_extent(piece, GK_FROM, how->size, &first, &end);
+    void *arguments[] = {&to, &from, &end, &bytes, &count, &walked};
     return gk_call_launch(call, row, gk_blocks(count, row->threads), arguments);
 }
 

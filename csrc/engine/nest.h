@@ -55,6 +55,16 @@ static inline int64_t gk_parts_of(int64_t length, int64_t part) {
     return (length + part - 1) / part;
 }
 
+/* The greatest that divides both. */
+static inline size_t gk_common_divisor(size_t a, size_t b) {
+    while (b != 0) {
+        const size_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /* The blocks that cover so many elements. */
 static inline size_t gk_blocks(size_t count, int a_block) {
     return (size_t)gk_parts_of((int64_t)count, a_block);

@@ -230,10 +230,6 @@ static bool read_in_turn(gk_row_vectors *rows, int arrays, size_t least, int64_t
     return true;
 }
 
-static uint32_t common_divisor(uint32_t a, uint32_t b) {
-    return b == 0 ? a : common_divisor(b, a % b);
-}
-
 /* Elements of the result after which an operand comes again from its first one on, or 0. */
 static uint32_t period_of(const gk_own_axes *axes) {
     const int outermost = axes->ndim - 1;
@@ -255,16 +251,16 @@ static bool take_again(gk_row_vectors *rows, int arrays, uint32_t width) {
     }
     if (longest == 0 || rows->straight || rows->array[0].ndim > 1)
         return false;
-    const uint32_t shortest = longest / common_divisor(longest, width), whole = rows->vectors;
-    const uint64_t period = (uint64_t)gk_parts_of(LEAST_PERIOD, shortest) * shortest;
-    uint64_t again = whole / BUSY_THREADS < whole / period ? whole / BUSY_THREADS : whole / period;
+    const size_t shortest = longest / gk_common_divisor(longest, width), whole = rows->vectors;
+    const size_t period = (size_t)gk_parts_of(LEAST_PERIOD, (int64_t)shortest) * shortest;
+    size_t again = whole / BUSY_THREADS < whole / period ? whole / BUSY_THREADS : whole / period;
     again = again < MOST_AGAIN ? again : MOST_AGAIN;
     if (again < 2)
         return false;
     const uint32_t left = rows->length % width, turn = (uint32_t)(again * period);
     rows->again = (uint32_t)again;
     rows->period = gk_divisor_of((uint32_t)period);
-    rows->vectors = (uint32_t)gk_parts_of(whole, turn) * (uint32_t)period;
+    rows->vectors = (uint32_t)gk_parts_of((int64_t)whole, turn) * (uint32_t)period;
     rows->count = rows->vectors + left;
     rows->in_row = gk_divisor_of(rows->count);
     for (int k = 1; k < arrays; k++) {

@@ -1,5 +1,7 @@
 #include "ops/reduce_columns.h"
 
+#include "engine/nest.h"
+
 /* To change one changes the bits of results. */
 enum {
     ENOUGH_BLOCKS = 512,   /* of columns */
@@ -224,13 +226,9 @@ static void plan_stacked(gk_reduction *how, gk_dtype dtype, bool heavy) {
     gk_cut(how, 1, how->length, 1);
 }
 
-static size_t common_divisor(size_t a, size_t b) {
-    return b == 0 ? a : common_divisor(b, a % b);
-}
-
 /* Vectors that make whole rows. */
 static size_t narrow_vectors(const gk_reduction *how, size_t width) {
-    return how->inner / common_divisor(how->inner, width);
+    return how->inner / gk_common_divisor(how->inner, width);
 }
 
 /* Whether each matrix is a run, and they lie evenly. */

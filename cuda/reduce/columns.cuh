@@ -151,8 +151,19 @@ __device__ static inline unsigned gk_take_shifted(const Op &op, const gk_reducti
     at.take_pieces<EACH>(how);
     const A begin = top.below(how, row);
     const unsigned ahead = (unsigned)((uintptr_t)begin.first % sizeof(uint32_t) / sizeof(T));
-    if (at.outer < how.outer && at.leftmost + at.offset < how.inner + ahead)
-        gk_take_down_pieces<WAYS::COUNT / EACH, T>(op, how, at, (const char *)(begin.first + (at.leftmost + at.offset)) - ahead * sizeof(T), count, ways, ahead);
+    if (at.outer >= how.outer || at.leftmost + at.offset >= how.inner + ahead || count == 0)
+        return ahead;
+    const T *const first = begin.first + (at.leftmost + at.offset) - ahead;
+    // The last word of the last row of all may reach beyond the array.
+    const int64_t below = (int64_t)(count - 1) * at.height * how.apart;
+    const uintptr_t behind = ((uintptr_t)(begin.first + how.inner) + below + sizeof(uint32_t) - 1) / sizeof(uint32_t) * sizeof(uint32_t);
+    const unsigned sure = count - (behind > (uintptr_t)top.end);
+    gk_take_down_pieces<WAYS::COUNT / EACH, T>(op, how, at, (const char *)first, sure, ways, ahead);
+    if (sure < count)
+#pragma unroll
+        for (int e = 0; e < WAYS::COUNT; e++)
+            if (const T *const x = (const T *)((const char *)(first + at.across(e)) + below); at.leftmost + at.offset + at.across(e) - ahead < how.inner && x < top.end)
+                ways.take(op, e, gk_read<T>(x), sure);
     return ahead;
 }
 

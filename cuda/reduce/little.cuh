@@ -2,7 +2,7 @@
 #ifndef GK_REDUCE_LITTLE_CUH
 #define GK_REDUCE_LITTLE_CUH
 
-#include "reduce/operations.cuh"
+#include "reduce/ways.cuh"
 #include "strided.cuh"
 
 // What elements i along `count` axes of a little array, the first of which is AXIS and the next one STEP on,

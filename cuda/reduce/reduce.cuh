@@ -1,4 +1,4 @@
-// What every reduction is made of. An operation is a small struct (operations.cuh); here are the ways of
+// What every reduction is made of. An operation is a small struct (operations.cuh, on many elements at a time ways.cuh); here are the ways of
 // walking over an array with it by vectors, wherever they lie (elements.cuh): along rows, along short rows
 // and down columns (columns.cuh, narrow.cuh; listed.cuh where these are no runs), by tiles of either (tiles.cuh), or, where axes lie
 // in another order, along columns (along.cuh) and across rows (beside.cuh). Of rows of a few elements a thread has several (own.cuh), and
@@ -42,7 +42,7 @@
 #include "reduce/elements.cuh"
 #include "reduce/line.cuh"
 #include "reduce/little.cuh"
-#include "reduce/operations.cuh"
+#include "reduce/ways.cuh"
 
 // The elements behind the first `wanted` become padding.
 template <class Op, typename T> __device__ static inline void gk_pad(const Op &op, gk_vector<T> &loaded, size_t wanted) {

@@ -217,8 +217,9 @@ __device__ static inline void store_part(char *to, const gk_vector<uint8_t> &vec
     }
 }
 
-// Rows of so many bytes; the last axis of the layout counts the vectors that one may touch, `count` in all.
-extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_rows(char *to, const char *from, uint32_t bytes, uint32_t count, gk_layout layout) {
+// Rows of so many bytes; the last axis of the layout counts the vectors that one may touch, `count` in all. What is read ends at
+// `behind`, and no vector is that reaches beyond.
+extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_rows(char *to, const char *from, const char *behind, uint32_t bytes, uint32_t count, gk_layout layout) {
     const uint32_t number = blockIdx.x * THREADS + threadIdx.x;
     int64_t offset[2];
     const int vector = (int)gk_offsets(layout, number, offset) * VECTOR;
@@ -228,11 +229,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) gk_copy_rows(char *to, con
     const int begin = first < 0 ? -first : 0, end = last < VECTOR ? last : (int)VECTOR;
     if (number >= count || begin >= end)
         return;
-    const gk_vector<uint8_t> moved = gk_load_part((const uint8_t *)from + offset[FROM] + first, begin, end);
+    to += first;
+    from += offset[FROM] + first;
+    if (from + 2 * VECTOR > behind) {
+#pragma unroll 1
+        for (int i = begin; i < end; i++)
+            to[i] = from[i];
+        return;
+    }
+    const gk_vector<uint8_t> moved = gk_load_part((const uint8_t *)from, begin, end);
     if (end - begin == VECTOR)
-        gk_put(to + first, moved);
+        gk_put(to, moved);
     else
-        store_part(to + first, moved, begin, end);
+        store_part(to, moved, begin, end);
 }
 
 // The vectors of a thread are a block's width apart.

@@ -58,8 +58,8 @@ struct near_bytes {
     const char *from;
     uint32_t pick[WORDS - 1], needed; // from the first two, from what came of these and the third; bits of words
 
-    // Whether they are near enough.
-    __device__ inline bool find(const one_by_one<uint8_t> &bytes) {
+    // Whether they are near enough, and no word of theirs reaches beyond `behind`, as far as `more` bytes on.
+    __device__ inline bool find(const one_by_one<uint8_t> &bytes, int64_t more, const char *behind) {
         const char *least = bytes.place[0];
 #pragma unroll
         for (int e = 1; e < 4; e++)
@@ -76,7 +76,8 @@ struct near_bytes {
             pick[0] |= (at < 8 ? (uint32_t)at : 0) << 4 * e;
             pick[1] |= (at < 8 ? e : 4 + in) << 4 * e;
         }
-        return are_near;
+        const char *const last = from + (WORDS - __clz(needed << (32 - WORDS))) * sizeof(uint32_t);
+        return are_near && last + (more > 0 ? more : 0) <= behind;
     }
     __device__ inline void load(uint32_t (&loaded)[WORDS]) const {
 #pragma unroll
@@ -122,7 +123,7 @@ template <typename T> __device__ static inline void move_last(char *to, const on
             ((T *)to)[first + e] = *(const T *)(from.place[e] + parts * how.step);
 }
 
-template <typename T> __device__ static inline void copy_recurring(char *to, const char *from, const gk_recurrence &how) {
+template <typename T> __device__ static inline void copy_recurring(char *to, const char *from, const char *behind, const gk_recurrence &how) {
     enum { EACH = sizeof(uint32_t) / sizeof(T) };
     const uint32_t thread = blockIdx.x * THREADS + threadIdx.x, group = gk_divide(thread, how.words), word = thread - group * how.words.value;
     const size_t length = (size_t)how.words.value * EACH, element = group * how.each * length + word * EACH;
@@ -135,7 +136,7 @@ template <typename T> __device__ static inline void copy_recurring(char *to, con
     move_last(to, elements, how, element);
     if constexpr (sizeof(T) == 1) {
         near_bytes bytes;
-        if (bytes.find(elements)) {
+        if (bytes.find(elements, (how.each - 1) * how.step, behind)) {
             move_words<near_bytes::WORDS, uint32_t>((uint32_t *)to, bytes, how, element, EACH);
             return;
         }
@@ -145,8 +146,8 @@ template <typename T> __device__ static inline void copy_recurring(char *to, con
 
 #define GK_COPY_RECURRING(bits, T)                                                                 \
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
-        gk_copy_recurring_##bits(char *to, const char *from, gk_recurrence how) {                  \
-        copy_recurring<T>(to, from, how);                                                          \
+        gk_copy_recurring_##bits(char *to, const char *from, const char *behind, gk_recurrence how) { \
+        copy_recurring<T>(to, from, behind, how);                                                  \
     }
 
 GK_COPY_RECURRING(8, uint8_t)

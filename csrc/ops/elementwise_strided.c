@@ -263,10 +263,8 @@ static bool take_again(gk_row_vectors *rows, int arrays, uint32_t width) {
     rows->vectors = (uint32_t)gk_parts_of((int64_t)whole, turn) * (uint32_t)period;
     rows->count = rows->vectors + left;
     rows->in_row = gk_divisor_of(rows->count);
-    for (int k = 1; k < arrays; k++) {
-        const uint32_t of = period_of(&rows->array[k]);
-        rows->comes_again |= (uint32_t)(of > 0 && longest % of == 0) << (k - 1);
-    }
+    for (int k = 1; k < arrays; k++) /* what comes again sooner does so then, too */
+        rows->comes_again |= (uint32_t)(period_of(&rows->array[k]) > 0) << (k - 1);
     return true;
 }
 

@@ -70,8 +70,10 @@ def _part(dtype: str, held: Sequence[int], cut: Sequence[slice]) -> Draw:
 
 
 def _table(columns: int, dtype: str, small: bool) -> list[int]:
-    each = shapes.whole("copy", dtype, (1,)).bytes_moved // 2
-    return [max(1, TABLE_BYTES // each // columns // (SMALLER**2 if small else 1)), columns]
+    return [
+        max(1, TABLE_BYTES // shapes.itemsize(dtype) // columns // (SMALLER**2 if small else 1)),
+        columns,
+    ]
 
 
 def groups(small: bool) -> Iterator[tuple[str, list[Draw]]]:
@@ -145,22 +147,17 @@ def judged(found: Sequence[tuple[str, list[Outcome]]], simulated: bool) -> Itera
         yield from the_worst(name, f"{name}, the worst", compared)
 
 
-def shares_of(run: Run, found: Sequence[tuple[str, list[Outcome]]]) -> Iterator[Line]:
-    """Of the large works, against a copy."""
-    run.outcomes = [one for _, outcomes in found for one in outcomes]
-    return shares(run)
-
-
 def main(arguments: Sequence[str]) -> int:
     given = drawn.options(__doc__).parse_args(arguments)
     machine = describe_machine()
     run = Run(argparse.Namespace(**vars(given), count=0, compiled=0, seconds=0.0))
     small = given.smoke or run.simulated
     found = [(name, [run.hold(one, False) for one in works]) for name, works in groups(small)]
+    run.outcomes = [one for _, outcomes in found for one in outcomes]
     lines = list(judged(found, run.simulated))
-    lines += [] if run.simulated else shares_of(run, found)
-    stored = {"works": [one.to_dict() for _, outcomes in found for one in outcomes]}
-    listed = [] if run.simulated else [f"- {one}" for _, all_of in found for one in all_of]
+    lines += [] if run.simulated else shares(run)
+    stored = {"works": [one.to_dict() for one in run.outcomes]}
+    listed = [] if run.simulated else [f"- {one}" for one in run.outcomes]
     remark = f"the lesser of {run.sittings} medians of {run.rounds} rounds of graphs, all in turn"
     return drawn.tell(given, machine, stored, lines, remark, listed)
 

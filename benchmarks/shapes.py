@@ -33,6 +33,11 @@ SECTOR = 32  # bytes that memory moves at a time
 Call = Callable[[], object]
 
 
+def itemsize(dtype: str) -> int:
+    """Bytes of an element."""
+    return _core.empty(0, dtype).dtype.itemsize
+
+
 @dataclass(frozen=True)
 class Draw:
     """A work on an array: the shape of what holds it, how it is cut out of that, and the axes."""
@@ -53,7 +58,7 @@ class Draw:
     @property
     def bytes_moved(self) -> int:
         """What has to be read and written: of an array whole sectors, with what is stepped over."""
-        each, count = _core.empty(0, self.dtype).dtype.itemsize, math.prod(self.shape)
+        each, count = itemsize(self.dtype), math.prod(self.shape)
         kept = [n for axis, n in enumerate(self.shape) if axis not in self.axes]
         if KINDS[self.kind] == "reductions":
             widened = self.kind == "argmax" or (self.kind == "sum" and self.dtype not in _FLOATS)
@@ -109,7 +114,7 @@ def draw(chance: random.Random, most: int) -> Draw:
     kind, dtype = chance.choice(list(KINDS)), chance.choice(DTYPES)
     if kind == "mean" and dtype not in _FLOATS:
         dtype = "float32"
-    each = _core.empty(0, dtype).dtype.itemsize
+    each = itemsize(dtype)
     count = math.exp(chance.uniform(math.log(16 / each), math.log(most / each)))
     ndim = chance.randint(2 if kind == "transpose" else 1, 6)
     shape = _lengths(chance, count, ndim)

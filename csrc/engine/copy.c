@@ -177,14 +177,15 @@ static gk_status launch_packed(gk_call *call, const gk_nest *piece, const gk_row
     return gk_call_launch(call, row, blocks, arguments);
 }
 
-static gk_status launch_recurring(gk_call *call, const gk_nest *piece, const gk_row *row,
-                                  gk_recurrence *how) {
+static gk_status launch_recurring(gk_call *call, const gk_nest *piece, const copying *how,
+                                  gk_recurrence *recurrence) {
+    const gk_row *row = how->recurring;
     uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM], first, end;
-    const int64_t words = how->words.value,
-                  of_thread = how->each * words * row->tile_columns / row->threads;
-    const int64_t threads = gk_parts_of(how->count, of_thread) * words;
-    gk_nest_extent(piece, GK_FROM, GK_WORD / (row->tile_columns / row->threads), &first, &end);
-    void *arguments[] = {&to, &from, &end, how};
+    const int64_t words = recurrence->words.value; /* and as many threads for some parts */
+    const int64_t of_parts = recurrence->each * words * (GK_WORD / how->size);
+    const int64_t threads = gk_parts_of(recurrence->count, of_parts) * words;
+    gk_nest_extent(piece, GK_FROM, how->size, &first, &end);
+    void *arguments[] = {&to, &from, &end, recurrence};
     return gk_call_launch(call, row, gk_blocks((size_t)threads, row->threads), arguments);
 }
 
@@ -246,7 +247,7 @@ static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layou
     if (how->ran)
         *how->ran = row;
     if (recurs)
-        return launch_recurring(call, piece, row, &recurrence);
+        return launch_recurring(call, piece, how, &recurrence);
     if (row == how->packed)
         return launch_packed(call, piece, row);
     if (row == how->long_rows)

@@ -244,12 +244,13 @@ static uint32_t period_of(const gk_own_axes *axes) {
 /* Whether of some operands what is found for a vector serves several others, as of a row that is
    added to every row of an array: a thread takes those then. */
 static bool take_again(gk_row_vectors *rows, int arrays, uint32_t width) {
-    uint32_t longest = 0;
-    for (int k = 1; k < arrays; k++) {
+    uint32_t longest = 0, comes_again = 0;
+    for (int k = 1; k < arrays; k++) { /* what comes again sooner than another does so then, too */
         const uint32_t period = period_of(&rows->array[k]);
         longest = period > longest ? period : longest;
+        comes_again |= (uint32_t)(period > 0) << (k - 1);
     }
-    if (longest == 0 || rows->straight || rows->array[0].ndim > 1)
+    if (longest == 0 || rows->array[0].ndim > 1)
         return false;
     const size_t shortest = longest / gk_common_divisor(longest, width), whole = rows->vectors;
     const size_t period = (size_t)gk_parts_of(LEAST_PERIOD, (int64_t)shortest) * shortest;
@@ -263,8 +264,7 @@ static bool take_again(gk_row_vectors *rows, int arrays, uint32_t width) {
     rows->vectors = (uint32_t)gk_parts_of((int64_t)whole, turn) * (uint32_t)period;
     rows->count = rows->vectors + left;
     rows->in_row = gk_divisor_of(rows->count);
-    for (int k = 1; k < arrays; k++) /* what comes again sooner does so then, too */
-        rows->comes_again |= (uint32_t)(period_of(&rows->array[k]) > 0) << (k - 1);
+    rows->comes_again = comes_again;
     return true;
 }
 

@@ -8,15 +8,15 @@
 enum {
     GK_CHAIN_AXES = 3,
     GK_RECURRING_PARTS = 4, /* that a thread has under way */
-    GK_BOX_BYTES = 32768,   /* of a box, at most, and */
+    GK_BOX_BYTES = 32768, /* of a box, at most, and */
     GK_BOX_ELEMENTS = 4096,
     GK_RUN_BOX_BYTES = 22528,  /* of one whose runs are moved, with what is left free in it, */
     GK_RUN_BOX_VECTORS = 1536, /* that are read of it, */
     GK_RUN_BOX_WORDS = 3968,   /* and that are written */
-    GK_WOVEN_BYTES = 8192,     /* of what a block weaves */
-    GK_WOVEN_SPREAD = 5,       /* log2 of the words of it after which one may be left free, or */
-    GK_WOVEN_DENSE = 31,       /* none is */
-    GK_VECTOR_LINES = 4,       /* or fewer, which are woven by vectors */
+    GK_WOVEN_BYTES = 8192, /* of what a block weaves */
+    GK_WOVEN_SPREAD = 5,   /* log2 of the words of it after which one may be left free, or */
+    GK_WOVEN_DENSE = 31,   /* none is */
+    GK_VECTOR_LINES = 4,   /* or fewer, which are woven by vectors */
 };
 
 /* How one array is walked in the order of another one, which is one run: the nearest axis first. */
@@ -40,7 +40,7 @@ typedef struct gk_recurrence {
     int64_t step; /* bytes from where a part begins to the next one's, in the array that is read */
     struct {
         gk_divisor length;
-        int64_t stride;           /* bytes */
+        int64_t stride; /* bytes */
     } axis[GK_LAYOUT_DIMENSIONS]; /* of a part, the nearest first */
 } gk_recurrence;
 
@@ -63,7 +63,7 @@ typedef struct gk_chain_tiles {
     gk_tiles tiles;
     gk_chain rows, columns;
     uintptr_t first, end; /* of what may be read */
-    bool is_even;         /* both are of a single axis */
+    bool is_even; /* both are of a single axis */
 } gk_chain_tiles;
 
 /* How matrices of few lines, which lie a pitch of bytes apart, are woven into one with an element
@@ -78,8 +78,8 @@ typedef struct gk_weaving {
     int64_t pitch;
 } gk_weaving;
 
-/* Where boxes begin in two arrays of one shape, of which array 0 is the one that is written. The
-   last one along an axis begins early enough to be whole. */
+/* Where boxes begin in two arrays of one shape, of which array 0 is the one that is written. The last
+   one along an axis begins early enough to be whole. */
 typedef struct gk_box_grid {
     int32_t ndim;
     uint32_t count; /* of boxes */
@@ -96,9 +96,9 @@ typedef struct gk_boxes {
     gk_box_grid grid;
     uint32_t elements; /* of a box */
     struct {
-        gk_divisor side;             /* elements of a box along the axis */
-        uint32_t pitch;              /* between elements of a box, in the order of array 0 */
-        int32_t stride;              /* elements */
+        gk_divisor side; /* elements of a box along the axis */
+        uint32_t pitch;  /* between elements of a box, in the order of array 0 */
+        int32_t stride;  /* elements */
     } part[2][GK_LAYOUT_DIMENSIONS]; /* the axes by array, the nearest elements' first */
 } gk_boxes;
 
@@ -111,8 +111,7 @@ typedef struct gk_cells {
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-    static inline uint32_t
-    gk_cell_of(const gk_cells *cells, uint32_t index) {
+static inline uint32_t gk_cell_of(const gk_cells *cells, uint32_t index) {
     const uint32_t group = index & ((1u << cells->bits) - 1);
     return (index >> cells->bits) * cells->cell + group * cells->group;
 }

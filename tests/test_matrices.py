@@ -96,6 +96,7 @@ ROWS = {
     "float64": (85_001, 51),
     "float16": (520_001, 35),
     "uint8": (320_001, 110),
+    "int8": (132_001, 257),
     "int16": (520_001, 37),
     "bool": (320_001, 109),
 }
@@ -114,6 +115,27 @@ def test_rows_that_are_no_vectors(op, dtype):
     oracle.assert_along(op, a, 1, got)
 
 
+def lowest(dtype: str) -> Any:
+    kind = DTYPES[dtype]
+    return np.iinfo(kind).min if kind.kind in "iu" else False if kind.kind == "b" else -np.inf
+
+
+# The last of these rows of bytes are brought one by one, as many would begin in the same bank.
+@pytest.mark.parametrize(
+    ("dtype", "length"),
+    [("float16", 35), ("uint8", 41), ("uint8", 110), ("int8", 257), ("int16", 37), ("bool", 255)],
+)
+def test_the_first_of_many_that_are_alike(dtype, length):
+    """Nothing beside a row is found in its place, though it is as low as all values can be."""
+    a = np.full((36_000_000 // length // DTYPES[dtype].itemsize, length), lowest(dtype), dtype)
+    place = np.arange(len(a)) * 7 % (length + 1)
+    higher = place < length
+    a[np.flatnonzero(higher), place[higher]] = 1
+    want = np.where(higher, place, 0)
+    assert (np.asarray(gk.argmax(gk.to_device(a), 1)) == want).all()
+    assert (np.asarray(gk.argmax(beside(a, 1), 1)) == want).all(), "between vectors"
+
+
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 @pytest.mark.parametrize("begin", [0, 3])
 def test_nothing_beside_the_results_is_written(dtype, begin):
@@ -130,7 +152,7 @@ def test_which_arrays_are_taken_so(right):
 seen = (ctypes.c_uint * 7).in_dll(driver, "fake_seen_sides")
 def is_taken(a, axis, op=gk.sum):
     op(a, axis)
-    return seen[6] == 16384
+    return seen[6] == 32768
 a = gk.empty((20_001, 100, 3))
 second = gk.empty((12_007, 65, 4))[:, :, ::2]
 bundles = gk.empty((120, 211, 45, 3))[:, 1:201]
@@ -153,6 +175,10 @@ rows = gk.empty((260_001, 33)), gk.empty((130_001, 155))
 for number, one in enumerate((rows[0], rows[0][1:], gk.empty((520_001, 66), "uint8"))):
     assert is_taken(one, 1, gk.argmax), number
 assert is_taken(gk.empty((520_001, 35), "float16"), 1) and is_taken(rows[1], 1)
+short = gk.empty((2_400_001, 17), "uint8"), gk.empty((1_200_001, 15), "float16")
+for number, one in enumerate((*short, gk.empty((40_001, 999), "bfloat16"))):
+    assert is_taken(one, 1, gk.argmax), number
+assert not is_taken(gk.empty((2_400_001, 16), "uint8"), 1, gk.argmax)
 others = rows[0][:100_000], rows[1], gk.empty((260_001, 36)), gk.empty((520_001, 30), "float16")
 for number, one in enumerate(others):
     assert not is_taken(one, 1, gk.argmax), number

@@ -140,7 +140,7 @@ static bool plan_whole(gk_reduction *how, gk_dtype dtype, size_t bytes) {
 
 static void plan_wide(gk_reduction *how, gk_dtype dtype, bool found) {
     const size_t bytes = gk_reduced_bytes(how, dtype);
-    how->group = (uint8_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
+    how->group = (uint16_t)__builtin_ctz(GK_REDUCE_COLUMN_THREADS);
     if (!found && plan_whole(how, dtype, bytes))
         return;
     how->lanes = column_lanes(how, gk_divided(how->inner, gk_vector_width(dtype)), bytes);
@@ -222,7 +222,7 @@ static void plan_stacked(gk_reduction *how, gk_dtype dtype, bool heavy) {
     const bool narrow = how->lanes < STACKED_LEAST_LANES;
     const uint32_t threads =
         narrow ? threads_side_by_side(how, heavy) : threads_of_least_loss(how, dtype);
-    how->group = (uint8_t)__builtin_ctz(threads);
+    how->group = (uint16_t)__builtin_ctz(threads);
     gk_cut(how, 1, how->length, 1);
 }
 
@@ -290,7 +290,7 @@ static void plan_narrow(gk_reduction *how, gk_dtype dtype) {
     const size_t width = gk_vector_width(dtype);
     how->narrow = true;
     how->lanes = narrow_lanes(how, dtype);
-    how->group = (uint8_t)(GK_REDUCE_COLUMN_THREADS / how->lanes);
+    how->group = (uint16_t)(GK_REDUCE_COLUMN_THREADS / how->lanes);
     const size_t rows = how->lanes * width / how->inner;
     const size_t bytes = how->length * how->inner * gk_dtype_size(dtype);
     size_t wanted = gk_divided(how->outer * bytes, NARROW_SEGMENT);
@@ -351,5 +351,5 @@ void gk_plan_branches(gk_reduction *how, gk_dtype dtype) {
     for (uint8_t more = LEAST_BRANCHES + 1; more <= MOST_BRANCHES; more++)
         if (joining_time(how->segments, columns, more) <
             joining_time(how->segments, columns, how->branches))
-            how->branches = more & 0x7fu;
+            how->branches = more & 0x1fu;
 }

@@ -6,8 +6,10 @@
 
 enum {
     WARP = 32,            /* threads */
-    MOST = UINT8_MAX,     /* matrices of a block, */
-    FEWEST_BLOCKS = 264,  /* of which there are so many, or the device is not busy */
+    MOST_CACHED = 255,    /* matrices of a block, */
+    ROOM_CACHED = 16384,  /* and bytes, or blocks are few; of those in no cache */
+    MOST = 1024,          /* so many, which share what it costs to begin; */
+    FEWEST_BLOCKS = 264,  /* blocks, of which there are so many, or the device is not busy */
     ROWS = 8,             /* of a lane, where any order does */
     LARGE = 32 << 20,     /* bytes from the first element to the last: most are in no cache */
     OF_MEMORY = 64 << 20, /* the same, of which little is in the cache from the time before */
@@ -30,6 +32,8 @@ enum {
     FEW_ROWS = 51,          /* of such, and fewer bytes in all than so many: */
     LITTLE = 10 << 20,      /* other kernels are through before a block has its matrices */
     LONG_MATRIX = 512,      /* bytes, side by side, whose order has to be kept: so few at a time */
+    BANKS = 32,             /* words */
+    FEW_OF_BANK = 2,        /* times as many threads */
     GAP = 32,               /* bytes between matrices, or elements, that are read as well */
 };
 
@@ -46,9 +50,12 @@ static size_t span_of(const gk_reduction *how, size_t size) {
 
 /* How many a block has room for. */
 static size_t most_of_block(const gk_reduction *how, size_t span) {
-    const size_t room = GK_REDUCE_MATRICES_BYTES, over = how->over > 0 ? (size_t)how->over : 1;
+    const bool cached = how->reach < LARGE;
+    const size_t room = cached ? ROOM_CACHED : GK_REDUCE_MATRICES_BYTES;
+    const size_t over = how->over > 0 ? (size_t)how->over : 1;
     const size_t count = how->joined ? (room - place_of(span)) / over + 1 : room / place_of(span);
-    return count < MOST ? count : MOST;
+    const size_t most = cached ? MOST_CACHED : MOST;
+    return count < most ? count : most;
 }
 
 /* Rows that blocks of the plan take side by side: a column has so many threads. */
@@ -97,6 +104,39 @@ static bool pay_in_cache(const gk_reduction *how, size_t size, bool any_order, b
            how->group * how->inner * how->lanes >= LEAST_CACHED_THREADS;
 }
 
+/* Whether a lane has no more words of bytes than are counted. */
+static bool are_counted(const gk_reduction *how, size_t size) {
+    return size > 1 || how->length <= (size_t)GK_REDUCE_COUNTED_WORDS * GK_WORD * how->lanes;
+}
+
+/* Threads of a warp, at most, whose words lie in one bank of shared memory at a time, where rows
+   begin `pitch` bytes apart, or, `aligned`, as far behind a vector as they do in memory. */
+static unsigned threads_of_bank(const gk_reduction *how, size_t pitch, bool aligned) {
+    uint8_t threads[BANKS] = {0};
+    unsigned most = 0;
+    for (size_t thread = 0; thread < WARP; thread++) {
+        const size_t row = thread % (WARP / how->lanes), lane = thread / (WARP / how->lanes);
+        const size_t behind = aligned ? row * (size_t)how->over % GK_REDUCE_VECTOR_BYTES : 0;
+        const unsigned here = ++threads[((row * pitch + behind) / GK_WORD + lane) % BANKS];
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
+/* Rows of words that many threads ask one bank for are brought one by one, each from a vector on,
+   if they lie in more banks then. And all of a block's warps are busy, or all but a last one. */
+static void choose_rows(gk_reduction *how, size_t size) {
+    const size_t span = span_of(how, size);
+    const unsigned side_by_side = WARP / how->lanes;
+    if (how->joined && threads_of_bank(how, (size_t)how->over, false) >=
+                           FEW_OF_BANK * threads_of_bank(how, place_of(span), true)) {
+        how->joined = false;
+        how->group = (uint16_t)most_of_block(how, span);
+    }
+    if (how->group > side_by_side)
+        how->group = (uint16_t)(how->group - how->group % side_by_side);
+}
+
 /* By what was measured beside the kernels that take vectors. */
 static bool pays(const gk_reduction *how, size_t size, bool any_order) {
     const size_t row = how->inner * size, longest = size == 1 ? LONGEST_OF_BYTES : LONGEST;
@@ -119,10 +159,10 @@ static bool are_vectors_better_brought(const gk_reduction *how, size_t size, boo
 
 /* Whether rows that are runs, a matrix of one column each, are sooner brought as they lie than put
    together from ragged vectors: fitted to 700 sums, maxima and indices of 40 and 120 MB, those of
-   bytes and halves in any order to 150 of 240 MB. Vectors that are in the cache are as good, but
-   for small elements and rows of a few of them. */
+   bytes and halves in any order to 470 of 48 and 240 MB. Vectors that are in the cache are as good,
+   but for small elements and rows of a few of them. */
 static bool are_better_brought(const gk_reduction *how, size_t size, bool any_order) {
-    static const uint16_t in_any_order[][2] = {{41, 450}, {24, 160}, {14, 128}, {12, 40}};
+    static const uint16_t in_any_order[][2] = {{17, 2000}, {15, 1000}, {14, 128}, {12, 40}};
     static const uint16_t in_order[][2] = {{0, 0}, {31, 272}, {23, 200}, {46, 64}};
     const int bits = __builtin_ctz((unsigned)size); /* of an element's size */
     const uint16_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
@@ -137,29 +177,37 @@ static bool are_better_brought(const gk_reduction *how, size_t size, bool any_or
 
 bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                       bool any_order) {
-    if (plan->how.outer < FEWEST_BLOCKS) /* most calls have no more to ask */
-        return false;
+    const bool may_be_few = plan->walk == GK_WALK_LITTLE || plan->scattered;
+    if (plan->how.outer < FEWEST_BLOCKS || (may_be_few && gk_bytes(array) < LARGE))
+        return false; /* most calls have no more to ask */
     gk_reduce_plan held = *plan;
     gk_reduction *how = &held.how;
     const size_t size = gk_dtype_size(array->dtype);
-    if (plan->walk == GK_WALK_LITTLE || plan->scattered || !gk_lie_as_matrices(array, reduced, how))
+    if (!gk_lie_as_matrices(array, reduced, how))
         return false;
     const bool rows = how->inner == 1 && how->apart == (int64_t)size;
+    const bool words = any_order && rows && size < GK_WORD;
+    if (may_be_few && !words)
+        return false;
     if (!are_dense(how, size) || span_of(how, size) > LONGEST_MATRIX)
         return false;
     how->joined = how->bundle < 2 && (size_t)how->over <= span_of(how, size) + GAP;
-    how->group = (uint8_t)most_of_block(how, span_of(how, size));
+    how->group = (uint16_t)most_of_block(how, span_of(how, size));
     how->segments = 1;
     if (any_order)
         how->lanes = lanes_of_any_order(how);
     else if (!take_lanes(how, plan, gk_vector_width(array->dtype)))
         return false;
+    if (any_order && !are_counted(how, size))
+        return false;
     if (gk_divided(how->outer, how->group) < FEWEST_BLOCKS ||
         !(rows ? are_better_brought(how, size, any_order) : pays(how, size, any_order)))
         return false;
+    if (words)
+        choose_rows(how, size);
     held.walk = GK_WALK_MATRICES;
     held.pitched = true;
-    held.packed = held.short_columns = how->narrow = false;
+    held.packed = held.short_columns = held.scattered = held.gathered = how->narrow = false;
     *plan = held;
     return true;
 }

@@ -290,7 +290,7 @@ static void plan_short_columns(gk_reduce_plan *plan, gk_dtype dtype) {
     plan->short_columns = true;
     how->lanes =
         gk_lanes_for(gk_divided(how->inner, gk_vector_width(dtype)), GK_REDUCE_COLUMN_THREADS);
-    how->group = (uint8_t)__builtin_ctz(how->lanes);
+    how->group = (uint16_t)__builtin_ctz(how->lanes);
     gk_cut(how, 1, how->length, 1);
 }
 

@@ -94,7 +94,7 @@ static uint8_t order_of(const gk_reduction_operation *kind, gk_dtype of) {
 void gk_reducing_describe(gk_reducing *whole, gk_dtype of, gk_dtype result) {
     whole->plan.how.stored = (uint8_t)result;
     whole->plan.how.last = (uint8_t)whole->kind->last;
-    whole->plan.how.order = order_of(whole->kind, of);
+    whole->plan.how.order = order_of(whole->kind, of) & 3U;
 }
 
 /* Counters for blocks to arrive at: the stream's, or memory that has to be zeroed for the launch.

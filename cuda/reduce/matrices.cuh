@@ -9,11 +9,12 @@
 // The matrices of a block, the first of which is number `first`: `count` of them, in runs of so many bytes, which are
 // all of them where little lies between, or one each. In shared memory a run begins as far behind a vector as it does in memory.
 template <typename T> struct gk_matrices {
-    enum { VECTOR = GK_REDUCE_VECTOR_BYTES };
+    enum { VECTOR = GK_REDUCE_VECTOR_BYTES, SIDE = 8 }; // threads of a run: a line at a time
     const gk_reduction &how;
     const gk_run<T> all;
     size_t first;
     unsigned count, runs, of_run, pitch;
+    const char *start; // of the first run
 
     __device__ gk_matrices(const gk_reduction &how, const T *a) : how(how), all(gk_run_of(how, a)), first((size_t)blockIdx.x * how.group) {
         const unsigned each = (unsigned)((how.length - 1) * how.apart + (how.inner - 1) * how.step + sizeof(T));
@@ -21,11 +22,12 @@ template <typename T> struct gk_matrices {
         runs = how.joined ? 1 : count;
         of_run = how.joined ? (count - 1) * (unsigned)how.over + each : each;
         pitch = (of_run + 2 * VECTOR - 2) / VECTOR * VECTOR;
+        start = begin(0);
     }
     __device__ const char *begin(unsigned run) const { return (const char *)all.matrix(how, first + run).first; }
     __device__ static unsigned beside(const char *begin) { return (unsigned)((uintptr_t)begin % VECTOR); }
     // Where a matrix begins in shared memory.
-    __device__ unsigned place(unsigned matrix) const { return runs == 1 ? beside(begin(0)) + matrix * (unsigned)how.over : matrix * pitch + beside(begin(matrix)); }
+    __device__ unsigned place(unsigned matrix) const { return runs == 1 ? beside(start) + matrix * (unsigned)how.over : matrix * pitch + beside(begin(matrix)); }
     // A vector's elements that are of a run, where it is not whole in the array.
     __device__ void bring_part(char *to, const char *from, const char *begin) const {
 #pragma unroll 1
@@ -33,17 +35,25 @@ template <typename T> struct gk_matrices {
             if (from + i >= begin && from + i < begin + of_run)
                 *(T *)(to + i) = gk_read<T>(from + i);
     }
+    // Vector number i of a run that begins there.
+    __device__ void bring_vector(char *to, const char *array, const char *begin, unsigned i) const {
+        const char *const from = begin - beside(begin) + i * VECTOR;
+        if (from >= array && from + VECTOR <= (const char *)all.end)
+            gk_copy_element<VECTOR>(to, from);
+        else
+            bring_part(to, from, begin);
+    }
     __device__ void bring(char *held, const char *array) const {
         const unsigned vectors = pitch / VECTOR;
-        for (unsigned i = threadIdx.x; i < runs * vectors; i += GK_REDUCE_THREADS) {
-            const unsigned run = runs > 1 ? i / vectors : 0;
-            const char *const from_run = begin(run), *const from = from_run - beside(from_run) + (i - run * vectors) * VECTOR;
-            char *const to = held + i * VECTOR;
-            if (from >= array && from + VECTOR <= (const char *)all.end)
-                gk_copy_element<VECTOR>(to, from);
-            else
-                bring_part(to, from, from_run);
-        }
+        if (runs == 1) // as most are: nothing is to be found for each vector
+            for (unsigned i = threadIdx.x; i < vectors; i += GK_REDUCE_THREADS)
+                bring_vector(held + i * VECTOR, array, start, i);
+        else
+            for (unsigned run = threadIdx.x / SIDE; run < runs; run += GK_REDUCE_THREADS / SIDE) {
+                const char *const from = begin(run);
+                for (unsigned i = threadIdx.x % SIDE; i < vectors; i += SIDE)
+                    bring_vector(held + (run * vectors + i) * VECTOR, array, from, i);
+            }
         gk_copies_end();
         gk_copies_wait<0>();
         __syncthreads();
@@ -95,78 +105,163 @@ __device__ static inline typename gk_way<Op>::State gk_take_column(const Op &op,
     return state;
 }
 
-// What comes of words of a row whose order is no matter. `kept`: the bits of those elements that are of the row; the word's first
-// element has the number `number`.
+// What comes of words of a row whose order is no matter, of all of them and of all lanes. `take`: a word whose first element has the
+// number `number`; the bits of those that are of the row are `kept`, and others come behind them. ARE_COUNTED: whole ones are
+// taken by `take_whole`, from `begin` on, which has the number of the first one, `apart` elements from one to the next.
+struct gk_words_alike {
+    static constexpr bool ARE_COUNTED = false;
+    __device__ inline void begin(uint32_t, uint32_t) {}
+};
 template <class Op> struct gk_words_taken {
     static constexpr bool ARE_TAKEN = false;
 };
-template <typename T> struct gk_words_taken<gk_plain_sum<T, int64_t>> {
+template <typename T> struct gk_words_taken<gk_plain_sum<T, int64_t>> : gk_words_alike {
     static constexpr bool ARE_TAKEN = sizeof(T) <= 2;
     uint32_t state = 0;
 
     __device__ inline void take(const gk_plain_sum<T, int64_t> &, uint32_t word, uint32_t kept, uint32_t) { state = gk_add_elements(state, word & kept, GK_ALL_ELEMENTS, T()); }
     __device__ inline uint32_t all() const { return state; }
+    __device__ static void join(uint32_t &state, uint32_t other) { state += other; }
 };
-template <typename T, typename A> struct gk_words_taken<gk_extreme<T, A>> {
+template <typename T, typename A> struct gk_words_taken<gk_extreme<T, A>> : gk_words_alike {
     static constexpr bool ARE_TAKEN = sizeof(T) <= 2;
     gk_greatest<T> greatest;
 
     __device__ inline void take(const gk_extreme<T, A> &op, uint32_t word, uint32_t kept, uint32_t) { greatest.take(word, op.order, kept); }
     __device__ inline uint32_t all() const { return greatest.of_all(); }
+    __device__ static void join(uint32_t &state, uint32_t other) { gk_way<gk_extreme<T, A>>::join(state, other); }
 };
-template <typename T> struct gk_words_taken<gk_narrow_index<T>> {
-    static constexpr bool ARE_TAKEN = true;
+// Of an index the best of a word by its place there first, an instruction less for each. Elements that are not of the row have rank 0
+// and come behind those that are, so that they lose to what has that rank, too.
+template <typename T> struct gk_index_of_words : gk_words_alike {
+    typedef gk_narrow_index<T> Op;
     uint32_t best = 0;
 
-    __device__ inline void take(const gk_narrow_index<T> &op, uint32_t word, uint32_t kept, uint32_t number) {
-        const uint32_t ranks = gk_ranks(word, op.order, T());
+    __device__ static void join(uint32_t &state, uint32_t other) { gk_way<Op>::join(state, other); }
+    __device__ inline void take(const Op &op, uint32_t word, uint32_t kept, uint32_t number) {
+        const uint32_t ranks = gk_ranks(word, op.order, T()) & kept;
+        uint32_t of_word = 0;
 #pragma unroll
         for (int k = 0; k < 4 / (int)sizeof(T); k++)
-            if (kept >> k * 8 * sizeof(T) & 1)
-                gk_way<gk_narrow_index<T>>::join(best, gk_key<T>(ranks, k, number + k));
+            join(of_word, gk_key<T>(ranks, k, k));
+        join(best, of_word - number);
     }
     __device__ inline uint32_t all() const { return best; }
 };
+// What is below a rank in the keys of whole words is in a register that they are counted by. Of halves the reverses of both numbers.
+template <typename T, size_t SIZE = sizeof(T)> struct gk_index_of_counted : gk_index_of_words<T> {
+    static constexpr bool ARE_COUNTED = true;
+    uint32_t numbers, step;
+
+    __device__ inline void take_whole(const gk_narrow_index<T> &op, uint32_t word) {
+        const uint32_t ranks = gk_ranks(word, op.order, T());
+        this->join(this->best, __byte_perm(ranks, numbers, 0x1054));
+        this->join(this->best, __byte_perm(ranks, numbers, 0x3276));
+        numbers -= step;
+    }
+    __device__ inline void begin(uint32_t number, uint32_t apart) { numbers = 0xfffeffff - 0x10001 * number, step = 0x10001 * apart; }
+};
+// Of bytes two at a time, where there is an instruction for it: a rank and the reverse of a place among the whole words, no more than
+// GK_REDUCE_COUNTED_WORDS, have 16 bits. Half of the instructions.
+template <typename T> struct gk_index_of_counted<T, 1> : gk_index_of_words<T> {
+    static constexpr bool ARE_COUNTED = gk_compares_words;
+    enum : uint32_t { NO_WORDS = 0xfcfdfeff, WORD = 0x04040404 };
+    uint32_t odd = 0, even = 0, places = NO_WORDS, first = 0, step = 0;
+
+    __device__ inline void take_whole(const gk_narrow_index<T> &op, uint32_t word) {
+        const uint32_t ranks = gk_ranks(word, op.order, T());
+        even = __vmaxu2(even, __byte_perm(ranks, places, 0x2604));
+        odd = __vmaxu2(odd, __byte_perm(ranks, places, 0x3715));
+        places -= WORD;
+    }
+    __device__ inline void begin(uint32_t number, uint32_t apart) { first = number, step = apart; }
+    __device__ inline uint32_t all() const {
+        uint32_t all = this->best;
+        if (places != NO_WORDS) {
+            const uint32_t key = gk_greater_half(__vmaxu2(odd, even)), place = 0xff - (key & 0xff);
+            this->join(all, (key >> 8 << 16) + (0xffff - (first + place / 4 * step + place % 4)));
+        }
+        return all;
+    }
+};
+template <typename T> struct gk_words_taken<gk_narrow_index<T>> : gk_index_of_counted<T> {
+    static constexpr bool ARE_TAKEN = true;
+};
+
+// The next so many whole words that a lane has, `step` apart: all are loaded before the first is taken. `at` is where they begin, the
+// first element of the first one has the number `number`, and then what comes behind them.
+template <int COUNT, class Op, class WORDS> __device__ static inline void gk_take_next_words(const Op &op, WORDS &taken, const uint32_t *&at, unsigned step, uint32_t &number) {
+    enum { EACH = sizeof(uint32_t) / sizeof(typename Op::Element) };
+    uint32_t word[COUNT];
+#pragma unroll
+    for (int j = 0; j < COUNT; j++, at += step)
+        word[j] = *at;
+#pragma unroll
+    for (int j = 0; j < COUNT; j++)
+        if constexpr (WORDS::ARE_COUNTED)
+            taken.take_whole(op, word[j]);
+        else
+            taken.take(op, word[j], UINT32_MAX, number + j * step * EACH);
+    number += COUNT * step * EACH;
+}
 
 // A row of them in shared memory by the words that it lies in, of which others may have a part of the first one and of the last.
 // Lane `lane` of `lanes` has every `lanes`-th one.
 template <class Op> __device__ static inline typename gk_way<Op>::State gk_take_words(const Op &op, const typename Op::Element *row, unsigned length, unsigned lane, unsigned lanes) {
-    enum { EACH = sizeof(uint32_t) / sizeof(typename Op::Element), LOADS = GK_REDUCE_COLUMN_LOADS };
-    const unsigned head = (unsigned)((uintptr_t)row % sizeof(uint32_t) / sizeof(typename Op::Element)), last = (head + length - 1) / EACH;
-    const int end = (int)((head + length - last * EACH) * sizeof(typename Op::Element)); // bytes of the last one
-    const uint32_t *const words = (const uint32_t *)(row - head);
+    enum { SIZE = sizeof(typename Op::Element), EACH = sizeof(uint32_t) / SIZE, LOADS = GK_REDUCE_COLUMN_LOADS };
+    const unsigned head = (unsigned)((uintptr_t)row % sizeof(uint32_t) / SIZE), last = (head + length - 1) / EACH;
+    const int before = (int)(head * SIZE), end = (int)((head + length - last * EACH) * SIZE); // bytes of the first one and of the last
+    const uint32_t *at = (const uint32_t *)(row - head) + lane;
     gk_words_taken<Op> taken;
-    if (lane == 0)
-        taken.take(op, words[0], gk_bytes_of_word(0, (int)(head * sizeof(typename Op::Element)), last == 0 ? end : (int)sizeof(uint32_t)), 0 - head);
-    if (lane == lanes - 1 && last > 0)
-        taken.take(op, words[last], gk_bytes_of_word(0, 0, end), last * EACH - head);
-#pragma unroll 1
-    for (unsigned next = 1 + lane; next < last; next += LOADS * lanes) {
-        uint32_t word[LOADS];
-#pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            if (next + j * lanes < last)
-                word[j] = words[next + j * lanes];
-#pragma unroll
-        for (int j = 0; j < LOADS; j++)
-            if (next + j * lanes < last)
-                taken.take(op, word[j], UINT32_MAX, (next + j * lanes) * EACH - head);
+    unsigned left = last >= lane ? (last - lane >> __popc(lanes - 1)) + 1 : 0; // words
+    uint32_t number = lane * EACH - head;
+    if (lane == 0) {
+        taken.take(op, *at >> 8 * before, gk_bytes_of_word(0, 0, (last == 0 ? end : (int)sizeof(uint32_t)) - before), 0);
+        at += lanes, number += lanes * EACH, left--;
     }
+    const bool has_last = left > 0 && (last - lane & (lanes - 1)) == 0;
+    left -= has_last;
+    taken.begin(number, lanes * EACH);
+#pragma unroll 1
+    for (; left >= LOADS; left -= LOADS)
+        gk_take_next_words<LOADS>(op, taken, at, lanes, number);
+    if (left & 4)
+        gk_take_next_words<4>(op, taken, at, lanes, number);
+    if (left & 2)
+        gk_take_next_words<2>(op, taken, at, lanes, number);
+    if (left & 1)
+        gk_take_next_words<1>(op, taken, at, lanes, number);
+    if (has_last)
+        taken.take(op, *at, gk_bytes_of_word(0, 0, end), number);
     return taken.all();
 }
 
-// What a lane of a result has of its column.
-template <class Op> __device__ static inline typename Op::State gk_state_of_column(const Op &op, const gk_reduction &how, const typename Op::Element *top, unsigned lane) {
-    typedef gk_way<Op> way;
+// What all lanes of a warp have that are `side` apart, in the first of these.
+template <class STATE, class JOIN> __device__ static inline void gk_join_far_lanes(STATE &state, unsigned side, const JOIN &join) {
+    for (unsigned step = GK_WARP / 2; step >= side; step /= 2)
+        join(state, gk_from_lane_above(state, (int)step, GK_WARP));
+}
+
+// What a lane of a result has of its column; and what all of them have, in the first one.
+template <class Op> __device__ static inline typename Op::State gk_state_of_lane(const Op &op, const gk_reduction &how, const typename Op::Element *top, unsigned lane) {
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH };
     const unsigned apart = (unsigned)how.apart / sizeof(*top), rows = (unsigned)how.length, lanes = how.lanes;
-    if constexpr (gk_words_taken<Op>::ARE_TAKEN)
-        if (apart == 1)
-            return way::end(gk_take_words(op, top, rows, lane, lanes), 0, 1);
     if constexpr (!Op::ANY_ORDER)
         if (how.in_vectors)
             return gk_take_column<WIDTH>(op, top, rows, apart, lane, lanes);
-    return way::end(gk_take_column<1>(op, top, rows, apart, lane, lanes), lane, lanes);
+    return gk_way<Op>::end(gk_take_column<1>(op, top, rows, apart, lane, lanes), lane, lanes);
+}
+template <class Op> __device__ static inline typename Op::State gk_state_of_column(const Op &op, const gk_reduction &how, const typename Op::Element *top, unsigned lane, unsigned side) {
+    typedef gk_words_taken<Op> words;
+    if constexpr (words::ARE_TAKEN)
+        if (how.apart == sizeof(*top)) {
+            uint32_t taken = gk_take_words(op, top, (unsigned)how.length, lane, how.lanes);
+            gk_join_far_lanes(taken, side, [](uint32_t &state, uint32_t other) { words::join(state, other); });
+            return gk_way<Op>::end(taken, 0, 1);
+        }
+    typename Op::State state = gk_state_of_lane(op, how, top, lane);
+    gk_join_far_lanes(state, side, [&](typename Op::State &state, const typename Op::State &other) { op.join(state, other); });
+    return state;
 }
 
 // Neighbouring lanes of a warp have neighbouring results; the lanes of one are as many apart as there are of those.
@@ -184,9 +279,7 @@ template <class Op> __device__ static inline void gk_reduce_matrices(const gk_re
         const unsigned wanted = (i / GK_WARP << across) + (i & (side - 1)), lane = i % GK_WARP >> across, result = wanted < results ? wanted : 0;
         const unsigned matrix = columns > 1 ? __umulhi(result, reciprocal) : result;
         const T *const top = (const T *)((const char *)held + of.place(matrix)) + (result - matrix * columns) * ((unsigned)how.step / sizeof(T));
-        typename Op::State state = gk_state_of_column(op, how, top, lane);
-        for (unsigned step = GK_WARP / 2; step >= side; step /= 2)
-            op.join(state, gk_from_lane_above(state, (int)step, GK_WARP));
+        const typename Op::State state = gk_state_of_column(op, how, top, lane, side);
         if (lane == 0 && wanted < results)
             gk_store(op, how, of.first * columns + result, state);
     }

@@ -98,9 +98,19 @@ template <typename T> __device__ static inline uint32_t gk_plain_halves(uint32_t
         return ((size | (signs & 0x80008000)) & ~(nan << 15)) | nan * 0x7fff;
     }
 }
+// All bits of each of two halves that is below 0.
+__device__ static inline uint32_t gk_signs_of_halves(uint32_t word) {
+#ifdef __CUDA_ARCH__
+    uint32_t signs; // by an instruction for which CUDA has no name
+    asm("prmt.b32 %0, %1, 0, 0xbb99;" : "=r"(signs) : "r"(word));
+    return signs;
+#else
+    return (word >> 15 & 0x00010001) * 0xffff;
+#endif
+}
 template <typename T> __device__ static inline uint32_t gk_ranks_of_halves(uint32_t word, uint32_t order, gk_zeros zeros) {
     const uint32_t bits = gk_plain_halves<T>(order & GK_ORDER_REVERSED ? word ^ 0x80008000 : word, zeros);
-    return bits ^ ((bits >> 15 & 0x00010001) * 0xffff | 0x80008000);
+    return bits ^ (gk_signs_of_halves(bits) | 0x80008000);
 }
 __device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, float16, gk_zeros zeros = GK_ZEROS_ALIKE) { return gk_ranks_of_halves<float16>(word, order, zeros); }
 __device__ static inline uint32_t gk_ranks(uint32_t word, uint32_t order, bfloat16, gk_zeros zeros = GK_ZEROS_ALIKE) { return gk_ranks_of_halves<bfloat16>(word, order, zeros); }

@@ -45,7 +45,8 @@ enum {
     GK_REDUCE_CHUNK_GAPS = 64,      /* and vectors that are left out between */
     GK_REDUCE_CHUNK_ROWS = 1028, GK_REDUCE_CHUNK_COLUMNS = 2048,
     GK_REDUCE_GATHERED_BYTES = (GK_REDUCE_CHUNK_VECTORS + GK_REDUCE_CHUNK_GAPS) * GK_REDUCE_VECTOR_BYTES + 4 * (GK_REDUCE_CHUNK_ROWS + GK_REDUCE_CHUNK_COLUMNS),
-    GK_REDUCE_MATRICES_BYTES = 16384, /* of several little matrices in shared memory */
+    GK_REDUCE_MATRICES_BYTES = 32768, /* of several little matrices in shared memory */
+    GK_REDUCE_COUNTED_WORDS = 63,     /* of their rows of bytes, of a thread */
     GK_REDUCE_BESIDE_BYTES = 16384, /* of the states of rows that lie side by side */
     GK_REDUCE_LINE_BYTES = GK_REDUCE_THREADS * GK_REDUCE_VECTOR_BYTES, /* shared memory of a block of rows that are lines */
     GK_REDUCE_RUN_VECTORS = 4,    /* of a thread, in each of the runs that a row is, for it to look where these lie */
@@ -115,12 +116,11 @@ typedef struct gk_reduction {
         int64_t step;   /* of little matrices: from one column to the next */
     };
     size_t segments;  /* no more than blocks; 1: no partial results */
-    uint8_t group;    /* columns: log2 of the threads that work on one of `outer`, a block or part of one; of
+    uint16_t group;   /* columns: log2 of the threads that work on one of `outer`, a block or part of one; of
                          narrow ones and of little matrices how many of these a block has */
     uint8_t stored;   /* gk_dtype of the result */
     uint8_t last;     /* gk_reduce_last */
     uint8_t stage;    /* gk_reduce_stage */
-    uint8_t order;    /* of the values of an extreme: gk_reduce_order */
     bool short_rows : 1;  /* of a gathered array: `lanes` threads a row */
     bool broken : 1;      /* of such, if it is no matter of any order: see gk_broken, */
     bool lines : 1;       /* and gk_lines */
@@ -130,7 +130,8 @@ typedef struct gk_reduction {
     bool joined : 1;      /* and little lies between those of a block, or nothing */
     bool whole : 1;       /* of columns that are runs: a block has all segments of its own */
     bool shifted : 1;     /* columns of less than a word, whose rows begin anywhere in one: see gk_take_shifted */
-    uint8_t branches : 7; /* columns: log2 of the partial results that one block joins at a time */
+    uint8_t order : 2;    /* of the values of an extreme: gk_reduce_order */
+    uint8_t branches : 5; /* columns: log2 of the partial results that one block joins at a time */
     uint8_t tiles;    /* gk_reduce_tiles, of a gathered array that is taken by these; else 0 */
     uint8_t outer_axes, kept_axes; /* of their layout: of matrices, and with those of columns; of rows, those up to the nearest
                                       one that is reduced, and those that are kept */

@@ -171,7 +171,7 @@ for number, one in enumerate((*long, few[0], gk.empty((40_001, 50, 3), "uint8"))
     assert is_taken(one, 1, gk.max), number
 for number, one in enumerate((gk.empty((5_001, 120, 9)), few[1], gk.empty((38_001, 33, 9)))):
     assert not is_taken(one, 1, gk.max), number
-rows = gk.empty((260_001, 33)), gk.empty((130_001, 155))
+rows = gk.empty((260_001, 33)), gk.empty((130_001, 155)), gk.empty((40_001, 603))
 for number, one in enumerate((rows[0], rows[0][1:], gk.empty((520_001, 66), "uint8"))):
     assert is_taken(one, 1, gk.argmax), number
 assert is_taken(gk.empty((520_001, 35), "float16"), 1) and is_taken(rows[1], 1)
@@ -179,7 +179,7 @@ short = gk.empty((2_400_001, 17), "uint8"), gk.empty((1_200_001, 15), "float16")
 for number, one in enumerate((*short, gk.empty((40_001, 999), "bfloat16"))):
     assert is_taken(one, 1, gk.argmax), number
 assert not is_taken(gk.empty((2_400_001, 16), "uint8"), 1, gk.argmax)
-others = rows[0][:100_000], rows[1], gk.empty((260_001, 36)), gk.empty((520_001, 30), "float16")
+others = rows[0][:100_000], rows[2], gk.empty((260_001, 36)), gk.empty((520_001, 30), "float16")
 for number, one in enumerate(others):
     assert not is_taken(one, 1, gk.argmax), number
 """,

@@ -5,19 +5,15 @@
 #include "ops/reduce_columns.h"
 
 enum {
-    WARP = 32,            /* threads */
-    MOST_CACHED = 255,    /* matrices of a block, */
-    ROOM_CACHED = 16384,  /* and bytes, or blocks are few; of those in no cache */
-    MOST = 1024,          /* so many, which share what it costs to begin; */
-    FEWEST_BLOCKS = 264,  /* blocks, of which there are so many, or the device is not busy */
-    ROWS = 8,             /* of a lane, where any order does */
-    LARGE = 32 << 20,     /* bytes from the first element to the last: most are in no cache */
-    OF_MEMORY = 64 << 20, /* the same, of which little is in the cache from the time before */
-    FEW_OF_ROW = 58,      /* elements */
-    LEAST_VECTORS = 10,   /* of a row of whole ones, */
-    MOST_VECTORS = 55,    /* where any order does, */
-    LEAST_VECTORS_IN_ORDER = 23,
-    MOST_VECTORS_IN_ORDER = 31,
+    WARP = 32,              /* threads */
+    FEW = 255,              /* matrices of a block, */
+    ROOM_OF_FEW = 16384,    /* and bytes, or blocks are few; of rows that are in no cache */
+    MOST = 1024,            /* so many, which share what it costs to begin; */
+    FEWEST_BLOCKS = 264,    /* blocks, of which there are so many, or the device is not busy */
+    ROWS = 8,               /* of a lane, where any order does */
+    LARGE = 32 << 20,       /* bytes from the first element to the last: most are in no cache */
+    OF_MEMORY = 64 << 20,   /* the same, of which little is in the cache from the time before */
+    FEW_OF_ROW = 110,       /* elements */
     EVEN_VECTORS = 4,       /* that end in the same bank as those of every eighth row */
     LONGEST_MATRIX = 12288, /* bytes: a block has room for it */
     LEAST_ROWS = 9,         /* of fewer it costs more to find a column than to add it up; */
@@ -50,11 +46,11 @@ static size_t span_of(const gk_reduction *how, size_t size) {
 
 /* How many a block has room for. */
 static size_t most_of_block(const gk_reduction *how, size_t span) {
-    const bool cached = how->reach < LARGE;
-    const size_t room = cached ? ROOM_CACHED : GK_REDUCE_MATRICES_BYTES;
+    const bool few = how->reach < LARGE || how->inner > 1;
+    const size_t room = few ? ROOM_OF_FEW : GK_REDUCE_MATRICES_BYTES;
     const size_t over = how->over > 0 ? (size_t)how->over : 1;
     const size_t count = how->joined ? (room - place_of(span)) / over + 1 : room / place_of(span);
-    const size_t most = cached ? MOST_CACHED : MOST;
+    const size_t most = few ? FEW : MOST;
     return count < most ? count : most;
 }
 
@@ -147,14 +143,17 @@ static bool pays(const gk_reduction *how, size_t size, bool any_order) {
            (row < SHORT || (row < longest && how->length <= MOST_LONG_ROWS));
 }
 
-/* Whether rows of whole vectors are better brought all the same: of words, if so many vectors leave
-   a good part of as many lanes as a power of two idle, and what neighbouring lanes have of their
-   rows is in other banks. */
+/* Whether rows of whole vectors are better brought all the same: if so many vectors leave a good
+   part of as many lanes as a power of two idle, and what neighbouring lanes have of their rows is
+   in other banks. Fitted to 800 of 96 and 240 MB. */
 static bool are_vectors_better_brought(const gk_reduction *how, size_t size, bool any_order) {
-    const size_t least = any_order ? LEAST_VECTORS : LEAST_VECTORS_IN_ORDER;
-    const size_t most = any_order ? MOST_VECTORS : MOST_VECTORS_IN_ORDER;
+    static const uint8_t in_any_order[][2] = {{11, 55}, {11, 55}, {10, 55}, {10, 55}};
+    static const uint8_t in_order[][2] = {{1, 0}, {1, 0}, {23, 31}, {25, 31}};
+    const int bits = __builtin_ctz((unsigned)size); /* of an element's size */
+    const uint8_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
     const size_t vectors = how->length * size / GK_REDUCE_VECTOR_BYTES;
-    return size == GK_WORD && vectors >= least && vectors <= most && vectors % EVEN_VECTORS != 0;
+    const bool odd = vectors % 2 == 1 || size >= GK_WORD || vectors == 26 || vectors == 30;
+    return vectors >= fit[0] && vectors <= fit[1] && vectors % EVEN_VECTORS != 0 && odd;
 }
 
 /* Whether rows that are runs, a matrix of one column each, are sooner brought as they lie than put
@@ -162,8 +161,8 @@ static bool are_vectors_better_brought(const gk_reduction *how, size_t size, boo
    bytes and halves in any order to 470 of 48 and 240 MB. Vectors that are in the cache are as good,
    but for small elements and rows of a few of them. */
 static bool are_better_brought(const gk_reduction *how, size_t size, bool any_order) {
-    static const uint16_t in_any_order[][2] = {{17, 2000}, {15, 1000}, {14, 128}, {12, 40}};
-    static const uint16_t in_order[][2] = {{0, 0}, {31, 272}, {23, 200}, {46, 64}};
+    static const uint16_t in_any_order[][2] = {{17, 4000}, {15, 2000}, {14, 600}, {12, 400}};
+    static const uint16_t in_order[][2] = {{0, 0}, {24, 600}, {23, 300}, {13, 200}};
     const int bits = __builtin_ctz((unsigned)size); /* of an element's size */
     const uint16_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
     const bool few = any_order && size == GK_WORD && how->length <= FEW_OF_ROW;

@@ -308,10 +308,16 @@ static bool are_full(const gk_reduction *how, gk_dtype dtype, bool heavy) {
            !are_cached(how, dtype);
 }
 
+/* Whether rows are brought to shared memory as they lie (gk_plan_matrices), as far as those are
+   whose order is kept: there a lane has more of them at no cost. */
+static bool are_brought(const gk_reduction *how, gk_dtype dtype) {
+    return how->length % gk_vector_width(dtype) != 0 && !are_cached(how, dtype);
+}
+
 /* Lanes that have several vectors of a row each, so that there is less to join and few of them are
    idle; but enough of them for the whole device. */
-static uint16_t short_lanes(size_t vectors, size_t rows, bool full) {
-    size_t each = vectors <= 6 ? 2 : vectors <= 24 ? 4 : 8;
+static uint16_t short_lanes(size_t vectors, size_t rows, bool full, bool brought) {
+    size_t each = vectors <= 6 && !brought ? 2 : vectors <= 24 ? 4 : 8;
     if (full)
         each = vectors == GK_REDUCE_LEAST_LANES ? 1 : 2;
     uint32_t lanes = gk_lanes_for(gk_divided(vectors, each), GK_REDUCE_WARP);
@@ -331,7 +337,8 @@ static bool are_lone_ragged(const gk_reduction *how, gk_dtype dtype, size_t vect
 static void plan_short_rows(gk_reduction *how, gk_dtype dtype, size_t vectors, bool heavy) {
     const bool ragged = are_lone_ragged(how, dtype, vectors, heavy);
     const bool full = are_full(how, dtype, heavy);
-    how->lanes = ragged ? GK_REDUCE_WARP : short_lanes(vectors, how->outer, full);
+    how->lanes =
+        ragged ? GK_REDUCE_WARP : short_lanes(vectors, how->outer, full, are_brought(how, dtype));
     how->lone_rows = how->lanes == GK_REDUCE_WARP && vectors > TINY_ROW &&
                      (ragged || vectors >= GK_REDUCE_LONE_ROW || how->outer < BUSY_ROWS);
 }

@@ -252,6 +252,22 @@ def test_many_ragged_rows_have_that_model_too(dtype, variant, shape):
         assert hexadecimal(gk.sum(there, 2, variant=variant).to_host()) == want
 
 
+@pytest.mark.parametrize(
+    ("dtype", "shape"), [("float16", (740_001, 35)), ("float32", (570_001, 23))]
+)
+def test_ragged_rows_of_five_and_six_vectors_have_the_same_bits(dtype, shape):
+    """Of more than the caches hold: in order, with gaps, turned, and in chunks."""
+    a = random(shape, DTYPES[dtype], 3)
+    a = (a * np.exp2(2 * random(shape, DTYPES["float32"], 4))).astype(a.dtype)
+    wide = np.zeros((shape[0], shape[1] + 5), a.dtype)
+    wide[:, :-5] = a
+    columns = gk.to_device(np.ascontiguousarray(a.T))
+    want = np.asarray(gk.sum(gk.to_device(a), 1, dtype="float32"))
+    oracle.assert_along("sum", a, 1, want)
+    for x in (gk.to_device(wide)[:, :-5], columns.T, a):
+        oracle.assert_same(np.asarray(gk.sum(x, 1, dtype="float32")), want, str(shape))
+
+
 SHORT = ((3, 350_003), (64, 16_400), (400, 5, 528), (30_000, 4, 9), (13, 20, 4100))
 
 

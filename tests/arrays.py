@@ -156,7 +156,8 @@ def with_special(values: Array, first: int, about: int) -> Array:
 
 def beside(held: Array, begin: int) -> Any:
     """An array on the device, that many elements behind where memory begins."""
-    flat = gk.zeros(held.size + begin, held.dtype)
+    flat = gk.empty(held.size + begin, held.dtype)
+    flat[:begin] = np.zeros(begin, held.dtype)
     flat[begin:] = held.reshape(-1)
     return flat[begin:].reshape(held.shape)
 

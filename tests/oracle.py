@@ -99,8 +99,7 @@ def assert_same(got: Any, want: Array, case: str) -> None:
 def assert_written_alone(reduce: Callable[[Any], object], want: Array, begin: int) -> None:
     """The result is what is wanted, that many elements behind where memory begins, and nothing
     beside it is written."""
-    around = gk.to_device(np.zeros(want.size + 16, want.dtype))
-    around += 77
+    around = gk.to_device(np.full(want.size + 16, 77, want.dtype))
     assert reduce(around[begin : begin + want.size].reshape(want.shape)) is not None
     there = np.asarray(around)
     assert_same(there[begin : begin + want.size].reshape(want.shape), want, f"{begin}")

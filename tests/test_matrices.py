@@ -11,7 +11,16 @@ import pytest
 
 import gpukern as gk
 import oracle
-from arrays import DTYPES, WAYS_TO_REDUCE, Array, beside, random, with_special
+from arrays import (
+    DTYPES,
+    WAYS_TO_REDUCE,
+    Array,
+    beside,
+    is_float,
+    limits,
+    random,
+    with_special,
+)
 from fakes import NEEDS_FAKE
 
 # What holds the array, how it is cut out of that, and the order of its axes; the last but one is
@@ -115,12 +124,6 @@ def test_rows_that_are_no_vectors(op, dtype):
     oracle.assert_along(op, a, 1, got)
 
 
-def lowest(dtype: str) -> Any:
-    """Of whole numbers; of floats one below 0."""
-    kind = DTYPES[dtype]
-    return np.iinfo(kind).min if kind.kind in "iu" else False if kind.kind == "b" else -2
-
-
 # The last of these rows of bytes are brought one by one, as many would begin in the same bank.
 @pytest.mark.parametrize(
     ("dtype", "length"),
@@ -128,10 +131,12 @@ def lowest(dtype: str) -> Any:
 )
 def test_the_first_of_many_that_are_alike(dtype, length):
     """Nothing beside a row is found in its place, though it is as low as all values can be."""
-    a = np.full((36_000_000 // length // DTYPES[dtype].itemsize, length), lowest(dtype), dtype)
+    kind = DTYPES[dtype]
+    lowest = -2 if is_float(kind) else limits(kind)[0]
+    a = np.full((36_000_000 // length // kind.itemsize, length), lowest, kind)
     place = np.arange(len(a)) * 7 % (length + 1)
     higher = place < length
-    a[np.flatnonzero(higher), place[higher]] = lowest(dtype) + 1
+    a[np.flatnonzero(higher), place[higher]] = lowest + 1
     want = np.where(higher, place, 0)
     assert (np.asarray(gk.argmax(gk.to_device(a), 1)) == want).all()
     assert (np.asarray(gk.argmax(beside(a, 1), 1)) == want).all(), "between vectors"

@@ -71,13 +71,15 @@ static bool take_lanes(gk_reduction *how, const gk_reduce_plan *plan, size_t wid
     return rows > 0 && rows <= WARP && (rows & (rows - 1)) == 0 && plan->how.segments == 1;
 }
 
-/* As many lanes as a block has threads for, but some rows for each. */
-static uint16_t lanes_of_any_order(const gk_reduction *how) {
-    uint16_t lanes = 1;
-    while (lanes < WARP && (size_t)2 * lanes * how->group * how->inner <= GK_REDUCE_THREADS &&
-           how->length >= (size_t)2 * lanes * ROWS)
-        lanes *= 2;
-    return lanes;
+/* As many lanes as a block has threads for, but some rows for each. False: one has more words of
+   bytes than are counted. */
+static bool take_lanes_of_any_order(gk_reduction *how, size_t size) {
+    how->lanes = 1;
+    while (how->lanes < WARP &&
+           (size_t)2 * how->lanes * how->group * how->inner <= GK_REDUCE_THREADS &&
+           how->length >= (size_t)2 * how->lanes * ROWS)
+        how->lanes = (uint16_t)(2 * how->lanes);
+    return size > 1 || how->length <= (size_t)GK_REDUCE_COUNTED_WORDS * GK_WORD * how->lanes;
 }
 
 /* Whether most of what is brought is used, as far as memory is read by less than sectors. */
@@ -98,11 +100,6 @@ static bool pay_in_cache(const gk_reduction *how, size_t size, bool any_order, b
         return false;
     return how->inner * size < SHORT && how->length >= LEAST_CACHED_ROWS &&
            how->group * how->inner * how->lanes >= LEAST_CACHED_THREADS;
-}
-
-/* Whether a lane has no more words of bytes than are counted. */
-static bool are_counted(const gk_reduction *how, size_t size) {
-    return size > 1 || how->length <= (size_t)GK_REDUCE_COUNTED_WORDS * GK_WORD * how->lanes;
 }
 
 /* Threads of a warp, at most, whose words lie in one bank of shared memory at a time, where rows
@@ -152,8 +149,9 @@ static bool are_vectors_better_brought(const gk_reduction *how, size_t size, boo
     const int bits = __builtin_ctz((unsigned)size); /* of an element's size */
     const uint8_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
     const size_t vectors = how->length * size / GK_REDUCE_VECTOR_BYTES;
-    const bool odd = vectors % 2 == 1 || size >= GK_WORD || vectors == 26 || vectors == 30;
-    return vectors >= fit[0] && vectors <= fit[1] && vectors % EVEN_VECTORS != 0 && odd;
+    /* Even numbers of small elements gain nothing, but for those near a warp's lanes. */
+    const bool gains = size >= GK_WORD || vectors % 2 == 1 || vectors == 26 || vectors == 30;
+    return vectors >= fit[0] && vectors <= fit[1] && vectors % EVEN_VECTORS != 0 && gains;
 }
 
 /* Whether rows that are runs, a matrix of one column each, are sooner brought as they lie than put
@@ -176,8 +174,8 @@ static bool are_better_brought(const gk_reduction *how, size_t size, bool any_or
 
 bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                       bool any_order) {
-    const bool may_be_few = plan->walk == GK_WALK_LITTLE || plan->scattered;
-    if (plan->how.outer < FEWEST_BLOCKS || (may_be_few && gk_bytes(array) < LARGE))
+    const bool one_by_one = plan->walk == GK_WALK_LITTLE || plan->scattered;
+    if (plan->how.outer < FEWEST_BLOCKS || (one_by_one && gk_bytes(array) < LARGE))
         return false; /* most calls have no more to ask */
     gk_reduce_plan held = *plan;
     gk_reduction *how = &held.how;
@@ -186,18 +184,15 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
         return false;
     const bool rows = how->inner == 1 && how->apart == (int64_t)size;
     const bool words = any_order && rows && size < GK_WORD;
-    if (may_be_few && !words)
+    if (one_by_one && !words)
         return false;
     if (!are_dense(how, size) || span_of(how, size) > LONGEST_MATRIX)
         return false;
     how->joined = how->bundle < 2 && (size_t)how->over <= span_of(how, size) + GAP;
     how->group = (uint16_t)most_of_block(how, span_of(how, size));
     how->segments = 1;
-    if (any_order)
-        how->lanes = lanes_of_any_order(how);
-    else if (!take_lanes(how, plan, gk_vector_width(array->dtype)))
-        return false;
-    if (any_order && !are_counted(how, size))
+    if (!(any_order ? take_lanes_of_any_order(how, size)
+                    : take_lanes(how, plan, gk_vector_width(array->dtype))))
         return false;
     if (gk_divided(how->outer, how->group) < FEWEST_BLOCKS ||
         !(rows ? are_better_brought(how, size, any_order) : pays(how, size, any_order)))

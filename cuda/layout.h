@@ -108,6 +108,17 @@ static_assert(sizeof(gk_compact) == 128, "more parameters cost time");
 /* So many axes of so many arrays have room in it. */
 #define GK_COMPACT_AXES(arrays) ((GK_COMPACT_WORDS - 2 * (arrays) + 2) / ((arrays) + 2))
 
+/* How tiles go over arrays of which some run along other axes than the one that is written: matrices
+   whose columns go along the nearest axes of that one, and whose rows along those of the others. */
+typedef struct gk_turned {
+    uint32_t rows, columns;       /* of a matrix */
+    gk_divisor across, in_matrix; /* tiles of the same rows, and of a matrix */
+    uint32_t turned;              /* bit k: array k is near along rows */
+    uint32_t by_words;   /* bit k: all words of array k's, in its own direction, are aligned */
+    int32_t row_axes, matrix_axes; /* where they begin in the layout: those of columns come first */
+    gk_layout layout;
+} gk_turned;
+
 /* The operands of an elementwise kernel. Bit k of `repeated`: one element of operand k serves all
    that a vector holds (and in a kernel without a layout all of the result); it is at data[k], or,
    where that is NULL, in the first bytes of value[k]: a number of the host's needs no copy. */

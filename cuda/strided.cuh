@@ -65,6 +65,14 @@ __device__ static inline uint32_t gk_offsets(const gk_layout &layout, uint32_t i
     return last;
 }
 
+// The same of the axes [first, end) alone, added to the offsets; i is below what these have.
+template <int ARRAYS>
+__device__ static inline void gk_offsets_along(const gk_layout &layout, int first, int end, uint32_t i, int64_t (&offset)[ARRAYS]) {
+#pragma unroll 1
+    for (int axis = first; axis < end; axis++)
+        gk_step_out(layout, axis, i, offset);
+}
+
 // The offset in bytes of element i, in C order, of the axes [first, end) of an array. By a loop
 // of its own: one that tells the index along the last axis too is peeled, and doubles a kernel of
 // reductions.

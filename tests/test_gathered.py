@@ -497,9 +497,11 @@ launches = lambda call: taken(call).count("l")
 for apart in (gk.empty((3005, 2, 128, 2))[:, :, ::2], gk.empty((1001, 3, 70, 5))[..., 1:]):
     for op in (gk.sum, gk.max, gk.mean):
         assert launches(lambda: op(apart, 0)) == 1, op
-turned, less = gk.empty((65_600, 64), "float64").T, gk.empty((6_560, 64), "float64").T
-assert launches(lambda: gk.add(turned, 1)) == 2
-assert launches(lambda: gk.add(less, 1)) == 1
+for one in (gk.empty((65_600, 64), "float64").T, gk.empty((4096, 1024), "uint8").T):
+    assert launches(lambda: gk.add(one, 1)) == 1, "by tiles"
+ragged = gk.empty((4099, 1001), "uint8").T
+assert launches(lambda: gk.add(ragged, 1)) == 2, "bytes that are no words"
+assert launches(lambda: gk.add(ragged[:9], 1)) == 1, "and few"
 """,
         FAKE_KERNELS=0,
     )

@@ -68,8 +68,9 @@ typedef enum gk_walk {
     GK_WALK_ALONG             /* down columns that are runs */
 } gk_walk;
 
-/* How a kernel takes the layout of strided arrays: a gk_layout, or whole in a gk_compact. */
-typedef enum gk_form { GK_LAID_OUT, GK_COMPACT } gk_form;
+/* How a kernel takes the layout of strided arrays: as it is, whole in a gk_compact, or as that of
+   turned ones, by tiles. */
+typedef enum gk_form { GK_LAID_OUT, GK_COMPACT, GK_BY_TILES } gk_form;
 
 /* The kernels of a walk, or of a form, have the number of the operation plus that one. */
 typedef enum gk_op {
@@ -79,7 +80,7 @@ typedef enum gk_op {
         GK_OP_##name##_gathered_columns, GK_OP_##name##_little, GK_OP_##name##_scattered,          \
         GK_OP_##name##_matrices, GK_OP_##name##_own, GK_OP_##name##_beside, GK_OP_##name##_even,   \
         GK_OP_##name##_straight, GK_OP_##name##_along,
-#define GK_NUMBERS_OF_FORMS(name, ...) GK_OP_##name, GK_OP_##name##_compact,
+#define GK_NUMBERS_OF_FORMS(name, ...) GK_OP_##name, GK_OP_##name##_compact, GK_OP_##name##_turned,
     GK_KERNEL_NAMES(GK_NUMBER, GK_NUMBERS, GK_NUMBERS_OF_FORMS) GK_OP_COUNT
 #undef GK_NUMBER
 #undef GK_NUMBERS

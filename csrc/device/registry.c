@@ -43,7 +43,7 @@ const char *gk_op_name(gk_op op) {
 #name, #name "_short", #name "_columns", #name "_gathered", #name "_gathered_columns",         \
         #name "_little", #name "_scattered", #name "_matrices", #name "_own", #name "_beside",     \
         #name "_even", #name "_straight", #name "_along",
-#define GK_NAMES_OF_FORMS(name, ...) #name, #name "_compact",
+#define GK_NAMES_OF_FORMS(name, ...) #name, #name "_compact", #name "_turned",
         GK_KERNEL_NAMES(GK_NAME, GK_NAMES, GK_NAMES_OF_FORMS)
 #undef GK_NAME
 #undef GK_NAMES

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "engine/boxes.h"
+#include "engine/matrix_axes.h"
 #include "engine/nest.h"
 #include "engine/rates.h"
 #include "transpose/copies.h"
@@ -13,7 +14,6 @@ enum {
     LARGE_TILE = 32768,    /* bytes: of tiles of so many */
     FEW_LARGE_TILES = 528, /* are few */
     UNCACHED = 32 << 20,   /* bytes, whose sectors leave the cache before all parts of them came */
-    LONG_CHAIN = 512,      /* elements, of which tiles along a chain are filled well enough */
     LITTLE_LINES = 8,      /* times the limit of tiles is as soon moved without woven lines, */
     LITTLE_HALVES = 40,    /* and so many times where these are halves */
     FEW_LINES = 16,        /* that are woven, */
@@ -160,61 +160,19 @@ static gk_status copy_tiles(gk_call *call, gk_nest *nest, int axis, const gk_row
 
 /* tiles of several axes ------------------------------------------------------------------------ */
 
-/* Axes that are one run in an array, the nearest first. */
-typedef struct chain {
-    int count, axis[GK_CHAIN_AXES];
-    int64_t length;
-} chain;
-
-static bool has_axis(const chain *of, int axis) {
-    for (int i = 0; i < of->count; i++)
-        if (of->axis[i] == axis)
-            return true;
-    return false;
-}
-
-/* Make a chain as long as some tiles, by axes that the other one does not have. */
-static void lengthen(const gk_nest *nest, int array, const chain *other, chain *of) {
-    for (int i = nest->ndim - 1; i >= 0; i--) {
-        const int end = of->axis[of->count - 1];
-        if (of->count == GK_CHAIN_AXES || of->length >= LONG_CHAIN)
-            return;
-        if (has_axis(of, i) || has_axis(other, i) ||
-            nest->stride[array][i] != nest->stride[array][end] * nest->shape[end])
-            continue;
-        of->axis[of->count++] = i;
-        of->length *= nest->shape[i];
-        i = nest->ndim; /* what was passed over may follow now */
-    }
-}
-
-/* The matrices that are written along the last axis, and those that follow it in the target, and
-   read along this one. */
-typedef struct chains {
-    chain rows, columns;
-} chains;
-
-static chains chains_along(const gk_nest *nest, int axis) {
-    const int last = nest->ndim - 1;
-    chains of = {.rows = {1, {last}, nest->shape[last]}, .columns = {1, {axis}, nest->shape[axis]}};
-    lengthen(nest, GK_TO, &of.columns, &of.rows);
-    lengthen(nest, GK_FROM, &of.rows, &of.columns);
-    return of;
-}
-
 /* Whether a device is busy with so many ragged tiles, and they can be counted. */
-static bool are_enough(const gk_nest *nest, int64_t size, const chains *of) {
-    return of->rows.length <= INT32_MAX && of->columns.length <= INT32_MAX &&
+static bool are_enough(const gk_nest *nest, int64_t size, const gk_matrix_axes *of) {
+    return of->written.length <= INT32_MAX && of->read.length <= INT32_MAX &&
            gk_nest_count(nest) * (size_t)size >= RAGGED;
 }
 
 /* Whether lines of both are a step apart. */
-static bool are_even(const chains *of) {
-    return of->rows.count == 1 && of->columns.count == 1;
+static bool are_even(const gk_matrix_axes *of) {
+    return of->written.count == 1 && of->read.count == 1;
 }
 
 /* Where its parts begin in the other array. */
-static gk_chain steps_of(const gk_nest *nest, int array, const chain *of) {
+static gk_chain steps_of(const gk_nest *nest, int array, const gk_run_axes *of) {
     gk_chain steps;
     for (int k = 0; k < GK_CHAIN_AXES; k++) {
         const int i = k - (GK_CHAIN_AXES - of->count), axis = i < 0 ? 0 : of->axis[i];
@@ -225,22 +183,22 @@ static gk_chain steps_of(const gk_nest *nest, int array, const chain *of) {
     return steps;
 }
 
-static gk_status copy_ragged(gk_call *call, gk_nest *nest, const chains *of, const gk_row *row) {
+static gk_status copy_ragged(gk_call *call, gk_nest *nest, const gk_matrix_axes *of, const gk_row *row) {
     gk_chain_tiles how = {
-        .tiles = {.rows = (uint64_t)of->rows.length, .columns = (uint64_t)of->columns.length},
-        .rows = steps_of(nest, GK_FROM, &of->rows),
-        .columns = steps_of(nest, GK_TO, &of->columns),
+        .tiles = {.rows = (uint64_t)of->written.length, .columns = (uint64_t)of->read.length},
+        .rows = steps_of(nest, GK_FROM, &of->written),
+        .columns = steps_of(nest, GK_TO, &of->read),
         .is_even = are_even(of)};
-    if (of->rows.length > INT32_MAX || of->columns.length > INT32_MAX)
+    if (of->written.length > INT32_MAX || of->read.length > INT32_MAX)
         return gk_fail(&call->error, GK_VALUE_ERROR,
                        "%s: a matrix of %lld x %lld elements is more than variant '%s' takes",
-                       call->operation, (long long)of->columns.length, (long long)of->rows.length,
+                       call->operation, (long long)of->read.length, (long long)of->written.length,
                        row->variant);
     gk_nest_extent(nest, GK_FROM, (int64_t)row->alignment, &how.first, &how.end);
     gk_status status = cut_into_tiles(call, row, &how.tiles);
     stacking matrix = {.row = row, .how = &how, .blocks = how.tiles.in_matrix.value};
     for (int i = nest->ndim - 1; i >= 0; i--)
-        if (has_axis(&of->rows, i) || has_axis(&of->columns, i))
+        if (gk_has_axis(&of->written, i) || gk_has_axis(&of->read, i))
             gk_nest_take_out(nest, i);
     return status == GK_OK ? gk_nest_run(call, nest, launch_stack, &matrix) : status;
 }
@@ -376,7 +334,7 @@ double gk_rate_by_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_runs
 /* The tiles that are better than boxes and single elements, if boxes of runs are not better still;
    then all is moved by them. */
 static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, int64_t size,
-                                 const chains *of, gk_runs *runs, const gk_row **row,
+                                 const gk_matrix_axes *of, gk_runs *runs, const gk_row **row,
                                  gk_moved *moved) {
     const gk_row *tiles = NULL, *ragged = NULL;
     *row = NULL;
@@ -390,7 +348,7 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
         return status;
     const int64_t rows = nest->shape[nest->ndim - 1], columns = nest->shape[axis];
     const double filled = gk_filled(rows, columns, tiles);
-    const double by_ragged = ragged ? gk_filled(of->rows.length, of->columns.length, ragged) : 0;
+    const double by_ragged = ragged ? gk_filled(of->written.length, of->read.length, ragged) : 0;
     const size_t bytes = gk_nest_count(nest) * (size_t)size;
     const bool may_be_ragged = ragged && are_enough(nest, size, of);
     const bool parts = may_be_ragged && bytes >= UNCACHED && !are_on_sectors(nest, size);
@@ -427,7 +385,7 @@ static gk_moved is_left(gk_call *call, const gk_nest *nest, int lines, gk_runs *
 gk_status gk_copy_matrices(gk_call *call, gk_nest *nest, int axis, int64_t size, gk_runs *runs,
                            const gk_row **ran, gk_moved *moved) {
     const gk_row *wanted = ran ? call->wanted : NULL, *woven = NULL, *row = NULL;
-    const chains of = chains_along(nest, axis);
+    const gk_matrix_axes of = gk_matrix_axes_along(nest, GK_FROM, axis);
     int lines = -1;
     gk_status status = GK_OK;
     if (wanted)

@@ -11,6 +11,7 @@
 #include "engine/transfer.h"
 #include "ops/docs.h"
 #include "ops/elementwise_strided.h"
+#include "ops/elementwise_turned.h"
 
 enum {
     TURNED = 1 << 20,  /* elements of an operand that is worth a copy in the order of the result, */
@@ -128,6 +129,16 @@ static void view_operands(gk_work *made, const gk_array *operands, const gk_arra
             memset(made->views[k].strides, 0, (size_t)result->ndim * sizeof(int64_t));
         }
     }
+}
+
+/* The result and the operands in its shape; their views are the work's. */
+static void nest_operands(gk_work *made, const gk_array *operands, const gk_array *result,
+                          gk_nest *nest) {
+    const gk_array *arrays[GK_LAYOUT_ARRAYS] = {result};
+    view_operands(made, operands, result);
+    for (int k = 0; k < made->count; k++)
+        arrays[k + 1] = &made->views[k];
+    gk_nest_make(nest, arrays, made->count + 1);
 }
 
 /* Operand k as a contiguous array of the result's shape. */
@@ -263,12 +274,8 @@ static gk_status run_as_they_lie(gk_call *call, gk_op op, const gk_array *operan
     const gk_row *row = plain ? choose_contiguous(call, &made, result) : NULL;
     if (row && !gk_is_better_strided(call, row, result))
         return launch_contiguous(call, &made, row, result);
-    const gk_array *arrays[GK_LAYOUT_ARRAYS] = {result};
     gk_nest nest;
-    view_operands(&made, operands, result);
-    for (int k = 0; k < count; k++)
-        arrays[k + 1] = &made.views[k];
-    gk_nest_make(&nest, arrays, count + 1);
+    nest_operands(&made, operands, result, &nest);
     bool run = gk_nest_is_run(&nest) && !strided;
     for (int k = 0; k < count && run && !plain; k++)
         if (nest.ndim > 0 && nest.stride[k + 1][0] == 0)
@@ -281,6 +288,16 @@ static gk_status run_as_they_lie(gk_call *call, gk_op op, const gk_array *operan
     return gk_launch_strided(call, &made, &nest);
 }
 
+/* Those of the operands that tiles read as they lie (bit k of operand k). */
+static uint32_t served_by_tiles(gk_call *call, gk_op op, const gk_array *operands, int count,
+                                const gk_array *result) {
+    gk_work made = {.op = op, .count = count, .dtype = operands[0].dtype};
+    gk_nest nest;
+    uint32_t served = 0;
+    nest_operands(&made, operands, result, &nest);
+    return gk_are_turned(call, &made, &nest, &served) ? served : 0;
+}
+
 gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, int count,
                              gk_array *result) {
     gk_array ordered[GK_MAX_OPERANDS];
@@ -289,6 +306,7 @@ gk_status gk_run_elementwise(gk_call *call, gk_op op, const gk_array *operands, 
         scattered |= (uint32_t)is_scattered(&operands[k]) << k;
     if (!scattered || call->wanted || gk_count(result) == 0 || !gk_is_contiguous(result))
         return run_as_they_lie(call, op, operands, count, result);
+    scattered &= ~served_by_tiles(call, op, operands, count, result);
     gk_status status = put_in_order(call, operands, count, scattered, ordered);
     return status == GK_OK ? run_as_they_lie(call, op, ordered, count, result) : status;
 }

@@ -2,6 +2,8 @@
    or by elements, and which kernel. */
 #include "ops/elementwise_strided.h"
 
+#include "ops/elementwise_turned.h"
+
 enum {
     MANY = 1 << 17,    /* elements: for fewer the shorter kernel is as fast */
     LONE = 3 << 17,    /* elements, or vectors: so many are best found one by one */
@@ -292,7 +294,11 @@ static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layo
     const gk_row *row, *ran = NULL;
     gk_row_vectors rows;
     size_t blocks = 0;
-    gk_status status = choose_strided(call, ready, piece, &rows, &row);
+    bool launched = false;
+    gk_status status = call->wanted ? GK_OK : gk_launch_turned(call, ready, piece, &launched);
+    if (status != GK_OK || launched)
+        return status;
+    status = choose_strided(call, ready, piece, &rows, &row);
     if (status != GK_OK)
         return status;
     const bool wide = row->alignment == GK_VECTOR;

@@ -1,15 +1,15 @@
-// out[i] = f(a[i], b[i], ...) for every operation, dtype and layout: four kernels an operation and
+// out[i] = f(a[i], b[i], ...) for every operation, dtype and layout: five kernels an operation and
 // dtype, of contiguous arrays, of arrays of any strides, of those into results whose last axis is
-// contiguous, and of vectors or elements that a thread finds one by one. What is read and written is all the time that they take, as in add.cu, whose last step
+// contiguous, of vectors or elements that a thread finds one by one, and of arrays that are turned (turned.cuh). What is read and written is all the time that they take, as in add.cu, whose last step
 // they share.
 #ifndef GK_ELEMENTWISE_CUH
 #define GK_ELEMENTWISE_CUH
 
 #include "device.cuh"
-#include "elementwise/operations.h"
+#include "elementwise/gathered.cuh"
+#include "elementwise/turned.cuh"
 #include "strided.cuh"
 
-#define GK_ELEMENTWISE_THREADS 256 // a block
 #define GK_ELEMENTWISE_VECTORS 2   // of a thread, along each operand
 #define GK_ELEMENTWISE_SINGLES 8   // of a thread, where elements are taken one by one
 // Blocks a multiprocessor, at least: of bytes the compiler would give sixteen elements a thread more registers.
@@ -22,6 +22,7 @@
                  .tile_columns = (each) * GK_ELEMENTWISE_THREADS,                                  \
                  .threads = GK_ELEMENTWISE_THREADS, .alignment = aligned, .follows = true)
 #define GK_STRIDED_ROWS(dtype, name, T, bytes, text, number, op, kernel)                           \
+    GK_NAMED_ROW(op##_turned, turned, dtype, gk_##op##_##kernel##_turned, "operands that run along other axes change sides in shared memory, and no copy is made", .takes = GK_TAKES_LAYOUT, .tile_rows = GK_TURNED_SIDE(bytes), .tile_columns = GK_TURNED_SIDE(bytes), .threads = GK_TURNED_THREADS(bytes), .alignment = bytes, .follows = true) \
     GK_ELEMENTWISE_ROW(op##_compact, strided, dtype, gk_##op##_##kernel##_compact, GK_LONE_ELEMENTS, bytes, GK_TAKES_LAYOUT, "of few elements, of rows too short to be shared, or of whole vectors") \
     GK_ELEMENTWISE_ROW(op, strided, dtype, gk_##op##_##kernel##_strided, GK_ELEMENTWISE_SINGLES, bytes, GK_TAKES_LAYOUT, "any strides, 0 for what is broadcast; one index, by multiplications, for eight elements of a row") \
     GK_ELEMENTWISE_ROW(op, GK_JOIN(strided_##name##x, GK_ELEMENTS_IN_16(bytes)), dtype, gk_##op##_##kernel##_strided_wide, GK_ELEMENTS_IN_16(bytes), 16, GK_TAKES_LAYOUT, "128 bits at a time along the result's rows, and along each operand that lies so, wherever its own rows begin and end")
@@ -55,92 +56,7 @@
 
 #ifndef GK_ROWS_ONLY
 
-// what each operation makes of its operands ----------------------------------------------------------
-
-// x * y + z rounded once to T. For a half type the float32 between is rounded to odd (of the two
-// floats beside the exact value the one whose last bit is 1), so that the second rounding sees on
-// which side of a midpoint the exact value lies: S. Boldo and G. Melquiond, "Emulation of a FMA and
-// Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd" (2008).
-template <typename T, typename W> __device__ static inline W gk_fused(W x, W y, W z) {
-    if constexpr (sizeof(T) == sizeof(W)) {
-        return gk_times_plus(x, y, z);
-    } else {
-        W below = __fmaf_rd(x, y, z), above = __fmaf_ru(x, y, z);
-        return below != above && (__float_as_uint(below) & 1) ? below : above;
-    }
-}
-
-#define GK_RESULT_same(T)    T
-#define GK_RESULT_boolean(T) bool
-#define GK_DEFINE(name, operands, dtypes, result, expression, ...)                                 \
-    struct name##_of {                                                                             \
-        enum { OPERANDS = operands };                                                              \
-        template <typename T> struct Result { typedef GK_RESULT_##result(T) type; };               \
-        template <typename T, typename W> __device__ static inline auto at(W x, W y, W z) {        \
-            return expression;                                                                     \
-        }                                                                                          \
-    };
-GK_ELEMENTWISE(GK_DEFINE)
-#undef GK_DEFINE
-
 // how a thread walks ---------------------------------------------------------------------------------
-
-__device__ static inline const char *gk_at(const gk_terms &terms, int k, int64_t offset) {
-    return (const char *)terms.data[k] + offset;
-}
-
-template <typename T, int WIDTH> __device__ static inline gk_vector<T, WIDTH> gk_repeated(T one) {
-    gk_vector<T, WIDTH> same;
-    T elements[WIDTH];
-#pragma unroll
-    for (int i = 0; i < WIDTH; i++)
-        elements[i] = one;
-    same.pack(elements);
-    return same;
-}
-
-// The operands of WIDTH results. All loads of a thread come before its first store, which the compiler
-// could not put first: out may be an operand.
-template <typename OP, typename T, int WIDTH> struct gk_gathered {
-    typedef typename OP::template Result<T>::type R;
-    typedef typename gk_traits<T>::wide W;
-    gk_vector<T, WIDTH> operand[OP::OPERANDS];
-
-    __device__ inline void repeat(int k, T one) { operand[k] = gk_repeated<T, WIDTH>(one); }
-
-    __device__ inline void load(const gk_terms &terms, int k, int64_t offset) {
-        if (terms.repeated >> k & 1)
-            repeat(k, terms.data[k] ? gk_read<T>(gk_at(terms, k, offset)) : gk_read<T>(&terms.value[k]));
-        else
-            operand[k] = *(const gk_vector<T, WIDTH> *)gk_at(terms, k, offset);
-    }
-
-    // One element, which is to be repeated.
-    __device__ inline void hold(int k, typename gk_stored<T>::type one) { memcpy(operand[k].bits, &one, sizeof one); }
-
-    // What does not lie side by side.
-    __device__ inline void collect(int k, const char *from, int64_t step) {
-        T elements[WIDTH];
-#pragma unroll
-        for (int i = 0; i < WIDTH; i++)
-            elements[i] = gk_read<T>(from + i * step);
-        operand[k].pack(elements);
-    }
-
-    __device__ inline R result(int i) const {
-        enum { X = 0, Y = OP::OPERANDS > 1 ? 1 : 0, Z = OP::OPERANDS - 1 };
-        return gk_as<R>(OP::template at<T>(gk_as<W>(operand[X][i]), gk_as<W>(operand[Y][i]), gk_as<W>(operand[Z][i])));
-    }
-    __device__ inline void store(char *out) const {
-        R elements[WIDTH];
-        gk_vector<R, WIDTH> results;
-#pragma unroll
-        for (int i = 0; i < WIDTH; i++)
-            elements[i] = result(i);
-        results.pack(elements);
-        gk_put(out, results);
-    }
-};
 
 // Elements i, i + 1, ... of contiguous arrays and of repeated elements.
 template <typename OP, typename T, int WIDTH>
@@ -490,17 +406,18 @@ template <typename OP, typename T> __device__ static inline void gk_map_compact(
 
 // the kernels ----------------------------------------------------------------------------------------
 
-#define GK_STRIDED_KERNEL(symbol, units, resident, ...)                                            \
-    extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS, resident)                 \
+#define GK_STRIDED_KERNEL(symbol, units, threads, resident, ...)                                   \
+    extern "C" __global__ void __launch_bounds__(threads, resident)                                \
         symbol(char *out, gk_terms terms, units walked) {                                          \
         __VA_ARGS__(out, terms, walked);                                                           \
     }
 #define GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                \
-    GK_STRIDED_KERNEL(gk_##op##_##name##_strided, gk_units, 1, gk_map_strided<op##_of, T>)         \
-    GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, gk_row_vectors, GK_ELEMENTWISE_RESIDENT(bytes), gk_map_rows<op##_of, T, 16 / (bytes)>) \
+    GK_STRIDED_KERNEL(gk_##op##_##name##_strided, gk_units, GK_ELEMENTWISE_THREADS, 1, gk_map_strided<op##_of, T>)         \
+    GK_STRIDED_KERNEL(gk_##op##_##name##_strided_wide, gk_row_vectors, GK_ELEMENTWISE_THREADS, GK_ELEMENTWISE_RESIDENT(bytes), gk_map_rows<op##_of, T, 16 / (bytes)>) \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS) gk_##op##_##name##_compact(gk_compact compact) { \
         gk_map_compact<op##_of, T>(compact);                                                       \
-    }
+    }                                                                                              \
+    GK_STRIDED_KERNEL(gk_##op##_##name##_turned, gk_turned, GK_TURNED_THREADS(bytes), GK_TURNED_RESIDENT(bytes), gk_map_turned<op##_of, T, GK_TURNED_SIDE(bytes), GK_TURNED_THREADS(bytes)>)
 #define GK_THREE_KERNELS(dtype, name, T, bytes, text, number, op)                                  \
     GK_STRIDED_KERNELS(dtype, name, T, bytes, text, number, op)                                    \
     extern "C" __global__ void __launch_bounds__(GK_ELEMENTWISE_THREADS)                           \

@@ -19,6 +19,7 @@ _INTERNAL = (
     "_short",
     "_columns",
     "_compact",
+    "_turned",
     "_packed",
     "_recurring",
     "_boxed",

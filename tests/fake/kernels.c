@@ -318,6 +318,8 @@ static void run_kernel(const launch *run) {
     }
     if (strstr(symbol, "_compact"))
         of_compact(run, starts(symbol, "gk_convert") ? 1 : 2);
+    else if (ends(symbol, "_turned"))
+        of_terms(run);
     else if (starts(symbol, "gk_add_f32") && !ends(symbol, "_strided") && !ends(symbol, "_wide"))
         add_f32(run);
     else if (strcmp(symbol, "gk_matmul_naive_f32") == 0)

@@ -1,0 +1,199 @@
+/* Elementwise operations of which some operands run along other axes than the result, as those of
+   a.T do: whether tiles are good for them, and which (cuda/elementwise/turned.cuh). */
+#include "ops/elementwise_turned.h"
+
+#include <stdlib.h>
+
+#include "engine/matrix_axes.h"
+
+/* Fitted to 6,600 works that chance made, each with tiles and without, on an H200 (benchmarks/NOTES.md). */
+enum {
+    LEAST = 1 << 17, /* elements: of fewer tiles leave a device idle */
+    NARROW = 72,     /* elements of a row of the result: what lies along shorter ones */
+};
+
+/* So much of tiles has to be filled; of narrow rows so much along these, since lines that are close
+   to one another stay in the cache as they are. */
+static const double LEAST_FILLED = 0.3, LEAST_OF_BYTES = 0.25, LEAST_OF_NARROW = 0.7;
+
+/* How the arrays of a nest are cut into tiles. */
+typedef struct turning {
+    const gk_row *row;
+    gk_matrix_axes of;
+    uint32_t turned, served, by_words; /* bit k: of array k */
+} turning;
+
+/* The axis along which elements of an array lie closest, of those along which they differ. */
+static int nearest_axis(const gk_nest *nest, int array) {
+    int nearest = nest->ndim - 1;
+    for (int i = nest->ndim - 2; i >= 0; i--) {
+        const int64_t stride = llabs(nest->stride[array][i]);
+        const int64_t least = llabs(nest->stride[array][nearest]);
+        nearest = stride != 0 && (least == 0 || stride < least) ? i : nearest;
+    }
+    return nearest;
+}
+
+/* Whether what is far apart along the last axis is near along this one. */
+static bool is_turned(const gk_nest *nest, int array, int axis) {
+    const int64_t along = llabs(nest->stride[array][axis]);
+    const int64_t across = llabs(nest->stride[array][nest->ndim - 1]);
+    return along < GK_SECTOR && across > along && across >= GK_SECTOR;
+}
+
+static size_t count_different(const gk_nest *nest, int array) {
+    size_t count = 1;
+    for (int i = 0; i < nest->ndim; i++)
+        count *= nest->stride[array][i] != 0 ? (size_t)nest->shape[i] : 1;
+    return count;
+}
+
+/* The operand with most elements of those that are turned; 0: none is. */
+static int most_turned(const gk_nest *nest) {
+    int most = 0;
+    for (int k = 1; k < nest->arrays; k++)
+        if (nest->data[k] != 0 && is_turned(nest, k, nearest_axis(nest, k)) &&
+            (most == 0 || count_different(nest, k) > count_different(nest, most)))
+            most = k;
+    return most;
+}
+
+/* Whether all words of an array along these axes are aligned, of as many elements as those of a
+   word of an operand: what lies side by side is whole words of it, each part of which begins with
+   one. */
+static bool is_by_words(const gk_nest *nest, int array, const gk_run_axes *along, int64_t size) {
+    const int64_t width = size < GK_WORD ? GK_WORD / size : 1;
+    int64_t run = 1;
+    int merged = 0;
+    while (merged < along->count &&
+           nest->stride[array][along->axis[merged]] == run * nest->size[array])
+        run *= nest->shape[along->axis[merged++]];
+    uintptr_t bits = nest->data[array];
+    for (int i = 0; i < nest->ndim; i++)
+        bits |= gk_has_axis(along, i) ? 0 : (uintptr_t)nest->stride[array][i];
+    for (int i = merged; i < along->count; i++)
+        bits |= (uintptr_t)nest->stride[array][along->axis[i]];
+    return run % width == 0 && bits % (uintptr_t)(width * nest->size[array]) == 0;
+}
+
+/* Whether all elements of such a word are one. */
+static bool is_repeated(const gk_nest *nest, int array, const gk_run_axes *along, int64_t size) {
+    int64_t same = 1;
+    for (int i = 0; i < along->count; i++) {
+        if (nest->stride[array][along->axis[i]] != 0)
+            return same % (GK_WORD / size) == 0;
+        same *= nest->shape[along->axis[i]];
+    }
+    return true;
+}
+
+/* Whether kernels take all arrays as they lie: bytes by words, or one for a word. */
+static bool take_words(const gk_nest *nest, int64_t size, turning *how) {
+    how->by_words = 0;
+    for (int k = 0; k < nest->arrays; k++) {
+        const gk_run_axes *along = how->turned >> k & 1 ? &how->of.read : &how->of.written;
+        const bool words = is_by_words(nest, k, along, size);
+        how->by_words |= (uint32_t)words << k;
+        if (size == 1 && !words && nest->data[k] != 0 &&
+            (k == 0 || !is_repeated(nest, k, along, size)))
+            return false;
+    }
+    return true;
+}
+
+/* The share of tiles that a side fills. */
+static double filled(const gk_run_axes *along, int side) {
+    return (double)along->length / (double)(gk_parts_of(along->length, side) * side);
+}
+
+static bool are_filled(const gk_matrix_axes *of, int64_t size, int side) {
+    const double read = filled(&of->read, side), written = filled(&of->written, side);
+    const double least = size == 1 ? LEAST_OF_BYTES : LEAST_FILLED;
+    return read * written >= least &&
+           written >= (of->written.length < NARROW ? LEAST_OF_NARROW : least);
+}
+
+/* Which arrays are read along the same axis as the one that is turned, and which along either. */
+static void see_operands(const gk_nest *nest, int axis, turning *how) {
+    how->turned = how->served = 0;
+    for (int k = 1; k < nest->arrays; k++) {
+        const int nearest = nearest_axis(nest, k);
+        how->turned |= (uint32_t)(nearest == axis && is_turned(nest, k, axis)) << k;
+        how->served |= (uint32_t)(nearest == axis || nearest == nest->ndim - 1) << k;
+    }
+}
+
+/* Whether tiles are good for that, and how. */
+static bool cut(gk_call *call, const gk_work *ready, const gk_nest *nest, turning *how) {
+    const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
+    const int last = nest->ndim - 1;
+    if (last < 1 || nest->stride[0][last] != nest->size[0] || gk_nest_count(nest) < LEAST)
+        return false;
+    const int most = most_turned(nest);
+    if (most == 0)
+        return false;
+    const int axis = nearest_axis(nest, most);
+    const gk_wish wish = {.op = ready->op + GK_BY_TILES,
+                          .dtype = ready->dtype,
+                          .strided = true,
+                          .address_bits = (uintptr_t)size};
+    how->row = gk_row_suiting(&wish, call->backend);
+    how->of = gk_matrix_axes_along(nest, most, axis);
+    if (!how->row || how->of.read.length > INT32_MAX || how->of.written.length > INT32_MAX ||
+        !are_filled(&how->of, size, how->row->tile_rows))
+        return false;
+    see_operands(nest, axis, how);
+    return take_words(nest, size, how);
+}
+
+bool gk_are_turned(gk_call *call, const gk_work *ready, const gk_nest *nest, uint32_t *served) {
+    turning how;
+    if (!cut(call, ready, nest, &how))
+        return false;
+    *served = how.served >> 1;
+    return true;
+}
+
+static void add_axis(gk_layout *layout, const gk_nest *nest, int axis) {
+    layout->axis[layout->ndim].length = gk_divisor_of((uint32_t)nest->shape[axis]);
+    for (int k = 0; k < nest->arrays; k++)
+        layout->axis[layout->ndim].stride[k] = nest->stride[k][axis];
+    layout->ndim++;
+}
+
+static void add_axes(gk_layout *layout, const gk_nest *nest, const gk_run_axes *axes) {
+    for (int i = 0; i < axes->count; i++)
+        add_axis(layout, nest, axes->axis[i]);
+}
+
+gk_status gk_launch_turned(gk_call *call, const gk_work *ready, const gk_nest *piece,
+                           bool *launched) {
+    turning way;
+    *launched = cut(call, ready, piece, &way);
+    if (!*launched)
+        return GK_OK;
+    const gk_row *row = way.row;
+    const uint32_t across = (uint32_t)gk_blocks((size_t)way.of.written.length, row->tile_columns);
+    const uint32_t down = (uint32_t)gk_blocks((size_t)way.of.read.length, row->tile_rows);
+    gk_turned how = {.rows = (uint32_t)way.of.read.length,
+                     .columns = (uint32_t)way.of.written.length,
+                     .across = gk_divisor_of(across),
+                     .in_matrix = gk_divisor_of(across * down),
+                     .turned = way.turned,
+                     .by_words = way.by_words};
+    add_axes(&how.layout, piece, &way.of.written);
+    how.row_axes = how.layout.ndim;
+    add_axes(&how.layout, piece, &way.of.read);
+    how.matrix_axes = how.layout.ndim;
+    for (int i = piece->ndim - 1; i >= 0; i--)
+        if (!gk_has_axis(&way.of.written, i) && !gk_has_axis(&way.of.read, i))
+            add_axis(&how.layout, piece, i);
+    const size_t matrices =
+        gk_nest_count(piece) / (size_t)(way.of.written.length * way.of.read.length);
+    uintptr_t out = piece->data[0];
+    gk_terms terms = ready->terms;
+    for (int k = 1; k < piece->arrays; k++)
+        terms.data[k - 1] = (const void *)piece->data[k]; /* a number's stays NULL */
+    call->ran = row;
+    return gk_call_launch(call, row, matrices * across * down, (void *[]){&out, &terms, &how});
+}

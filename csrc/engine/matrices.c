@@ -183,7 +183,8 @@ static gk_chain steps_of(const gk_nest *nest, int array, const gk_run_axes *of) 
     return steps;
 }
 
-static gk_status copy_ragged(gk_call *call, gk_nest *nest, const gk_matrix_axes *of, const gk_row *row) {
+static gk_status copy_ragged(gk_call *call, gk_nest *nest, const gk_matrix_axes *of,
+                             const gk_row *row) {
     gk_chain_tiles how = {
         .tiles = {.rows = (uint64_t)of->written.length, .columns = (uint64_t)of->read.length},
         .rows = steps_of(nest, GK_FROM, &of->written),

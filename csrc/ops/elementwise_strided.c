@@ -286,19 +286,14 @@ static gk_status launch_rows(gk_call *call, const gk_work *ready, const gk_row *
     return gk_call_launch(call, row, blocks, (void *[]){&out, &terms, &units});
 }
 
-static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layout *layout,
-                              void *context) {
-    const gk_work *ready = context;
+static gk_status launch_in_order(gk_call *call, const gk_nest *piece, const gk_layout *layout,
+                                 const gk_work *ready) {
     const int64_t size = (int64_t)gk_dtype_size(ready->dtype);
     const size_t least = atomic_load(&call->engine->repeated_limit) / (size_t)size;
     const gk_row *row, *ran = NULL;
     gk_row_vectors rows;
     size_t blocks = 0;
-    bool launched = false;
-    gk_status status = call->wanted ? GK_OK : gk_launch_turned(call, ready, piece, &launched);
-    if (status != GK_OK || launched)
-        return status;
-    status = choose_strided(call, ready, piece, &rows, &row);
+    gk_status status = choose_strided(call, ready, piece, &rows, &row);
     if (status != GK_OK)
         return status;
     const bool wide = row->alignment == GK_VECTOR;
@@ -316,6 +311,23 @@ static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layo
     if (status != GK_OK || ran)
         return status;
     return launch_rows(call, ready, row, piece, layout, wide ? &rows : NULL, blocks);
+}
+
+/* By tiles what is turned, the rest in the order of the result; a profile names the tiles. */
+static gk_status launch_piece(gk_call *call, const gk_nest *piece, const gk_layout *layout,
+                              void *context) {
+    bool launched = false;
+    gk_nest rest;
+    gk_status status =
+        call->wanted ? GK_OK : gk_launch_turned(call, context, piece, &launched, &rest);
+    if (status != GK_OK || (launched && gk_nest_count(&rest) == 0))
+        return status;
+    if (!launched)
+        return launch_in_order(call, piece, layout, context);
+    const gk_row *tiles = call->ran;
+    status = gk_nest_run(call, &rest, launch_piece, context);
+    call->ran = tiles;
+    return status;
 }
 
 gk_status gk_launch_strided(gk_call *call, gk_work *ready, const gk_nest *nest) {

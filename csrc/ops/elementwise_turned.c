@@ -6,19 +6,25 @@
 
 #include "engine/matrix_axes.h"
 
-/* Fitted to 6,600 works that chance made, each with tiles and without, on an H200 (benchmarks/NOTES.md). */
+/* Fitted to 13,800 works that chance made, each with tiles and without, on an H200
+   (benchmarks/NOTES.md). */
 enum {
     LEAST = 1 << 17, /* elements: of fewer tiles leave a device idle */
     NARROW = 72,     /* elements of a row of the result: what lies along shorter ones */
+    LEAST_LINE = 4,  /* elements of an operand's line, of which several are below one another, */
+    LEAST_OF_LINES = 4 << 20, /* of so many elements in all times those of a line, */
+    FEWER = 4, /* and by this part fewer lines than there is room for, if nothing is left then */
 };
 
 /* So much of tiles has to be filled; of narrow rows so much along these, since lines that are close
    to one another stay in the cache as they are. */
 static const double LEAST_FILLED = 0.3, LEAST_OF_BYTES = 0.25, LEAST_OF_NARROW = 0.7;
 
-/* How the arrays of a nest are cut into tiles. */
+/* How the arrays of a nest are cut into tiles, and what these leave of them: a last axis of length
+   0 if that is nothing. */
 typedef struct turning {
     const gk_row *row;
+    gk_nest nest, rest;
     gk_matrix_axes of;
     uint32_t turned, served, by_words; /* bit k: of array k */
 } turning;
@@ -38,7 +44,7 @@ static int nearest_axis(const gk_nest *nest, int array) {
 static bool is_turned(const gk_nest *nest, int array, int axis) {
     const int64_t along = llabs(nest->stride[array][axis]);
     const int64_t across = llabs(nest->stride[array][nest->ndim - 1]);
-    return along < GK_SECTOR && across > along && across >= GK_SECTOR;
+    return along < GK_SECTOR && across > along;
 }
 
 static size_t count_different(const gk_nest *nest, int array) {
@@ -56,6 +62,28 @@ static int most_turned(const gk_nest *nest) {
             (most == 0 || count_different(nest, k) > count_different(nest, most)))
             most = k;
     return most;
+}
+
+/* The share of tiles that a side fills. */
+static double filled(const gk_run_axes *along, int side) {
+    return (double)along->length / (double)(gk_parts_of(along->length, side) * side);
+}
+
+static bool are_filled(const gk_matrix_axes *of, int64_t size, int side) {
+    const double read = filled(&of->read, side), written = filled(&of->written, side);
+    const double least = size == 1 ? LEAST_OF_BYTES : LEAST_FILLED;
+    return read * written >= least &&
+           written >= (of->written.length < NARROW ? LEAST_OF_NARROW : least);
+}
+
+/* Which arrays are read along the same axis as the one that is turned, and which along either. */
+static void see_operands(const gk_nest *nest, int axis, turning *how) {
+    how->turned = how->served = 0;
+    for (int k = 1; k < nest->arrays; k++) {
+        const int nearest = nearest_axis(nest, k);
+        how->turned |= (uint32_t)(nearest == axis && is_turned(nest, k, axis)) << k;
+        how->served |= (uint32_t)(nearest == axis || nearest == nest->ndim - 1) << k;
+    }
 }
 
 /* Whether all words of an array along these axes are aligned, of as many elements as those of a
@@ -88,7 +116,8 @@ static bool is_repeated(const gk_nest *nest, int array, const gk_run_axes *along
 }
 
 /* Whether kernels take all arrays as they lie: bytes by words, or one for a word. */
-static bool take_words(const gk_nest *nest, int64_t size, turning *how) {
+static bool take_words(int64_t size, turning *how) {
+    const gk_nest *nest = &how->nest;
     how->by_words = 0;
     for (int k = 0; k < nest->arrays; k++) {
         const gk_run_axes *along = how->turned >> k & 1 ? &how->of.read : &how->of.written;
@@ -101,26 +130,41 @@ static bool take_words(const gk_nest *nest, int64_t size, turning *how) {
     return true;
 }
 
-/* The share of tiles that a side fills. */
-static double filled(const gk_run_axes *along, int side) {
-    return (double)along->length / (double)(gk_parts_of(along->length, side) * side);
+/* Parts of so long an axis, `most` or nearly as many, which leave nothing of it if that can be. */
+static int64_t parts_of(int64_t length, int64_t most, int64_t width) {
+    for (int64_t parts = most; parts > most - most / FEWER; parts--)
+        if (length % (parts * width) == 0)
+            return parts;
+    return most;
 }
 
-static bool are_filled(const gk_matrix_axes *of, int64_t size, int side) {
-    const double read = filled(&of->read, side), written = filled(&of->written, side);
-    const double least = size == 1 ? LEAST_OF_BYTES : LEAST_FILLED;
-    return read * written >= least &&
-           written >= (of->written.length < NARROW ? LEAST_OF_NARROW : least);
-}
-
-/* Which arrays are read along the same axis as the one that is turned, and which along either. */
-static void see_operands(const gk_nest *nest, int axis, turning *how) {
-    how->turned = how->served = 0;
-    for (int k = 1; k < nest->arrays; k++) {
-        const int nearest = nearest_axis(nest, k);
-        how->turned |= (uint32_t)(nearest == axis && is_turned(nest, k, axis)) << k;
-        how->served |= (uint32_t)(nearest == axis || nearest == nest->ndim - 1) << k;
+/* Where lines of the operand are too short for a tile, it has those of several parts of the last
+   axis below one another. */
+static void fold(int64_t size, turning *how) {
+    gk_nest *nest = &how->nest;
+    const int last = nest->ndim - 1, side = how->row->tile_rows;
+    const int64_t length = nest->shape[last], most = side / how->of.read.length;
+    if (most < 2 || length < most * side || how->of.read.length < LEAST_LINE ||
+        (int64_t)gk_nest_count(nest) < LEAST_OF_LINES / how->of.read.length ||
+        nest->ndim == GK_LAYOUT_DIMENSIONS || how->of.read.count == GK_CHAIN_AXES)
+        return;
+    const int64_t width = size < GK_WORD ? GK_WORD / size : 1;
+    const int64_t parts = parts_of(length, most, width);
+    const int64_t each =
+        length % (parts * width) == 0 ? length / parts : length / (parts * side) * side;
+    how->rest.shape[last] = length - parts * each;
+    nest->ndim++;
+    nest->shape[last] = parts;
+    nest->shape[last + 1] = each;
+    for (int k = 0; k < nest->arrays; k++) {
+        const int64_t stride = nest->stride[k][last];
+        how->rest.data[k] += nest->data[k] ? (uintptr_t)(parts * each * stride) : 0;
+        nest->stride[k][last] = each * stride;
+        nest->stride[k][last + 1] = stride;
     }
+    how->of.written = (gk_run_axes){1, {last + 1}, each};
+    how->of.read.axis[how->of.read.count++] = last;
+    how->of.read.length *= parts;
 }
 
 /* Whether tiles are good for that, and how. */
@@ -139,11 +183,13 @@ static bool cut(gk_call *call, const gk_work *ready, const gk_nest *nest, turnin
                           .address_bits = (uintptr_t)size};
     how->row = gk_row_suiting(&wish, call->backend);
     how->of = gk_matrix_axes_along(nest, most, axis);
-    if (!how->row || how->of.read.length > INT32_MAX || how->of.written.length > INT32_MAX ||
-        !are_filled(&how->of, size, how->row->tile_rows))
+    if (!how->row || how->of.read.length > INT32_MAX || how->of.written.length > INT32_MAX)
         return false;
     see_operands(nest, axis, how);
-    return take_words(nest, size, how);
+    how->nest = how->rest = *nest;
+    how->rest.shape[last] = 0;
+    fold(size, how);
+    return are_filled(&how->of, size, how->row->tile_rows) && take_words(size, how);
 }
 
 bool gk_are_turned(gk_call *call, const gk_work *ready, const gk_nest *nest, uint32_t *served) {
@@ -166,34 +212,43 @@ static void add_axes(gk_layout *layout, const gk_nest *nest, const gk_run_axes *
         add_axis(layout, nest, axes->axis[i]);
 }
 
+/* Where tiles lie in their matrices, and these in memory. */
+static gk_turned tiles_of(const turning *way) {
+    const gk_nest *nest = &way->nest;
+    const int64_t rows = way->of.read.length, columns = way->of.written.length;
+    const uint32_t across = (uint32_t)gk_parts_of(columns, way->row->tile_columns);
+    const uint32_t down = (uint32_t)gk_parts_of(rows, way->row->tile_rows);
+    gk_turned how = {.rows = (uint32_t)rows,
+                     .columns = (uint32_t)columns,
+                     .across = gk_divisor_of(across),
+                     .in_matrix = gk_divisor_of(across * down),
+                     .turned = way->turned,
+                     .by_words = way->by_words};
+    add_axes(&how.layout, nest, &way->of.written);
+    how.row_axes = how.layout.ndim;
+    add_axes(&how.layout, nest, &way->of.read);
+    how.matrix_axes = how.layout.ndim;
+    for (int i = nest->ndim - 1; i >= 0; i--)
+        if (!gk_has_axis(&way->of.written, i) && !gk_has_axis(&way->of.read, i))
+            add_axis(&how.layout, nest, i);
+    return how;
+}
+
 gk_status gk_launch_turned(gk_call *call, const gk_work *ready, const gk_nest *piece,
-                           bool *launched) {
+                           bool *launched, gk_nest *rest) {
     turning way;
     *launched = cut(call, ready, piece, &way);
     if (!*launched)
         return GK_OK;
-    const gk_row *row = way.row;
-    const uint32_t across = (uint32_t)gk_blocks((size_t)way.of.written.length, row->tile_columns);
-    const uint32_t down = (uint32_t)gk_blocks((size_t)way.of.read.length, row->tile_rows);
-    gk_turned how = {.rows = (uint32_t)way.of.read.length,
-                     .columns = (uint32_t)way.of.written.length,
-                     .across = gk_divisor_of(across),
-                     .in_matrix = gk_divisor_of(across * down),
-                     .turned = way.turned,
-                     .by_words = way.by_words};
-    add_axes(&how.layout, piece, &way.of.written);
-    how.row_axes = how.layout.ndim;
-    add_axes(&how.layout, piece, &way.of.read);
-    how.matrix_axes = how.layout.ndim;
-    for (int i = piece->ndim - 1; i >= 0; i--)
-        if (!gk_has_axis(&way.of.written, i) && !gk_has_axis(&way.of.read, i))
-            add_axis(&how.layout, piece, i);
-    const size_t matrices =
-        gk_nest_count(piece) / (size_t)(way.of.written.length * way.of.read.length);
+    gk_turned how = tiles_of(&way);
     uintptr_t out = piece->data[0];
     gk_terms terms = ready->terms;
     for (int k = 1; k < piece->arrays; k++)
         terms.data[k - 1] = (const void *)piece->data[k]; /* a number's stays NULL */
-    call->ran = row;
-    return gk_call_launch(call, row, matrices * across * down, (void *[]){&out, &terms, &how});
+    const size_t matrices =
+        gk_nest_count(&way.nest) / (size_t)(way.of.written.length * way.of.read.length);
+    *rest = way.rest;
+    call->ran = way.row;
+    return gk_call_launch(call, way.row, matrices * how.in_matrix.value,
+                          (void *[]){&out, &terms, &how});
 }

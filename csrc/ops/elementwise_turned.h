@@ -8,8 +8,9 @@
    they read it as memory has it, along one side or the other. */
 bool gk_are_turned(gk_call *call, const gk_work *ready, const gk_nest *nest, uint32_t *served);
 
-/* By tiles, if that is so; else nothing is launched, and `launched` is false. */
+/* By tiles, if that is so, but for `rest`, which is nothing where its last axis has length 0; else
+   nothing is launched, and `launched` is false. */
 gk_status gk_launch_turned(gk_call *call, const gk_work *ready, const gk_nest *piece,
-                           bool *launched);
+                           bool *launched, gk_nest *rest);
 
 #endif

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from report import Line, as_markdown, as_table
-from shapes import KINDS, Draw
+from shapes import Draw, group_of
 
 # As geometric means over the works of a kind, against the fastest peer of each.
 BARS = {"reductions": 1.10, "transposes": 1.50, "elementwise": 1.00}
@@ -44,7 +44,7 @@ def means(group: str, work: str, speeds: Sequence[float], bar: float) -> Iterato
 
 
 def is_of(draw: Draw, group: str) -> bool:
-    return KINDS[draw.kind] == group
+    return group_of(draw.kind) == group
 
 
 def tell(

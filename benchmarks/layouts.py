@@ -3,11 +3,11 @@
     python benchmarks/layouts.py results.json results.md
 
 Images whose channels are nearest in memory and which are taken as images of channels, matrices that
-have been transposed, the heads of attention, parts of pictures, and tables whose rows have any
-length: what is drawn by chance (`every_shape.py`) is seldom one of these. Sums and means of floats
-have the bits of an array that lies in order, so that an axis that is far apart in memory is walked
-along all the same. Each work is checked and timed as drawn ones are. On the simulator times mean
-nothing and are not shown.
+have been transposed, the heads of attention, parts of pictures, tables whose rows have any length,
+and such as another dtype: what is drawn by chance (`every_shape.py`) is seldom one of these. Sums
+and means of floats have the bits of an array that lies in order, so that an axis that is far apart
+in memory is walked along all the same. Each work is checked and timed as drawn ones are. On the
+simulator times mean nothing and are not shown.
 """
 
 import argparse
@@ -56,6 +56,12 @@ PARTS = (
 # Rows and columns of a table, of as many elements as take so many bytes.
 TABLES = (3, 10, 100, 257, 1000)
 TABLE_BYTES = 240_000_000
+CONVERTED = (
+    ("to float32", "uint8"),
+    ("to float16", "uint8"),
+    ("to float16", "float32"),
+    ("to float32", "float16"),
+)
 SMALLER = 32  # times shorter are axes of a small run
 
 
@@ -134,6 +140,21 @@ def groups(small: bool) -> Iterator[tuple[str, list[Draw]]]:
     yield (
         "rows and columns that are added to tables",
         [shapes.whole("add", dtype, held, (axis,)) for held, dtype in tables for axis in (0, 1)],
+    )
+    turned = list(itertools.product(sized(MATRICES), NARROW))
+    yield (
+        "transposed, and added to others",
+        [_work("add", dtype, held, (1, 0)) for held, dtype in turned]
+        + [
+            _work("add", dtype, held, images, 0, 2, 3)
+            for held, dtype in itertools.product(sized(IMAGES), NARROW)
+        ],
+    )
+    pictures, matrix = sized([PICTURES])[0], sized(MATRICES)[0]
+    orders = ((pictures, (0, 1, 2, 3)), (pictures, images), (matrix, (0, 1)), (matrix, (1, 0)))
+    yield (
+        "conversions",
+        [_work(kind, dtype, *held) for held in orders for kind, dtype in CONVERTED],
     )
 
 

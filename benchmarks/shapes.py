@@ -28,9 +28,17 @@ KINDS = {
     "copy": "elementwise",
 }
 
+# Works that are not drawn: an array as one of another dtype.
+CONVERSIONS = {"to float32": "float32", "to float16": "float16"}
+
 SECTOR = 32  # bytes that memory moves at a time
 
 Call = Callable[[], object]
+
+
+def group_of(kind: str) -> str:
+    """What works of a kind are counted with."""
+    return KINDS.get(kind, "conversions")
 
 
 def itemsize(dtype: str) -> int:
@@ -60,11 +68,12 @@ class Draw:
         """What has to be read and written: of an array whole sectors, with what is stepped over."""
         each, count = itemsize(self.dtype), math.prod(self.shape)
         kept = [n for axis, n in enumerate(self.shape) if axis not in self.axes]
-        if KINDS[self.kind] == "reductions":
+        if group_of(self.kind) == "reductions":
             widened = self.kind == "argmax" or (self.kind == "sum" and self.dtype not in _FLOATS)
             return self._bytes_read(each) + (8 if widened else each) * math.prod(kept)
         more = math.prod(kept) if self.kind == "add" else 0
-        return self._bytes_read(each) + each * (count + more)
+        written = itemsize(CONVERSIONS.get(self.kind, self.dtype))
+        return self._bytes_read(each) + each * more + written * count
 
     def _bytes_read(self, each: int) -> int:
         """Of the array, whose runs lie a pitch apart along the nearest axis that is cut."""
@@ -81,7 +90,8 @@ class Draw:
 
     def __str__(self) -> str:
         text = f"{self.kind} {'x'.join(map(str, self.shape))} {self.dtype}"
-        named = {"transpose": "to", "add": "row along", "copy": ""}.get(self.kind, "axes")
+        named = {"transpose": "to", "add": "row along"}.get(self.kind, "axes")
+        named = "" if self.kind == "copy" or self.kind in CONVERSIONS else named
         text += f" {named} {','.join(map(str, self.axes))}" if named else ""
         whole = self.shape == tuple(self.held[axis] for axis in self.order)
         text += "" if whole else " cut " + ",".join(_cut_text(one) for one in self.cut)
@@ -219,8 +229,10 @@ def works(one: Draw, arrays: tuple[Any, ...], compiled: bool, stream: Any = None
 
 def _ours(one: Draw, arrays: tuple[Any, ...], stream: Any) -> Any:
     """A result to write into."""
-    if KINDS[one.kind] == "reductions":
+    if group_of(one.kind) == "reductions":
         return getattr(_core, one.kind)(arrays[0], _axis(one), stream=stream)
+    if one.kind in CONVERSIONS:
+        return arrays[0].astype(CONVERSIONS[one.kind], stream=stream)
     shape = tuple(one.shape[axis] for axis in one.axes) if one.kind == "transpose" else one.shape
     return _core.empty(shape, one.dtype, stream=stream)
 
@@ -230,8 +242,10 @@ def _axis(one: Draw) -> Any:
 
 
 def _run_ours(one: Draw, arrays: tuple[Any, ...], out: Any, stream: Any) -> object:
-    if KINDS[one.kind] == "reductions":
+    if group_of(one.kind) == "reductions":
         return getattr(_core, one.kind)(arrays[0], _axis(one), out=out, stream=stream)
+    if one.kind in CONVERSIONS:  # it has no `out`
+        return _ours(one, arrays, stream)
     if one.kind == "transpose":
         return _core.transpose(arrays[0], one.axes, out=out, stream=stream)
     if one.kind == "add":
@@ -256,6 +270,7 @@ def _add_torch(made: Works, one: Draw, arrays: tuple[Any, ...], compiled: bool) 
         "add": partial(torch.add, out=out),
         "copy": out.copy_,
         "transpose": lambda x: out.copy_(x.permute(one.axes)),
+        **dict.fromkeys(CONVERSIONS, out.copy_),
     }
     made.calls["PyTorch"] = partial(into[one.kind], *tensors)
     if compiled:
@@ -276,7 +291,12 @@ def _of_torch(one: Draw) -> Callable[..., Any]:
         "add": torch.add,
         "copy": lambda x: x.clone(memory_format=torch.contiguous_format),
         "transpose": lambda x: x.permute(one.axes).clone(memory_format=torch.contiguous_format),
+        **{kind: partial(_as_torch, getattr(torch, dtype)) for kind, dtype in CONVERSIONS.items()},
     }[one.kind]
+
+
+def _as_torch(dtype: Any, x: Any) -> Any:
+    return x.to(dtype).contiguous()
 
 
 def _add_cupy(made: Works, one: Draw, arrays: tuple[Any, ...]) -> None:
@@ -295,8 +315,10 @@ def _add_cupy(made: Works, one: Draw, arrays: tuple[Any, ...]) -> None:
         made.calls["CuPy"] = partial(of_cupy[one.kind], *lent, out=out)
         return
     source = lent[0].transpose(one.axes) if one.kind == "transpose" else lent[0]
-    made.results["CuPy"] = out = cupy.ascontiguousarray(source).copy()
-    made.calls["CuPy"] = partial(cupy.copyto, out, source)
+    dtype = CONVERSIONS.get(one.kind, one.dtype)
+    made.results["CuPy"] = out = cupy.empty(source.shape, dtype)
+    made.calls["CuPy"] = partial(cupy.copyto, out, source, "unsafe")
+    made.calls["CuPy"]()
 
 
 # --- who is right -----------------------------------------------------------------------------
@@ -309,7 +331,8 @@ def fault(one: Draw, arrays: tuple[Any, ...], got: Any) -> str:
     import torch
 
     tensors = [torch.from_dlpack(array) for array in (*arrays, got)]
-    want = _of_torch(one)(*tensors[:-1]) if one.kind in ("transpose", "copy", "add") else None
+    same = group_of(one.kind) != "reductions"
+    want = _of_torch(one)(*tensors[:-1]) if same else None
     if want is not None:
         return "" if torch.equal(want, tensors[-1]) else "is not the same"
     return _reduced_fault(one, torch, tensors[0], tensors[-1])
@@ -339,7 +362,7 @@ def _reduced_fault(one: Draw, torch: Any, array: Any, got: Any) -> str:
 def _fault(one: Draw, *arrays: Any) -> str:
     *given, got = arrays
     wide = [each.astype(np.float64) for each in given]
-    if KINDS[one.kind] == "reductions":
+    if group_of(one.kind) == "reductions":
         want = getattr(np, one.kind)(wide[0], axis=_axis(one))
         near = np.allclose(got.astype(np.float64), want, 2.0**-6, 2.0**-6)
         return "" if near and got.shape == np.shape(want) else "is not what NumPy has"

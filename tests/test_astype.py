@@ -101,6 +101,49 @@ def test_large_and_many_axes(source, target):
     assert_bits(view.astype(target).to_host(), np.ascontiguousarray(want), "ten axes")
 
 
+@pytest.mark.parametrize("source", DTYPES)
+def test_long_runs_of_every_pair(source):
+    """By vectors, with elements that are left behind them."""
+    for target in DTYPES:
+        a = np.resize(values(source, target), 131_075)
+        d = gk.to_device(a)
+        assert_bits(d.astype(target).to_host(), numpys(a, DTYPES[target]), f"to {target}")
+    assert_bits(d[1:].astype(target).to_host(), numpys(a[1:], DTYPES[target]), "between vectors")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_number_into_long_runs(dtype):
+    """And into nothing around them."""
+    x, want = gk.zeros(140_005, dtype), np.zeros(140_005, DTYPES[dtype])
+    no, yes = (False, True) if dtype == "bool" else (0, 1)
+    x[4:-2] = want[4:-2] = yes
+    assert_bits(x.to_host(), want, "on vectors")
+    x[7:-1] = want[7:-1] = no
+    assert_bits(x.to_host(), want, "between them")
+
+
+# Of which the source is smaller, or larger, or neither.
+TURNED = (("uint8", "float32"), ("float64", "float16"), ("int16", "float32"), ("float32", "int32"))
+
+
+@pytest.mark.parametrize(("source", "target"), TURNED)
+def test_turned_arrays(source, target):
+    for held, order in (
+        ((1031, 1027), (1, 0)),
+        ((3, 601, 611), (0, 2, 1)),
+        ((521, 701, 3), (2, 0, 1)),
+    ):
+        a = np.resize(values(source, target), held)
+        d = gk.to_device(a).transpose(order)
+        want = np.ascontiguousarray(numpys(a.transpose(order), DTYPES[target]))
+        assert_bits(d.astype(target).to_host(), want, f"{want.shape}")
+    if np.can_cast(source, target):
+        out = gk.zeros((3, 521, 703), target)
+        out[..., 1:-1] = d
+        assert_bits(out.to_host()[..., 1:-1].copy(), want, "into a view")
+        assert not out.to_host()[..., ::702].any()
+
+
 @given(st.lists(st.floats(width=64, allow_nan=False), min_size=1, max_size=50))
 def test_float64_is_rounded_once(numbers):
     a = np.array(numbers)

@@ -29,6 +29,8 @@ def test_the_works_are_what_they_are_called(script):
     assert (image.held, image.shape) == ((32, 56, 56, 256), (32, 256, 56, 56))
     assert {one.axes for one in found["transposed, all of it"]} == {(0, 1)}
     assert all(one.shape == one.held[::-1] for one in found["transposed"])
+    turned = found["conversions"][-1]
+    assert (str(turned), turned.bytes_moved) == ("to float32 4096x4096 float16 turned", 6 << 24)
     small = dict(script.groups(small=True))
     assert {name: len(works) for name, works in small.items()} == {
         name: len(works) for name, works in found.items()

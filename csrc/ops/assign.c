@@ -1,12 +1,20 @@
 #include "ops/assign.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/pack.h"
 #include "engine/copy.h"
+#include "engine/matrices.h"
 #include "engine/nest.h"
 #include "engine/transfer.h"
 #include "ops/operation.h"
+
+enum {
+    TURNED = 1 << 20, /* elements, of which it pays to turn them by themselves, */
+    LEAST_TURNED = 8, /* where so many lie side by side, */
+    LEAST_BYTES = 2,  /* or so many bytes, which are turned soonest */
+};
 
 /* bool, unsigned, signed, float: each holds the kinds before it. */
 static int rank_of(gk_dtype dtype) {
@@ -54,10 +62,45 @@ gk_status gk_assign_check(gk_call *call, const gk_array *target, const gk_array 
 /* conversion ----------------------------------------------------------------------------------- */
 
 typedef struct conversion {
-    const gk_row *row, *lone;
+    const gk_row *run, *row, *lone;
     uint64_t number; /* what goes everywhere where there is no array */
     int32_t to, from;
 } conversion;
+
+/* Whether a side of a piece is one run of whole vectors, or a number. */
+static bool is_run(const gk_nest *piece, int side) {
+    const int64_t size = piece->size[side];
+    return (side == 1 && piece->data[side] == 0) ||
+           (piece->stride[side][0] == size &&
+            piece->data[side] % (uintptr_t)(GK_CONVERT_WIDTH * size) == 0);
+}
+
+/* Vectors, and what is left behind the last one as a piece that is far smaller. */
+static gk_status launch_run(gk_call *call, const gk_nest *piece, const conversion *how,
+                            gk_nest *rest) {
+    uintptr_t to = piece->data[0], from = piece->data[1];
+    uint64_t number = how->number;
+    int32_t to_dtype = how->to, from_dtype = how->from;
+    size_t vectors = (size_t)piece->shape[0] / GK_CONVERT_WIDTH;
+    *rest = *piece;
+    rest->shape[0] = piece->shape[0] % GK_CONVERT_WIDTH;
+    for (int k = 0; k < piece->arrays; k++)
+        if (piece->data[k])
+            rest->data[k] +=
+                (uintptr_t)(piece->shape[0] - rest->shape[0]) * (uintptr_t)piece->size[k];
+    void *arguments[] = {&to, &from, &number, &vectors, &to_dtype, &from_dtype};
+    const size_t elements = vectors * GK_CONVERT_WIDTH;
+    return gk_call_launch(call, how->run, gk_blocks(elements, how->run->tile_columns), arguments);
+}
+
+static gk_status launch_lone(gk_call *call, gk_compact *compact, const conversion *how,
+                             bool is_number) {
+    compact->dtype[0] = (uint8_t)how->to;
+    compact->dtype[1] = (uint8_t)how->from;
+    if (is_number)
+        gk_compact_number(compact, 1, how->number);
+    return gk_launch_compact(call, how->lone, compact, GK_LONE_ELEMENTS);
+}
 
 static gk_status launch_conversion(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                                    void *context) {
@@ -66,29 +109,90 @@ static gk_status launch_conversion(gk_call *call, const gk_nest *piece, const gk
     const gk_row *row = how->row;
     gk_compact compact;
     if (gk_nest_is_lone(piece, row->tile_columns / row->threads) &&
-        gk_nest_compact(piece, &compact)) {
-        compact.dtype[0] = (uint8_t)how->to;
-        compact.dtype[1] = (uint8_t)how->from;
-        if (from == 0)
-            gk_compact_number(&compact, 1, how->number);
-        return gk_launch_compact(call, how->lone, &compact, GK_LONE_ELEMENTS);
+        gk_nest_compact(piece, &compact))
+        return launch_lone(call, &compact, how, from == 0);
+    if (piece->ndim == 1 && is_run(piece, 0) && is_run(piece, 1)) {
+        gk_nest rest;
+        gk_status status = launch_run(call, piece, how, &rest);
+        return status != GK_OK || rest.shape[0] == 0
+                   ? status
+                   : gk_nest_run(call, &rest, launch_conversion, how);
     }
     gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads);
     void *arguments[] = {&to, &from, &how->number, &units, &how->to, &how->from};
     return gk_call_launch(call, row, gk_blocks(gk_unit_threads(&units), row->threads), arguments);
 }
 
+static gk_status choose_conversion(gk_call *call, gk_op op, bool strided, const gk_row **row) {
+    const gk_wish wish = {.op = op, .dtype = GK_bits8, .strided = strided};
+    return gk_row_chosen(&wish, call->backend, row, &call->error);
+}
+
+/* Element by element, where they lie. */
+static gk_status convert_elements(gk_call *call, const gk_nest *nest, conversion *how) {
+    gk_status status = choose_conversion(call, GK_OP_convert, false, &how->run);
+    if (status == GK_OK)
+        status = choose_conversion(call, GK_OP_convert, true, &how->row);
+    if (status == GK_OK)
+        status = choose_conversion(call, GK_OP_convert + GK_COMPACT, true, &how->lone);
+    return status == GK_OK ? gk_nest_run(call, nest, launch_conversion, how) : status;
+}
+
+/* An array of a nest, with its axes. */
+static void view_side(const gk_nest *nest, int side, gk_dtype dtype, gk_array *view) {
+    gk_clear_view(view);
+    view->place = GK_DEVICE;
+    view->dtype = dtype;
+    view->data = (void *)nest->data[side];
+    view->ndim = nest->ndim;
+    for (int i = 0; i < nest->ndim; i++) {
+        view->shape[i] = nest->shape[i];
+        view->strides[i] = nest->stride[side][i];
+    }
+}
+
+/* Whether neighbours lie along another axis than those of the target, and are so many that
+   transposes are sooner through with them than threads that find each. */
+static bool is_turned(const gk_nest *nest) {
+    if (nest->data[1] == 0 || nest->ndim < 2 || gk_nest_count(nest) < TURNED)
+        return false;
+    for (int i = 0; i < nest->ndim; i++)
+        if (nest->stride[1][i] == 0)
+            return false;
+    const int axis = gk_source_axis(nest);
+    const int64_t least = nest->size[1] == 1 ? LEAST_BYTES : LEAST_TURNED;
+    return axis != nest->ndim - 1 && nest->shape[axis] >= least;
+}
+
+/* Converted as they lie and turned after that, or the other way round, since there is less to be
+   turned of smaller elements. */
+static gk_status convert_turned(gk_call *call, const gk_nest *nest, conversion *how) {
+    gk_array to, from, between;
+    int order[GK_MAX_DIMENSIONS];
+    view_side(nest, 0, (gk_dtype)how->to, &to);
+    view_side(nest, 1, (gk_dtype)how->from, &from);
+    const bool converted_first = nest->size[1] > nest->size[0];
+    gk_copy_view(&between, &from);
+    between.dtype = converted_first ? to.dtype : from.dtype;
+    gk_order_axes(converted_first ? &from : &to, order);
+    gk_make_run(&between, order);
+    gk_status status = gk_call_temporary(call, gk_bytes(&between), &between.data);
+    if (status == GK_OK && !converted_first)
+        status = gk_copy_strided(call, &between, &from);
+    if (status != GK_OK)
+        return status;
+    gk_nest lying;
+    const gk_array *const sides[] = {converted_first ? &between : &to,
+                                     converted_first ? &from : &between};
+    gk_nest_make(&lying, sides, 2);
+    status = convert_elements(call, &lying, how);
+    return status == GK_OK && converted_first ? gk_copy_strided(call, &to, &between) : status;
+}
+
 gk_status gk_assign_by_kernel(gk_call *call, const gk_array *to, const gk_array *from) {
-    gk_wish wish = {.op = GK_OP_convert, .dtype = GK_bits8, .strided = true};
     conversion how = {.to = (int32_t)to->dtype, .from = (int32_t)from->dtype};
     gk_array number;
     gk_nest nest;
-    gk_status status = gk_row_chosen(&wish, call->backend, &how.row, &call->error);
-    wish.op += GK_COMPACT;
-    if (status == GK_OK)
-        status = gk_row_chosen(&wish, call->backend, &how.lone, &call->error);
-    if (status != GK_OK)
-        return status;
     if (from->place == GK_HOST) {
         gk_pack(&how.number, from, 0, 1);
         gk_broadcast_view(from, to, &number);
@@ -97,7 +201,10 @@ gk_status gk_assign_by_kernel(gk_call *call, const gk_array *to, const gk_array 
         from = &number;
     }
     gk_nest_make(&nest, (const gk_array *[]){to, from}, 2);
-    return gk_nest_run(call, &nest, launch_conversion, &how);
+    gk_status status = GK_MEMORY_ERROR; /* for what lies between */
+    if (is_turned(&nest))
+        status = convert_turned(call, &nest, &how);
+    return status == GK_MEMORY_ERROR ? convert_elements(call, &nest, &how) : status;
 }
 
 /* assignment ----------------------------------------------------------------------------------- */

@@ -2,17 +2,7 @@
 #ifndef GK_ELEMENTWISE_STRIDED_H
 #define GK_ELEMENTWISE_STRIDED_H
 
-#include "engine/nest.h"
-#include "ops/operation.h"
-
-/* What is launched: on arrays on the device in the result's shape, and numbers of the host. */
-typedef struct gk_work {
-    gk_op op;
-    int count; /* of operands */
-    gk_dtype dtype;
-    gk_terms terms;
-    gk_array views[GK_MAX_OPERANDS];
-} gk_work;
+#include "ops/elementwise_work.h"
 
 /* Whether it is only operands that are not aligned for vectors: kernels of strided arrays put those
    together of aligned ones, where this row would take a word or less at a time. */

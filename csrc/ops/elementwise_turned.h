@@ -2,7 +2,7 @@
 #ifndef GK_ELEMENTWISE_TURNED_H
 #define GK_ELEMENTWISE_TURNED_H
 
-#include "ops/elementwise_strided.h"
+#include "ops/elementwise_work.h"
 
 /* Whether tiles are good for the arrays of a nest as they lie; then `served`, bit k of operand k:
    they read it as memory has it, along one side or the other. */

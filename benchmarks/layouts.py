@@ -141,10 +141,12 @@ def groups(small: bool) -> Iterator[tuple[str, list[Draw]]]:
         "rows and columns that are added to tables",
         [shapes.whole("add", dtype, held, (axis,)) for held, dtype in tables for axis in (0, 1)],
     )
-    turned = list(itertools.product(sized(MATRICES), NARROW))
     yield (
         "transposed, and added to others",
-        [_work("add", dtype, held, (1, 0)) for held, dtype in turned]
+        [
+            _work("add", dtype, held, (1, 0))
+            for held, dtype in itertools.product(sized(MATRICES), NARROW)
+        ]
         + [
             _work("add", dtype, held, images, 0, 2, 3)
             for held, dtype in itertools.product(sized(IMAGES), NARROW)

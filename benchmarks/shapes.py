@@ -90,8 +90,13 @@ class Draw:
 
     def __str__(self) -> str:
         text = f"{self.kind} {'x'.join(map(str, self.shape))} {self.dtype}"
-        named = {"transpose": "to", "add": "row along"}.get(self.kind, "axes")
-        named = "" if self.kind == "copy" or self.kind in CONVERSIONS else named
+        names = {
+            "transpose": "to",
+            "add": "row along",
+            "copy": "",
+            **dict.fromkeys(CONVERSIONS, ""),
+        }
+        named = names.get(self.kind, "axes")
         text += f" {named} {','.join(map(str, self.axes))}" if named else ""
         whole = self.shape == tuple(self.held[axis] for axis in self.order)
         text += "" if whole else " cut " + ",".join(_cut_text(one) for one in self.cut)
@@ -331,11 +336,10 @@ def fault(one: Draw, arrays: tuple[Any, ...], got: Any) -> str:
     import torch
 
     tensors = [torch.from_dlpack(array) for array in (*arrays, got)]
-    same = group_of(one.kind) != "reductions"
-    want = _of_torch(one)(*tensors[:-1]) if same else None
-    if want is not None:
-        return "" if torch.equal(want, tensors[-1]) else "is not the same"
-    return _reduced_fault(one, torch, tensors[0], tensors[-1])
+    if group_of(one.kind) == "reductions":
+        return _reduced_fault(one, torch, tensors[0], tensors[-1])
+    want = _of_torch(one)(*tensors[:-1])
+    return "" if torch.equal(want, tensors[-1]) else "is not the same"
 
 
 def _reduced_fault(one: Draw, torch: Any, array: Any, got: Any) -> str:

@@ -12,7 +12,7 @@ enum {
     GK_LAYOUT_OPERANDS = GK_LAYOUT_ARRAYS - 1,
     GK_CHUNK_BLOCKS = 16,   /* of vectors, that take the same part of a row that is read again */
     GK_ROW_VECTORS = 2,     /* of a thread, along operands that are one line each */
-    GK_SHARED_ELEMENTS = 4, /* of a row that a thread of copies and conversions takes */
+    GK_SHARED_ELEMENTS = 4, /* of a row that a thread of copies takes */
     GK_CONVERT_WIDTH = 2,   /* elements of a vector, where both sides of a conversion are runs, */
     GK_CONVERT_VECTORS = 8, /* and vectors of a thread */
     GK_LONE_ELEMENTS = 4,   /* of a thread that finds each by itself */

@@ -4,6 +4,7 @@
 
 #include "engine/boxes.h"
 #include "engine/matrices.h"
+#include "engine/matrix_axes.h"
 #include "engine/nest.h"
 #include "transpose/copies.h"
 
@@ -350,7 +351,7 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
     if (!asked_for) /* the variant that was asked for is for elements of this size */
         size = join_elements(&nest, size);
     gk_runs runs = {.is_known = asked_for};
-    int axis = nest.ndim > 1 ? gk_source_axis(&nest) : nest.ndim - 1;
+    int axis = nest.ndim > 1 ? gk_nearest_axis(&nest, GK_FROM) : nest.ndim - 1;
     gk_moved moved = GK_MOVED_BY_NONE;
     if (axis != nest.ndim - 1) {
         gk_status status = gk_copy_matrices(call, &nest, axis, size, &runs, ran, &moved);

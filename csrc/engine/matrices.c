@@ -54,16 +54,6 @@ static gk_status copy_stack(gk_call *call, gk_nest *nest, int axis, stacking *ma
 
 /* tiles ---------------------------------------------------------------------------------------- */
 
-int gk_source_axis(const gk_nest *nest) {
-    int closest = nest->ndim - 1;
-    for (int i = 0; i < nest->ndim; i++)
-        if (nest->stride[GK_FROM][i] != 0 &&
-            (nest->stride[GK_FROM][closest] == 0 ||
-             llabs(nest->stride[GK_FROM][i]) < llabs(nest->stride[GK_FROM][closest])))
-            closest = i;
-    return closest;
-}
-
 /* Whether elements lie so close along both sides that neighbours share what memory moves. */
 static bool are_near(const gk_nest *nest, int axis) {
     return llabs(nest->stride[GK_TO][nest->ndim - 1]) <= GK_NEAR &&

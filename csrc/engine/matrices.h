@@ -7,9 +7,6 @@
 #include "engine/nest.h"
 #include "engine/rates.h"
 
-/* The axis of a nest along which elements of array 1, which is read, lie closest. */
-int gk_source_axis(const gk_nest *nest);
-
 /* What boxes of runs move a second (`engine/rates.h`), once it was asked for: it takes some
    microseconds to find out. */
 typedef struct gk_runs {

@@ -1,6 +1,17 @@
 #include "engine/matrix_axes.h"
 
+#include <stdlib.h>
+
 enum { LONG_RUN = 512 }; /* elements, of which tiles along a run are filled well enough */
+
+int gk_nearest_axis(const gk_nest *nest, int array) {
+    const int64_t *stride = nest->stride[array];
+    int nearest = nest->ndim - 1;
+    for (int i = 0; i < nest->ndim; i++)
+        if (stride[i] != 0 && (stride[nearest] == 0 || llabs(stride[i]) < llabs(stride[nearest])))
+            nearest = i;
+    return nearest;
+}
 
 bool gk_has_axis(const gk_run_axes *of, int axis) {
     for (int i = 0; i < of->count; i++)

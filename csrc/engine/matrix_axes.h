@@ -6,6 +6,9 @@
 #include "engine/nest.h"
 #include "transpose/copies.h"
 
+/* The axis along which elements of an array lie closest, of those along which they differ. */
+int gk_nearest_axis(const gk_nest *nest, int array);
+
 /* Axes that are one run in an array, the nearest first. */
 typedef struct gk_run_axes {
     int count, axis[GK_CHAIN_AXES];

@@ -289,15 +289,18 @@ gk_status gk_launch_compact(gk_call *call, const gk_row *row, gk_compact *compac
 
 /* pieces --------------------------------------------------------------------------------------- */
 
+void gk_nest_lay_out(const gk_nest *nest, int axis, gk_layout *layout) {
+    const int at = layout->ndim++;
+    layout->axis[at].length = gk_divisor_of((uint32_t)nest->shape[axis]);
+    for (int k = 0; k < nest->arrays; k++)
+        layout->axis[at].stride[k] = nest->stride[k][axis];
+}
+
 static gk_status launch_whole(gk_call *call, const gk_nest *nest, gk_nest_launch launch,
                               void *context) {
-    gk_layout layout = {.ndim = nest->ndim};
-    for (int i = 0; i < nest->ndim; i++) {
-        int axis = nest->ndim - 1 - i;
-        layout.axis[axis].length = gk_divisor_of((uint32_t)nest->shape[i]);
-        for (int k = 0; k < nest->arrays; k++)
-            layout.axis[axis].stride[k] = nest->stride[k][i];
-    }
+    gk_layout layout = {.ndim = 0};
+    for (int i = nest->ndim - 1; i >= 0; i--)
+        gk_nest_lay_out(nest, i, &layout);
     return launch(call, nest, &layout, context);
 }
 

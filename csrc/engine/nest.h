@@ -37,6 +37,9 @@ void gk_nest_extent(const gk_nest *nest, int array, int64_t size, uintptr_t *fir
 /* Leave out an axis: a nest for each index along it. */
 void gk_nest_take_out(gk_nest *nest, int axis);
 
+/* Append an axis of the nest to those of a layout, of which there are fewer than it takes. */
+void gk_nest_lay_out(const gk_nest *nest, int axis, gk_layout *layout);
+
 /* Hand the nest to a kernel: whole if it has no more axes and elements than a gk_layout takes, else
    piece by piece. */
 typedef gk_status (*gk_nest_launch)(gk_call *call, const gk_nest *piece, const gk_layout *layout,

@@ -1,11 +1,10 @@
 #include "ops/assign.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/pack.h"
 #include "engine/copy.h"
-#include "engine/matrices.h"
+#include "engine/matrix_axes.h"
 #include "engine/nest.h"
 #include "engine/transfer.h"
 #include "ops/operation.h"
@@ -138,55 +137,39 @@ static gk_status convert_elements(gk_call *call, const gk_nest *nest, conversion
     return status == GK_OK ? gk_nest_run(call, nest, launch_conversion, how) : status;
 }
 
-/* An array of a nest, with its axes. */
-static void view_side(const gk_nest *nest, int side, gk_dtype dtype, gk_array *view) {
-    gk_clear_view(view);
-    view->place = GK_DEVICE;
-    view->dtype = dtype;
-    view->data = (void *)nest->data[side];
-    view->ndim = nest->ndim;
-    for (int i = 0; i < nest->ndim; i++) {
-        view->shape[i] = nest->shape[i];
-        view->strides[i] = nest->stride[side][i];
-    }
-}
-
 /* Whether neighbours lie along another axis than those of the target, and are so many that
    transposes are sooner through with them than threads that find each. */
-static bool is_turned(const gk_nest *nest) {
-    if (nest->data[1] == 0 || nest->ndim < 2 || gk_nest_count(nest) < TURNED)
+static bool is_turned(const gk_nest *nest, const gk_array *from) {
+    if (nest->data[1] == 0 || nest->ndim < 2 || gk_nest_count(nest) < TURNED ||
+        gk_repeats_elements(from))
         return false;
-    for (int i = 0; i < nest->ndim; i++)
-        if (nest->stride[1][i] == 0)
-            return false;
-    const int axis = gk_source_axis(nest);
+    const int axis = gk_nearest_axis(nest, 1);
     const int64_t least = nest->size[1] == 1 ? LEAST_BYTES : LEAST_TURNED;
     return axis != nest->ndim - 1 && nest->shape[axis] >= least;
 }
 
 /* Converted as they lie and turned after that, or the other way round, since there is less to be
    turned of smaller elements. */
-static gk_status convert_turned(gk_call *call, const gk_nest *nest, conversion *how) {
-    gk_array to, from, between;
+static gk_status convert_turned(gk_call *call, const gk_array *to, const gk_array *from,
+                                conversion *how) {
+    const bool converted_first = gk_dtype_size(from->dtype) > gk_dtype_size(to->dtype);
+    gk_array between;
+    gk_nest lying;
     int order[GK_MAX_DIMENSIONS];
-    view_side(nest, 0, (gk_dtype)how->to, &to);
-    view_side(nest, 1, (gk_dtype)how->from, &from);
-    const bool converted_first = nest->size[1] > nest->size[0];
-    gk_copy_view(&between, &from);
-    between.dtype = converted_first ? to.dtype : from.dtype;
-    gk_order_axes(converted_first ? &from : &to, order);
+    gk_copy_view(&between, from);
+    between.dtype = converted_first ? to->dtype : from->dtype;
+    gk_order_axes(converted_first ? from : to, order);
     gk_make_run(&between, order);
     gk_status status = gk_call_temporary(call, gk_bytes(&between), &between.data);
     if (status == GK_OK && !converted_first)
-        status = gk_copy_strided(call, &between, &from);
+        status = gk_copy_strided(call, &between, from);
     if (status != GK_OK)
         return status;
-    gk_nest lying;
-    const gk_array *const sides[] = {converted_first ? &between : &to,
-                                     converted_first ? &from : &between};
+    const gk_array *const sides[] = {converted_first ? &between : to,
+                                     converted_first ? from : &between};
     gk_nest_make(&lying, sides, 2);
     status = convert_elements(call, &lying, how);
-    return status == GK_OK && converted_first ? gk_copy_strided(call, &to, &between) : status;
+    return status == GK_OK && converted_first ? gk_copy_strided(call, to, &between) : status;
 }
 
 gk_status gk_assign_by_kernel(gk_call *call, const gk_array *to, const gk_array *from) {
@@ -202,8 +185,8 @@ gk_status gk_assign_by_kernel(gk_call *call, const gk_array *to, const gk_array 
     }
     gk_nest_make(&nest, (const gk_array *[]){to, from}, 2);
     gk_status status = GK_MEMORY_ERROR; /* for what lies between */
-    if (is_turned(&nest))
-        status = convert_turned(call, &nest, &how);
+    if (is_turned(&nest, from))
+        status = convert_turned(call, to, from, &how);
     return status == GK_MEMORY_ERROR ? convert_elements(call, &nest, &how) : status;
 }
 

@@ -258,13 +258,18 @@ static gk_status put_in_order(gk_call *call, const gk_array *operands, int count
     return GK_OK;
 }
 
+/* Its views, which are large, are made where they are needed. */
+static void begin_work(gk_work *made, gk_op op, const gk_array *operands, int count) {
+    made->op = op;
+    made->count = count;
+    made->dtype = operands[0].dtype;
+    made->terms = (gk_terms){.repeated = 0};
+}
+
 static gk_status run_as_they_lie(gk_call *call, gk_op op, const gk_array *operands, int count,
                                  gk_array *result) {
-    gk_work made; /* its views, which are large, are made where they are needed */
-    made.op = op;
-    made.count = count;
-    made.dtype = operands[0].dtype;
-    made.terms = (gk_terms){.repeated = 0};
+    gk_work made;
+    begin_work(&made, op, operands, count);
     bool strided = call->wanted && call->wanted->takes == GK_TAKES_LAYOUT;
     bool plain = gk_is_contiguous(result) && !strided;
     for (int k = 0; k < count; k++)
@@ -291,9 +296,10 @@ static gk_status run_as_they_lie(gk_call *call, gk_op op, const gk_array *operan
 /* Those of the operands that tiles read as they lie (bit k of operand k). */
 static uint32_t served_by_tiles(gk_call *call, gk_op op, const gk_array *operands, int count,
                                 const gk_array *result) {
-    gk_work made = {.op = op, .count = count, .dtype = operands[0].dtype};
+    gk_work made;
     gk_nest nest;
     uint32_t served = 0;
+    begin_work(&made, op, operands, count);
     nest_operands(&made, operands, result, &nest);
     return gk_are_turned(call, &made, &nest, &served) ? served : 0;
 }

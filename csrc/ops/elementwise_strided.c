@@ -58,8 +58,7 @@ static int count_found(const gk_nest *nest, const gk_row_vectors *rows) {
 
 /* Whether rows that all arrays share are so short that threads which shared them were idle. */
 static bool are_rows_short(const gk_nest *nest, int64_t size) {
-    const int64_t words = size < GK_WORD ? GK_WORD / size : 1; /* elements of one, or one of more */
-    return nest->ndim > 0 && nest->shape[nest->ndim - 1] <= SHORT_ROW * words;
+    return nest->ndim > 0 && nest->shape[nest->ndim - 1] <= SHORT_ROW * gk_elements_of_word(size);
 }
 
 /* Whether vectors are good for rows of the result's own, whatever rows the operands have: not where
@@ -276,9 +275,7 @@ static gk_status launch_rows(gk_call *call, const gk_work *ready, const gk_row *
                              const gk_nest *piece, const gk_layout *layout, gk_row_vectors *rows,
                              size_t blocks) {
     uintptr_t out = piece->data[0];
-    gk_terms terms = ready->terms;
-    for (int k = 1; k < piece->arrays; k++)
-        terms.data[k - 1] = (const void *)piece->data[k]; /* a number's stays NULL */
+    gk_terms terms = gk_terms_of(ready, piece);
     if (rows)
         return gk_call_launch(call, row, blocks, (void *[]){&out, &terms, rows});
     gk_units units = gk_nest_units(piece, layout, row->tile_columns / row->threads);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/matrix_axes.h"
+#include "engine/rates.h"
 
 /* Fitted to 13,800 works that chance made, each with tiles and without, on an H200
    (benchmarks/NOTES.md). */
@@ -29,17 +30,6 @@ typedef struct turning {
     uint32_t turned, served, by_words; /* bit k: of array k */
 } turning;
 
-/* The axis along which elements of an array lie closest, of those along which they differ. */
-static int nearest_axis(const gk_nest *nest, int array) {
-    int nearest = nest->ndim - 1;
-    for (int i = nest->ndim - 2; i >= 0; i--) {
-        const int64_t stride = llabs(nest->stride[array][i]);
-        const int64_t least = llabs(nest->stride[array][nearest]);
-        nearest = stride != 0 && (least == 0 || stride < least) ? i : nearest;
-    }
-    return nearest;
-}
-
 /* Whether what is far apart along the last axis is near along this one. */
 static bool is_turned(const gk_nest *nest, int array, int axis) {
     const int64_t along = llabs(nest->stride[array][axis]);
@@ -58,29 +48,25 @@ static size_t count_different(const gk_nest *nest, int array) {
 static int most_turned(const gk_nest *nest) {
     int most = 0;
     for (int k = 1; k < nest->arrays; k++)
-        if (nest->data[k] != 0 && is_turned(nest, k, nearest_axis(nest, k)) &&
+        if (nest->data[k] != 0 && is_turned(nest, k, gk_nearest_axis(nest, k)) &&
             (most == 0 || count_different(nest, k) > count_different(nest, most)))
             most = k;
     return most;
 }
 
-/* The share of tiles that a side fills. */
-static double filled(const gk_run_axes *along, int side) {
-    return (double)along->length / (double)(gk_parts_of(along->length, side) * side);
-}
-
-static bool are_filled(const gk_matrix_axes *of, int64_t size, int side) {
-    const double read = filled(&of->read, side), written = filled(&of->written, side);
+/* Whether so much of the row's tiles is filled. */
+static bool are_filled(const gk_matrix_axes *of, int64_t size, const gk_row *row) {
+    const int64_t written = of->written.length;
     const double least = size == 1 ? LEAST_OF_BYTES : LEAST_FILLED;
-    return read * written >= least &&
-           written >= (of->written.length < NARROW ? LEAST_OF_NARROW : least);
+    return gk_filled(of->read.length, written, row) >= least &&
+           gk_filled(row->tile_rows, written, row) >= (written < NARROW ? LEAST_OF_NARROW : least);
 }
 
 /* Which arrays are read along the same axis as the one that is turned, and which along either. */
 static void see_operands(const gk_nest *nest, int axis, turning *how) {
     how->turned = how->served = 0;
     for (int k = 1; k < nest->arrays; k++) {
-        const int nearest = nearest_axis(nest, k);
+        const int nearest = gk_nearest_axis(nest, k);
         how->turned |= (uint32_t)(nearest == axis && is_turned(nest, k, axis)) << k;
         how->served |= (uint32_t)(nearest == axis || nearest == nest->ndim - 1) << k;
     }
@@ -90,7 +76,7 @@ static void see_operands(const gk_nest *nest, int axis, turning *how) {
    word of an operand: what lies side by side is whole words of it, each part of which begins with
    one. */
 static bool is_by_words(const gk_nest *nest, int array, const gk_run_axes *along, int64_t size) {
-    const int64_t width = size < GK_WORD ? GK_WORD / size : 1;
+    const int64_t width = gk_elements_of_word(size);
     int64_t run = 1;
     int merged = 0;
     while (merged < along->count &&
@@ -109,7 +95,7 @@ static bool is_repeated(const gk_nest *nest, int array, const gk_run_axes *along
     int64_t same = 1;
     for (int i = 0; i < along->count; i++) {
         if (nest->stride[array][along->axis[i]] != 0)
-            return same % (GK_WORD / size) == 0;
+            return same % gk_elements_of_word(size) == 0;
         same *= nest->shape[along->axis[i]];
     }
     return true;
@@ -148,7 +134,7 @@ static void fold(int64_t size, turning *how) {
         (int64_t)gk_nest_count(nest) < LEAST_OF_LINES / how->of.read.length ||
         nest->ndim == GK_LAYOUT_DIMENSIONS || how->of.read.count == GK_CHAIN_AXES)
         return;
-    const int64_t width = size < GK_WORD ? GK_WORD / size : 1;
+    const int64_t width = gk_elements_of_word(size);
     const int64_t parts = parts_of(length, most, width);
     const int64_t each =
         length % (parts * width) == 0 ? length / parts : length / (parts * side) * side;
@@ -176,7 +162,7 @@ static bool cut(gk_call *call, const gk_work *ready, const gk_nest *nest, turnin
     const int most = most_turned(nest);
     if (most == 0)
         return false;
-    const int axis = nearest_axis(nest, most);
+    const int axis = gk_nearest_axis(nest, most);
     const gk_wish wish = {.op = ready->op + GK_BY_TILES,
                           .dtype = ready->dtype,
                           .strided = true,
@@ -189,7 +175,7 @@ static bool cut(gk_call *call, const gk_work *ready, const gk_nest *nest, turnin
     how->nest = how->rest = *nest;
     how->rest.shape[last] = 0;
     fold(size, how);
-    return are_filled(&how->of, size, how->row->tile_rows) && take_words(size, how);
+    return are_filled(&how->of, size, how->row) && take_words(size, how);
 }
 
 bool gk_are_turned(gk_call *call, const gk_work *ready, const gk_nest *nest, uint32_t *served) {
@@ -200,16 +186,9 @@ bool gk_are_turned(gk_call *call, const gk_work *ready, const gk_nest *nest, uin
     return true;
 }
 
-static void add_axis(gk_layout *layout, const gk_nest *nest, int axis) {
-    layout->axis[layout->ndim].length = gk_divisor_of((uint32_t)nest->shape[axis]);
-    for (int k = 0; k < nest->arrays; k++)
-        layout->axis[layout->ndim].stride[k] = nest->stride[k][axis];
-    layout->ndim++;
-}
-
 static void add_axes(gk_layout *layout, const gk_nest *nest, const gk_run_axes *axes) {
     for (int i = 0; i < axes->count; i++)
-        add_axis(layout, nest, axes->axis[i]);
+        gk_nest_lay_out(nest, axes->axis[i], layout);
 }
 
 /* Where tiles lie in their matrices, and these in memory. */
@@ -230,7 +209,7 @@ static gk_turned tiles_of(const turning *way) {
     how.matrix_axes = how.layout.ndim;
     for (int i = nest->ndim - 1; i >= 0; i--)
         if (!gk_has_axis(&way->of.written, i) && !gk_has_axis(&way->of.read, i))
-            add_axis(&how.layout, nest, i);
+            gk_nest_lay_out(nest, i, &how.layout);
     return how;
 }
 
@@ -242,9 +221,7 @@ gk_status gk_launch_turned(gk_call *call, const gk_work *ready, const gk_nest *p
         return GK_OK;
     gk_turned how = tiles_of(&way);
     uintptr_t out = piece->data[0];
-    gk_terms terms = ready->terms;
-    for (int k = 1; k < piece->arrays; k++)
-        terms.data[k - 1] = (const void *)piece->data[k]; /* a number's stays NULL */
+    gk_terms terms = gk_terms_of(ready, piece);
     const size_t matrices =
         gk_nest_count(&way.nest) / (size_t)(way.of.written.length * way.of.read.length);
     *rest = way.rest;

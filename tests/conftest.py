@@ -47,7 +47,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--shuffle", type=int, metavar="SEED", help="files, and tests in each, in another order"
     )
     parser.addoption(
-        "--every", type=int, default=1, metavar="N", help="of a test's cases one of N, or one"
+        "--every",
+        type=int,
+        metavar="N",
+        help="of a test's cases one of N, or one; 1: all, also those that are costly to simulate",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers."""
+    config.addinivalue_line(
+        "markers", "costly(n): a GPU sees all cases, the simulator one of n, unless --every is said"
     )
 
 
@@ -58,17 +68,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """--every: what is slow by itself, a sanitizer say, need not see each dtype of each variant."""
+    """What is slow by itself, as a sanitizer is, need not see each dtype of each variant."""
     every = config.getoption("every")
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     many = [mine for mine in cases.values() if len(mine) > MANY_CASES]
     left = {item for mine in many for item in mine} - {
-        item for mine in many for item in chosen(mine, every)
+        item for mine in many for item in chosen(mine, every or costs(mine[0]))
     }
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]
+
+
+def costs(item: pytest.Item) -> int:
+    """Of so many cases one is simulated."""
+    mark = item.get_closest_marker("costly")
+    return mark.args[0] if mark and os.environ.get("GPUKERN_DEVICE") == "sim" else 1
 
 
 def chosen(cases: list[pytest.Item], every: int) -> list[pytest.Item]:

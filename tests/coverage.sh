@@ -36,7 +36,7 @@ CFLAGS="--coverage -fprofile-update=atomic -O0" LDFLAGS="--coverage $folder/dump
     "$python" -m pip install -q --no-build-isolation ".[test,coverage]"
 
 status=0
-PYTHONPATH=$tree/tests/counted "$python" -m pytest -q "$@" || status=$?
+PYTHONPATH=$tree/tests/counted "$python" -m pytest -q --every=1 "$@" || status=$?
 "$python" -m gcovr -r . --filter csrc/ --object-directory build/gpukern \
     --gcov-suspicious-hits-threshold=0 --txt -
 exit $status

@@ -75,7 +75,7 @@ class Copy:
 
     def notices(self, tests: str) -> bool:
         """Whether one of the tests fails."""
-        flags = ["-q", "-x", "-p", "no:cacheprovider"]
+        flags = ["-q", "-x", "-p", "no:cacheprovider", "--every=1"]
         try:
             done = subprocess.run(
                 [sys.executable, "-m", "pytest", *flags, *shlex.split(tests)],

@@ -88,6 +88,7 @@ def test_every_operation_has_every_dtype_that_numpy_gives_back():
         assert set(dtypes_of(op)) == wanted, op
 
 
+@pytest.mark.costly(3)
 @pytest.mark.parametrize(("op", "variant", "dtype"), KERNELS)
 def test_sizes_and_layouts_from_the_host(op, variant, dtype):
     for size in SIZES:
@@ -126,6 +127,7 @@ def test_every_content_with_every_other(op, dtype):
             oracle.assert_elementwise(op, run(op, *operands), operands, f"{left}, {right}")
 
 
+@pytest.mark.costly(3)
 @pytest.mark.parametrize(("op", "variant", "dtype"), KERNELS)
 @pytest.mark.parametrize("shape", [(33, 64)])
 def test_places_on_the_device(op, variant, dtype, shape, balanced):

@@ -313,6 +313,7 @@ def flow(case: str) -> Planted:
     )
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("profiled", [False, True], ids=["", "profiled"])
 @pytest.mark.parametrize("case", FLOWS)
 def test_every_step_of_a_large_call_may_fail(case, profiled):

@@ -374,6 +374,7 @@ def assert_no_leak(call, fails):
     assert len(gc.get_objects()) - objects < 100
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("case", GOOD)
 def test_calls_that_work(case):
     assert_no_leak(GOOD[case], fails=False)

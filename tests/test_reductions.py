@@ -215,6 +215,7 @@ def test_columns_of_matrices(op, dtype, shape):
         oracle.assert_same(getattr(gk, op)(view, 1).to_host(), got, f"{op} {shape} {more}")
 
 
+@pytest.mark.costly(3)
 @pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("op", REDUCTIONS)
 @pytest.mark.parametrize("dtype", WALKED)  # test_other_dtypes.py has the others
@@ -235,6 +236,7 @@ def test_many_columns_that_are_short(op, shape):
     assert_reduced(op, getattr(gk, op)(gk.to_device(a), 0).to_host(), a, 0, f"{shape}")
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("op", ["sum", "max", "argmin"])
 @pytest.mark.parametrize(("dtype", "length"), [("uint8", 21), ("float16", 11), ("int32", 9)])
 def test_millions_of_short_rows(op, dtype, length):
@@ -263,6 +265,7 @@ def test_keepdims(op):
         oracle.assert_same(out, got, "out")
 
 
+@pytest.mark.costly(3)
 @pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("op", REDUCTIONS)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
@@ -419,6 +422,7 @@ def test_one_special_value_anywhere(dtype):
             assert gk.argmin(a) == np.argmin(a.astype(np.float32)), (special, at)
 
 
+@pytest.mark.costly(2)
 @pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", WALKED)  # test_other_dtypes.py has the others
@@ -458,6 +462,7 @@ ANY_ORDER = [
 ANY_ORDER += [(3001, 100, 1), (5300, 100, 1), (1, 140, 16_385), (1, 4097, 17), (1, 2100, 2100)]
 
 
+@pytest.mark.costly(3)
 @pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
 @pytest.mark.parametrize("shape", ANY_ORDER)
@@ -806,6 +811,7 @@ SHORT_STAGES = (
 )
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("shape", "axis"), SHORT_STAGES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_short_axes_that_alternate(shape, axis, dtype):
@@ -833,6 +839,7 @@ SCATTERED = (
 )
 
 
+@pytest.mark.costly(3)
 @pytest.mark.parametrize(
     ("shape", "axis", "dtype"),
     [
@@ -886,6 +893,7 @@ STAGED = {
 }
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("op", ["sum", "mean", "prod", "max", "norm"])
 @pytest.mark.parametrize("dtype", STAGED)
 def test_axes_that_alternate_in_a_large_array(op, dtype):

@@ -163,6 +163,7 @@ def code_of(body: str) -> str:
 IN_ANY_ORDER = ["a small call", "a call in chunks", "streams", "a graph"]
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(
     ("use", "lazy"),
     [(use, "0") for use in USES if "looked" not in use] + [(use, "7") for use in IN_ANY_ORDER],

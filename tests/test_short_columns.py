@@ -34,6 +34,7 @@ def values_of(shape: tuple[int, ...], dtype: str) -> Array:
     return with_special(values, 7, 900)
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("case", WIDE)
 @pytest.mark.parametrize("op", WAYS_TO_REDUCE)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int32", "float64", "bool"])

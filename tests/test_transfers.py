@@ -361,6 +361,7 @@ def test_any_view_is_transposed_in_boxes(view, data):
         _core.limit("chunk", before)
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
 @pytest.mark.parametrize("shape", [(700, 1001), (3, 400_001), (400_001, 2), (61, 5, 83, 29)])
 def test_large_arrays_are_transposed_in_boxes(chunk, shape, dtype):
@@ -394,6 +395,7 @@ REDUCED += [
 ]
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 @pytest.mark.parametrize(("shape", "axis"), REDUCED)
 def test_short_axes_are_reduced_in_slabs(chunk, shape, axis, dtype):
@@ -444,6 +446,7 @@ def test_arrays_in_the_other_order_are_reduced_as_they_lie(limit):
             same_bits(turned, expected, f"axis {axis} of a transpose")
 
 
+@pytest.mark.costly(3)
 @pytest.mark.parametrize("limit", [0, 1 << 18])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64"])
 @pytest.mark.parametrize(
@@ -534,6 +537,7 @@ PRODUCTS_OF = {
 AS_WIDE = ("bfloat16", "int16", "uint16", "int8", "bool")
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("variant", "dtype"), variants("matmul"))
 def test_panels_of_rows_have_the_bits_of_the_whole(variant, dtype):
     sizes = PRODUCTS_OF[DTYPES[dtype].itemsize]

@@ -69,6 +69,7 @@ def test_every_bit_arrives(variant, dtype):
     assert gk.transpose(a, variant=variant).tobytes() == np.ascontiguousarray(a.T).tobytes()
 
 
+@pytest.mark.costly(3)
 @pytest.mark.parametrize(("variant", "dtype"), ROWS)
 @pytest.mark.parametrize("shape", [(1, 9), (33, 65), (17, 32)])
 def test_places_on_the_device(variant, dtype, shape, balanced):
@@ -179,6 +180,7 @@ CHAINS = (
 )
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
 @pytest.mark.parametrize(("shape", "axes"), CHAINS)
 def test_ragged_tiles_run_over_several_axes(shape, axes, dtype, balanced):

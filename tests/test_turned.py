@@ -43,6 +43,7 @@ TURNED_SUMS = (
 )
 
 
+@pytest.mark.costly(3)
 @pytest.mark.parametrize(("shape", "axes", "dtype"), TURNED_SUMS)
 @pytest.mark.parametrize("op", ["sum", "mean"])
 def test_sums_of_turned_axes(shape, axes, dtype, op):

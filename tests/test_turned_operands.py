@@ -81,6 +81,7 @@ def test_shapes_and_orders(dtype):
         check("add", [gk.to_device(b), x], [b, a], f"{a.shape}")
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("op", "dtype"), EACH)
 def test_operands_that_are_turned(op, dtype):
     """Each of them in turn, all of them, and beside rows, columns and numbers."""

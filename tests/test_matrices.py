@@ -83,6 +83,7 @@ OTHERS = [(op, "float32") for op in WAYS_TO_REDUCE if op not in ALL_CASES]
 OTHERS += [(op, dtype) for op in ("sum", "argmax") for dtype in ("float16", "float64", "uint8")]
 
 
+@pytest.mark.costly(3)
 @pytest.mark.parametrize(
     ("op", "dtype", "case"),
     [(op, "float32", case) for op in ALL_CASES for case in CASES]
@@ -111,6 +112,7 @@ ROWS = {
 }
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("dtype", ROWS)
 @pytest.mark.parametrize("op", ["sum", "min", "argmax"])
 def test_rows_that_are_no_vectors(op, dtype):
@@ -121,6 +123,10 @@ def test_rows_that_are_no_vectors(op, dtype):
     wide = np.zeros((a.shape[0], a.shape[1] + 40), a.dtype)
     wide[:, :-40] = a
     oracle.assert_same(np.asarray(reduce(gk.to_device(wide)[:, :-40], 1)), got, "with gaps")
+    groups = np.zeros((a.shape[0] // 5, 6, a.shape[1]), a.dtype)
+    groups[:, :5] = a[: len(groups) * 5].reshape(-1, 5, a.shape[1])
+    of_groups = np.asarray(reduce(gk.to_device(groups)[:, :5], 2))
+    oracle.assert_same(of_groups.ravel(), got[: of_groups.size], "in groups")
     oracle.assert_along(op, a, 1, got)
 
 
@@ -188,6 +194,12 @@ assert not is_taken(gk.empty((2_400_001, 16), "uint8"), 1, gk.argmax)
 others = rows[0][:100_000], rows[2], gk.empty((260_001, 36)), gk.empty((520_001, 30), "float16")
 for number, one in enumerate(others):
     assert not is_taken(one, 1, gk.argmax), number
+second = gk.empty((390_001, 2, 93), "uint8")[:, 0], gk.empty((260_001, 2, 33))[:, 0]
+for number, one in enumerate((*second, gk.empty((390_001, 2, 66), "float16")[:, 0])):
+    assert is_taken(one, 1, gk.argmax), number
+groups = gk.empty((390_001, 3, 93), "uint8")[:, :2], gk.empty((390_001, 3, 56), "uint8")[:, :2]
+assert is_taken(groups[0], 2, gk.max) and not is_taken(groups[1], 2, gk.max)
+assert is_taken(second[1], 1) and not is_taken(gk.empty((260_001, 2, 36))[:, 0], 1)
 """,
         FAKE_KERNELS=0,
     )

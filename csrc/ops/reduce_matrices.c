@@ -28,6 +28,7 @@ enum {
     FEW_ROWS = 51,          /* of such, and fewer bytes in all than so many: */
     LITTLE = 10 << 20,      /* other kernels are through before a block has its matrices */
     LONG_MATRIX = 512,      /* bytes, side by side, whose order has to be kept: so few at a time */
+    TWO_LANES = 128,        /* rows of a block, of words with gaps: neighbours in other banks */
     BANKS = 32,             /* words */
     FEW_OF_BANK = 2,        /* times as many threads */
     GAP = 32,               /* bytes between matrices, or elements, that are read as well */
@@ -154,6 +155,21 @@ static bool are_vectors_better_brought(const gk_reduction *how, size_t size, boo
     return vectors >= fit[0] && vectors <= fit[1] && vectors % EVEN_VECTORS != 0 && gains;
 }
 
+/* Whether rows with more between them than is read as well are, each from a vector on: fitted to
+   260 sums, maxima and indices of 150 MB. In groups, for which each row's place takes a division,
+   they have to be longer. */
+static bool are_better_brought_apart(const gk_reduction *how, size_t size, bool any_order) {
+    static const uint16_t in_any_order[][2] = {{28, 1000}, {40, 600}, {12, 130}, {40, 70}};
+    static const uint16_t in_order[][2] = {{0, 0}, {40, 600}, {23, 300}, {40, 70}};
+    static const uint16_t least_in_groups[2][4] = {{0, 200, 90, 40}, {80, 60, 24, 40}};
+    const int bits = __builtin_ctz((unsigned)size); /* of an element's size */
+    const uint16_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
+    if (how->bundle > 1 && how->length < least_in_groups[any_order][bits])
+        return false;
+    return how->length * size % GK_REDUCE_VECTOR_BYTES != 0 && how->length >= fit[0] &&
+           how->length <= fit[1];
+}
+
 /* Whether rows that are runs, a matrix of one column each, are sooner brought as they lie than put
    together from ragged vectors: fitted to 700 sums, maxima and indices of 40 and 120 MB, those of
    bytes and halves in any order to 470 of 48 and 240 MB. Vectors that are in the cache are as good,
@@ -165,8 +181,10 @@ static bool are_better_brought(const gk_reduction *how, size_t size, bool any_or
     const uint16_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
     const bool few = any_order && size == GK_WORD && how->length <= FEW_OF_ROW;
     const int64_t least = size < GK_WORD || few ? LARGE : OF_MEMORY;
-    if (!how->joined || how->reach < least)
+    if (how->reach < least)
         return false;
+    if (!how->joined)
+        return are_better_brought_apart(how, size, any_order);
     if (how->length * size % GK_REDUCE_VECTOR_BYTES == 0)
         return are_vectors_better_brought(how, size, any_order);
     return how->length >= fit[0] && how->length <= fit[1];
@@ -191,6 +209,8 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
     how->joined = how->bundle < 2 && (size_t)how->over <= span_of(how, size) + GAP;
     how->group = (uint16_t)most_of_block(how, span_of(how, size));
     how->segments = 1;
+    if (rows && any_order && size == GK_WORD && !how->joined && how->bundle < 2)
+        how->group = (uint16_t)(how->group < TWO_LANES ? how->group : TWO_LANES);
     if (!(any_order ? take_lanes_of_any_order(how, size)
                     : take_lanes(how, plan, gk_vector_width(array->dtype))))
         return false;

@@ -135,13 +135,18 @@ template <typename T> __device__ static inline gk_vector<T> gk_load_once(const T
     return gk_load_once<gk_vector<T>::WIDTH>(at);
 }
 
-// 16 bytes that others may read as well, said to be in global memory: the compiler no longer knows it of an address that has gone
-// through a struct, and would have each looked at.
+// 4, 8 or 16 bytes that others may read as well, said to be in global memory: the compiler no longer knows it of an address that has
+// gone through a struct, and would have each looked at. Nor does it put such a load off to where it is wanted.
 template <class V> __device__ static inline V gk_load_global(const V *at) {
 #ifdef __CUDA_ARCH__
     V loaded;
-    static_assert(sizeof(V) == 16, "a vector");
-    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(loaded.bits[0]), "=r"(loaded.bits[1]), "=r"(loaded.bits[2]), "=r"(loaded.bits[3]) : "l"(__cvta_generic_to_global(at)));
+    static_assert(sizeof(V) == 4 || sizeof(V) == 8 || sizeof(V) == 16, "whole words");
+    if constexpr (sizeof(V) == 16)
+        asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(loaded.bits[0]), "=r"(loaded.bits[1]), "=r"(loaded.bits[2]), "=r"(loaded.bits[3]) : "l"(__cvta_generic_to_global(at)));
+    else if constexpr (sizeof(V) == 8)
+        asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(loaded.bits[0]), "=r"(loaded.bits[1]) : "l"(__cvta_generic_to_global(at)));
+    else
+        asm volatile("ld.global.u32 %0, [%1];" : "=r"(loaded.bits[0]) : "l"(__cvta_generic_to_global(at)));
     return loaded;
 #else
     return *at;

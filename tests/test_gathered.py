@@ -163,6 +163,7 @@ def test_columns_of_matrices_in_groups(dtype, shape):
             same_bits(getattr(gk, op)(there[part], 2).to_host(), want.to_host(), f"{op} {part}")
 
 
+@pytest.mark.costly(2)
 @pytest.mark.usefixtures("by_vectors")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "uint8"])
 @pytest.mark.parametrize(("rows", "columns"), [(8, 16), (8, 8), (12, 32), (30, 16), (5, 64)])
@@ -213,6 +214,7 @@ LISTED = {
 }
 
 
+@pytest.mark.costly(2)
 @pytest.mark.usefixtures("by_vectors")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8", "int32", "bool"])
 @pytest.mark.parametrize("name", LISTED)
@@ -265,12 +267,46 @@ def test_broken_lines(dtype, line):
             same_bits(got, want, f"{axes} {part}")
 
 
+# Long rows of lines that are listed: of whole vectors that are aligned and that are not, that end
+# anywhere, in two and in three axes, backwards, the last one at the array's end, every second
+# element, more lines than are listed at a time, and rows of several segments.
+LISTED_LINES = (
+    ("float32", (4001, 80), np.s_[:, 16:64], (0, 1)),
+    ("float32", (4001, 81), np.s_[:, 1:65], (0, 1)),
+    ("float32", (1501, 200), np.s_[:, 3:], (0, 1)),
+    ("float32", (20, 70, 150), np.s_[:, 1:, 1:-2], (0, 1, 2)),
+    ("float32", (7, 9, 11, 300), np.s_[:, 1:, ::2, :299], (0, 1, 2, 3)),
+    ("float32", (900, 301), np.s_[::-1, 2:], (0, 1)),
+    ("float32", (400, 1100), np.s_[:, 1::2], (0, 1)),
+    ("float32", (64, 2100, 11), np.s_[:, :, 1:9], (1, 2)),
+    ("float32", (3, 401, 300), np.s_[:, :, 1:298], (1, 2)),
+    ("float64", (900, 140), np.s_[:, 5:], (0, 1)),
+    ("float64", (700, 84), np.s_[:, 2:82], (0, 1)),
+    ("float64", (300, 601), np.s_[:, ::2], (0, 1)),
+    ("float16", (3001, 100), np.s_[:, 1:], (0, 1)),
+    ("float16", (3001, 104), np.s_[:, 8:], (0, 1)),
+    ("float16", (65, 2100, 19), np.s_[:, :, 3:], (1, 2)),
+    ("bfloat16", (801, 641), np.s_[::2, :-1], (0, 1)),
+)
+
+
+@pytest.mark.parametrize(("name", "shape", "part", "axes"), LISTED_LINES)
+@pytest.mark.parametrize("op", ["sum", "mean"])
+def test_lines_of_long_rows(op, name, shape, part, axes, by_vectors):
+    """With the bits of an array in order."""
+    held = random(shape, DTYPES[name], 5)
+    packed = gk.to_device(np.ascontiguousarray(held[part]))
+    want = getattr(gk, op)(packed, axes).to_host()
+    same_bits(getattr(gk, op)(gk.to_device(held)[part], axes).to_host(), want, f"{op} {part}")
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_the_bits_are_those_of_a_contiguous_array(op, view):
     same_as_contiguous(op, view, zip(LITTLE, ALTERNATELY, strict=False))
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("op", WAYS_TO_REDUCE)
 def test_the_bits_of_a_large_array(op, view, by_vectors):
@@ -508,6 +544,33 @@ assert launches(lambda: gk.add(ragged[:9], 1)) == 1, "and few"
 
 
 @NEEDS_FAKE
+def test_which_lines_are_listed(right):
+    """By their shared memory; not short ones that end between vectors, nor what has no order."""
+    right(
+        """
+seen = (ctypes.c_uint * 7).in_dll(driver, "fake_seen_sides")
+def is_listed(a, op=gk.sum):
+    op(a)
+    return seen[6] == 16384
+for dtype, columns, listed in (
+    ("float32", 8, True), ("float32", 127, False), ("float32", 129, True),
+    ("float64", 8, True), ("float64", 63, False), ("float64", 65, True),
+    ("float16", 16, True), ("float16", 63, False), ("bfloat16", 65, True),
+):
+    a = gk.empty((9001, columns + 3), dtype)[:, 3:]
+    assert is_listed(a) == is_listed(a, gk.mean) == listed, (dtype, columns)
+    assert not is_listed(a, gk.max)
+second = gk.empty((901, 2101))[:, ::2]
+assert is_listed(second)
+others = second[:, :500], gk.empty((901, 2101), "float16")[:, ::2], gk.empty((901, 3000), "int32")
+for number, one in enumerate((*others, others[2][:, 1:])):
+    assert not is_listed(one), number
+""",
+        FAKE_KERNELS=0,
+    )
+
+
+@NEEDS_FAKE
 def test_they_are_one_launch(right):
     right(
         LAUNCHES
@@ -531,16 +594,17 @@ import gpukern as gk
 from gpukern import _core
 
 PAGE = mmap.PAGESIZE
-field = gk.empty(67 * PAGE, "uint8")
+PAGES = 700
+field = gk.empty((PAGES + 3) * PAGE, "uint8")
 first = -field.__cuda_array_interface__["data"][0] % PAGE
 address = field.__cuda_array_interface__["data"][0] + first
 def fence(protection):
-    for page in (0, 65):
+    for page in (0, PAGES + 1):
         where = ctypes.c_void_p(address + page * PAGE)
         assert ctypes.CDLL(None).mprotect(where, ctypes.c_size_t(PAGE), protection) == 0
 pointer = ctypes.cast(address + PAGE, ctypes.POINTER(ctypes.c_uint8))
-memory = np.ctypeslib.as_array(pointer, (64 * PAGE,))
-memory[:] = np.arange(64 * PAGE) % 7
+memory = np.ctypeslib.as_array(pointer, (PAGES * PAGE,))
+memory[:] = np.arange(PAGES * PAGE) % 7
 fence(0)
 class There:
     def __init__(self, a):
@@ -552,6 +616,7 @@ def look(dtype):
         for axis, rows, columns, pitch in (
             (0, 601, 113, 113), (1, 601, 113, 113), (1, 73, 900, 1001), (0, 73, 900, 1001),
             (1, 3, 21001, 21001), (1, 8, 5, 7), (0, 280, 113, 113), (0, 280, 114, 114),
+            (None, 2300, 130, 133), (None, 2300, 120, 136), (None, 2300, 136, 141),
         ):
             count = (rows - 1) * pitch + columns
             if count > whole.size:

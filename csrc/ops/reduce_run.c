@@ -148,6 +148,7 @@ gk_status gk_reducing_launch(const gk_reducing *whole, gk_call *call, const gk_r
     void *arguments[] = {&copy, &a, whole->plan.gathered ? (void *)&layout : &b};
     const bool all = whole->plan.walk == GK_WALK_MATRICES || how->tiles & GK_REDUCE_TILED;
     const size_t shared = all                             ? whole->row->shared_bytes
+                          : how->lines                    ? GK_REDUCE_LINES_BYTES
                           : how->tiles & GK_REDUCE_LINE   ? GK_REDUCE_LINE_BYTES
                           : how->tiles & GK_REDUCE_LISTED ? GK_REDUCE_LISTED_BYTES
                           : how->tiles & GK_REDUCE_ALONG  ? GK_REDUCE_FETCHED_BYTES(how->fetched)
@@ -317,6 +318,7 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
         return run_by_tiles(whole, axes, a, order, result);
     if (!is_run && !narrow)
         is_run = gk_plan_gathered(&whole->plan, a, axes);
+    whole->plan.how.lines = whole->plan.how.lines && keeps;
     gk_status status = gk_reducing_choose(whole, a, result->dtype);
     if (status == GK_OK && !is_run) {
         const gk_array taken = gk_as_taken(a, axes, is_packed);

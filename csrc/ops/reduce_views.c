@@ -12,11 +12,14 @@ enum {
     MANY_RESULTS = 1 << 20, /* of halves so many, which are vectors of four there, */
     FEW_BLOCKS = 64,        /* that leave a device idle */
     FEW_FOUND = 4096,       /* elements that one block finds before a second launch begins */
-    LONG_LINE = GK_REDUCE_RUN_VECTORS * GK_REDUCE_THREADS, /* of which a thread has several */
-    SHORT_LINE = 128,     /* vectors: most of what a warp loads goes on in the next one */
-    LINE = 8,             /* elements near one another that are worth a load; of more than so */
-    SMALL = 2,            /* many bytes one is, where they come as they lie */
-    MOST_APART = 3,       /* elements from one to the next: a copy reads and writes as much */
+    LISTED = 512,           /* bytes of a line: of what ends between vectors, */
+    LISTED_HALVES = 128,    /* the same of halves, */
+    LISTED_VECTORS = 32,    /* of whole vectors, */
+    LISTED_APART = 2048,    /* and of every second element, without what lies between */
+    SHORT_LINE = 128,       /* vectors: most of what a warp loads goes on in the next one */
+    LINE = 8,               /* elements near one another that are worth a load; of more than so */
+    SMALL = 2,              /* many bytes one is, where they come as they lie */
+    MOST_APART = 3,         /* elements from one to the next: a copy reads and writes as much */
     LEAST_TURNED = 6,     /* times more than an element that is moved for each, in another order, */
     MANY_TURNED = 250000, /* of so many a copy is better, */
     MANY_TURNED_HALVES = 80000,
@@ -412,6 +415,20 @@ static bool are_lines(const gk_reduce_plan *plan, const gk_axes *layout, int64_t
            apart != 2 * size && are_in_order(layout);
 }
 
+/* The shortest lines, in bytes, that are sooner listed than found for each vector: fitted to 4,000
+   sums of 0.3 to 500 MB, each both ways. */
+static size_t shortest_listed(const gk_axes *layout, size_t size) {
+    const int last = layout->ndim - 1;
+    const int64_t stride = layout->axis[last].stride;
+    if (stride == 2 * (int64_t)size && size > SMALL)
+        return LISTED_APART;
+    if (stride != (int64_t)size)
+        return SIZE_MAX;
+    if (layout->axis[last].length.value * size % GK_REDUCE_VECTOR_BYTES == 0)
+        return LISTED_VECTORS;
+    return size <= SMALL ? LISTED_HALVES : LISTED;
+}
+
 /* A large one, in the order of a run. */
 static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_array lies = gk_as_taken(array, reduced, plan->packed);
@@ -438,10 +455,10 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
         return gk_plan_listed(plan, array, reduced);
     const bool ends_between =
         plan->how.apart == 0 && (line >= width || layout->ndim == 2) && line % width != 0;
-    plan->how.broken = ends_between && line < SHORT_LINE * width;
-    plan->how.lines = ends_between && plan->walk == GK_WALK_ROWS && line >= SHORT_LINE * width &&
-                      line < LONG_LINE * width && layout->axis[last].stride == (int64_t)size;
-    if (plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&
+    plan->how.lines = plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&
+                      line * size >= shortest_listed(layout, size);
+    plan->how.broken = !plan->how.lines && ends_between && line < SHORT_LINE * width;
+    if (plan->how.apart == 0 && plan->walk == GK_WALK_ROWS && !plan->how.lines &&
         plan->how.outer * plan->how.segments < FEW_BLOCKS &&
         plan->how.outer * plan->how.length > FEW_FOUND)
         return false; /* each thread would have to find many */

@@ -336,46 +336,7 @@ template <typename T> struct gk_by_elements {
     }
 };
 
-// Lines that are runs of a vector's elements or more: of a vector that ends in the next line the parts of both are loaded, and joined.
-template <typename T> struct gk_by_parts {
-    // Whether the aligned vectors that a vector lies between are the array's.
-    __device__ static bool is_inside(const gk_gathered<T> &all, const char *place) { return place + 2 * GK_REDUCE_VECTOR_BYTES <= all.reach; }
-    template <int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered<T> &all, uint32_t (&number)[COUNT], int wanted) {
-        int left[COUNT]; // of the line; 0: the vector is to be loaded one by one
-        bool whole = true;
-#pragma unroll
-        for (int j = 0; j < COUNT; j++) {
-            uint32_t along;
-            const char *const place = all.base + all.find(number[j], along);
-            const bool inside = is_inside(all, place);
-            left[j] = inside ? (int)(all.length - along) : 0;
-            whole = whole && left[j] >= wanted;
-            if (inside)
-                loaded[j] = gk_load_between((const T *)place);
-        }
-        if (whole)
-            return;
-#pragma unroll 1
-        for (int turn = 0; turn < COUNT; turn++) { // by code that stands there once
-            const gk_vector<T> one = left[0] < wanted ? joined(all, number[0], loaded[0], left[0], wanted) : loaded[0];
-#pragma unroll
-            for (int j = 0; j < COUNT - 1; j++)
-                number[j] = number[j + 1], left[j] = left[j + 1], loaded[j] = loaded[j + 1];
-            loaded[COUNT - 1] = one;
-        }
-    }
-    // The elements from number `first` on of the vector at number `at` are those of the next line.
-    __device__ static gk_vector<T> joined(const gk_gathered<T> &all, uint32_t at, const gk_vector<T> &front, int first, int wanted) {
-        uint32_t along;
-        const char *const place = all.base + all.find(at + first, along);
-        if (first == 0 || !is_inside(all, place))
-            return (all + at).one_by_one(wanted);
-        return gk_joined(front, gk_load_part((const T *)place - first, first, gk_vector<T>::WIDTH), first);
-    }
-};
-
 template <typename T> using gk_broken = gk_in_lines<T, gk_by_elements>;
-template <typename T> using gk_lines = gk_in_lines<T, gk_by_parts>;
 
 // Of the next n elements as many, from the first one on, as begin vectors that are GK_BETWEEN.
 template <class A> __device__ static inline size_t gk_between_of(const A &next, size_t n) {

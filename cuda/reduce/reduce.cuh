@@ -1,6 +1,6 @@
 // What every reduction is made of. An operation is a small struct (operations.cuh, on many elements at a time ways.cuh); here are the ways of
 // walking over an array with it by vectors, wherever they lie (elements.cuh): along rows, along short rows
-// and down columns (columns.cuh, narrow.cuh; listed.cuh where these are no runs), by tiles of either (tiles.cuh), or, where axes lie
+// and down columns (columns.cuh, narrow.cuh; listed.cuh where these are no runs), by tiles of either (tiles.cuh), line by line (lines.cuh), or, where axes lie
 // in another order, along columns (along.cuh) and across rows (beside.cuh). Of rows of a few elements a thread has several (own.cuh), and
 // a block brings little matrices, or rows that are no whole vectors, to shared memory (matrices.cuh). A little array is walked over an element
 // at a time (little.cuh).
@@ -422,6 +422,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(c
 
 #include "reduce/columns.cuh"
 #include "reduce/tiles.cuh"
+#include "reduce/lines.cuh"
 #include "reduce/listed.cuh"
 #include "reduce/narrow.cuh"
 #include "reduce/along.cuh"
@@ -448,10 +449,10 @@ template <class Op> __device__ static __forceinline__ void gk_reduce_gathered(co
     if constexpr (gk_keeps_order<Op>) {
         if (how.tiles)
             return gk_reduce_rows_by_tiles<Op>(how, layout, a);
+        if (how.lines)
+            return gk_reduce_lines<Op>(how, layout, a);
         if (how.broken)
             return gk_reduce_found<Op>(how, gk_broken<typename Op::Element>{&gathered, 0});
-        if (how.lines)
-            return gk_reduce_rows<Op>(how, gk_lines<typename Op::Element>{&gathered, 0}, gk_lines<typename Op::Element>{&gathered, 0});
     }
     gk_reduce_found<Op>(how, gathered);
 }

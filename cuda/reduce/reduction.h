@@ -49,6 +49,8 @@ enum {
     GK_REDUCE_COUNTED_WORDS = 63,     /* of their rows of bytes, of a thread */
     GK_REDUCE_BESIDE_BYTES = 16384, /* of the states of rows that lie side by side */
     GK_REDUCE_LINE_BYTES = GK_REDUCE_THREADS * GK_REDUCE_VECTOR_BYTES, /* shared memory of a block of rows that are lines */
+    GK_REDUCE_LINES = 2048,       /* of a long row, that are listed at a time */
+    GK_REDUCE_LINES_BYTES = GK_REDUCE_LINES * 8,
     GK_REDUCE_RUN_VECTORS = 4,    /* of a thread, in each of the runs that a row is, for it to look where these lie */
     GK_REDUCE_OWN_VECTORS = 16,   /* of a ragged row, from which on it is read by aligned ones alone */
     GK_REDUCE_BRANCH_BYTES = 64,  /* of those of columns, of a thread at a time */
@@ -123,7 +125,7 @@ typedef struct gk_reduction {
     uint8_t stage;    /* gk_reduce_stage */
     bool short_rows : 1;  /* of a gathered array: `lanes` threads a row */
     bool broken : 1;      /* of such, if it is no matter of any order: see gk_broken, */
-    bool lines : 1;       /* and gk_lines */
+    bool lines : 1;       /* and lines.cuh */
     bool lone_rows : 1;   /* of short rows: a warp has one, and not several */
     bool narrow : 1;      /* columns: see gk_narrow */
     bool in_vectors : 1;  /* of little matrices: a lane has as many rows side by side as a vector has elements, */

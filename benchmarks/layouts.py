@@ -69,10 +69,12 @@ def _work(kind: str, dtype: str, held: Sequence[int], order: Sequence[int], *axe
     return replace(shapes.whole(kind, dtype, held, axes), order=tuple(order))
 
 
-def _part(dtype: str, held: Sequence[int], cut: Sequence[slice]) -> Draw:
-    """A copy of it; all of an axis that is too short to be cut."""
+def _part(
+    kind: str, dtype: str, held: Sequence[int], cut: Sequence[slice], axes: Sequence[int] = ()
+) -> Draw:
+    """Of a part; all of an axis that is too short to be cut."""
     cuts = [one if range(n)[one] else slice(None) for n, one in zip(held, cut, strict=True)]
-    return replace(shapes.whole("copy", dtype, held), cut=tuple(cuts))
+    return replace(shapes.whole(kind, dtype, held, axes), cut=tuple(cuts))
 
 
 def _table(columns: int, dtype: str, small: bool) -> list[int]:
@@ -123,7 +125,7 @@ def groups(small: bool) -> Iterator[tuple[str, list[Draw]]]:
     yield (
         "parts of pictures",
         [
-            _part(dtype, held, cut)
+            _part("copy", dtype, held, cut)
             for held, dtype in itertools.product(sized([PICTURES]), NARROW)
             for cut in PARTS
         ],
@@ -135,6 +137,21 @@ def groups(small: bool) -> Iterator[tuple[str, list[Draw]]]:
             shapes.whole(kind, dtype, held, (axis,))
             for held, dtype in tables
             for kind, axis in itertools.product(("sum", "max", "argmax"), (0, 1))
+        ],
+    )
+    columns, second = (slice(None), slice(3, None)), (slice(None, None, 2), slice(None))
+    yield (
+        "parts of tables",
+        [
+            _part(kind, dtype, held, cut, axes)
+            for held, dtype in tables
+            if held[1] > TABLES[0]
+            for kind, cut, axes in (
+                ("mean" if dtype in FLOATS else "sum", columns, (0, 1)),
+                ("max", columns, (0, 1)),
+                ("sum", columns, (1,)),
+                ("argmax", second, (1,)),
+            )
         ],
     )
     yield (

@@ -219,6 +219,11 @@ void gk_describe_like(gk_array *to, const gk_array *like) {
         to->shape[i] = like->shape[i];
 }
 
+void gk_append_axis(gk_array *array, int64_t length, int64_t stride) {
+    array->shape[array->ndim] = length;
+    array->strides[array->ndim++] = stride;
+}
+
 void gk_make_contiguous(gk_array *array) {
     int64_t stride = (int64_t)gk_dtype_size(array->dtype);
     for (int i = array->ndim - 1; i >= 0; i--) {

@@ -77,6 +77,7 @@ bool gk_lies_by_columns(
     const gk_array *array);               /* its last two axes exchanged are nearer to C order */
 void gk_exchange_last(gk_array *array);   /* the last two axes, of which there have to be two */
 void gk_make_contiguous(gk_array *array); /* C-order strides for its shape; data untouched */
+void gk_append_axis(gk_array *array, int64_t length, int64_t stride); /* the last one */
 
 /* For the path of every call: an assignment would move all 64 axes, these touch those there are. */
 void gk_clear_view(gk_array *array); /* no data, no axes */

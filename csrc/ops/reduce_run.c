@@ -6,6 +6,7 @@
 #include "ops/assign.h"
 #include "ops/elementwise.h"
 #include "ops/reduce_columns.h"
+#include "ops/reduce_reordered.h"
 
 enum { LITTLE_TURNED = 1 << 19 }; /* bytes that are in the caches when they are read again */
 
@@ -50,6 +51,12 @@ static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint
     if (kind->result == GK_OF_OPERAND) /* an extreme */
         return kind->base.operand_count == 1;
     return !gk_is_float(a->dtype) && kind->result != GK_OF_REAL && !is_wide(kind, a->dtype, result);
+}
+
+/* Whether its kernels take long rows by lines that are listed. */
+static bool lists_lines(const gk_reduction_operation *kind, gk_dtype dtype) {
+    return kind->base.operand_count == 1 && gk_is_float(dtype) && kind->result != GK_OF_INDEX &&
+           kind->result != GK_OF_OPERAND;
 }
 
 /* one launch ----------------------------------------------------------------------------------- */
@@ -163,59 +170,6 @@ gk_status gk_pack_reduced(gk_call *call, const gk_array *a, gk_array *packed) {
     return status == GK_OK ? gk_copy_strided(call, packed, a) : status;
 }
 
-static bool is_turned(const gk_array *array) {
-    int before = -1;
-    for (int i = 0; i < array->ndim; i++)
-        if (array->shape[i] > 1) {
-            if (before >= 0 && gk_lies_farther(array, i, before))
-                return true;
-            before = i;
-        }
-    return false;
-}
-
-/* arrays whose axes lie in another order in memory --------------------------------------------- */
-
-static void append_axis(gk_array *array, int64_t length, int64_t stride) {
-    array->shape[array->ndim] = length;
-    array->strides[array->ndim++] = stride;
-}
-
-/* An array with its axes in another order, and its results in that order. */
-typedef struct turned {
-    gk_array array, found; /* `found` contiguous, */
-    gk_array wanted;       /* the memory that the results belong to */
-    uint64_t axes;         /* that are reduced */
-} turned;
-
-static gk_status turn(gk_call *call, const gk_array *a, uint64_t reduced, const int *order,
-                      const gk_array *result, turned *made) {
-    int64_t strides[GK_MAX_DIMENSIONS], stride = (int64_t)gk_dtype_size(result->dtype);
-    *made = (turned){.array = *a, .wanted = *result};
-    for (int i = a->ndim - 1; i >= 0; i--) {
-        strides[i] = stride;
-        stride *= gk_is_reduced(reduced, i) ? 1 : a->shape[i];
-    }
-    made->array.ndim = made->wanted.ndim = 0;
-    for (int i = 0; i < a->ndim; i++) {
-        append_axis(&made->array, a->shape[order[i]], a->strides[order[i]]);
-        if (gk_is_reduced(reduced, order[i]))
-            made->axes |= (uint64_t)1 << i;
-        else
-            append_axis(&made->wanted, a->shape[order[i]], strides[order[i]]);
-    }
-    made->found = made->wanted;
-    if (gk_is_contiguous(&made->wanted))
-        return GK_OK;
-    gk_make_contiguous(&made->found);
-    return gk_call_temporary(call, gk_bytes(&made->found), &made->found.data);
-}
-
-static gk_status turn_back(gk_call *call, const turned *of) {
-    bool there = of->found.data == of->wanted.data;
-    return there ? GK_OK : gk_copy_strided(call, &of->wanted, &of->found);
-}
-
 /* Whether the results, which have two parts each, come in no other order than they are stored in.
  */
 static bool is_in_parts(const gk_reducing *whole) {
@@ -242,13 +196,13 @@ static bool keeps_order(const gk_reducing *whole, gk_dtype of, gk_dtype result) 
 /* Kept axes may come in another order there. */
 static gk_status run_by_tiles(gk_reducing *whole, uint64_t axes, const gk_array *a,
                               const int *order, const gk_array *result) {
-    turned lies;
+    gk_reordered lies;
     gk_status status = gk_reducing_choose(whole, a, result->dtype);
     if (status == GK_OK)
-        status = turn(whole->call, a, axes, order, result, &lies);
+        status = gk_reorder(whole->call, a, axes, order, result, &lies);
     if (status == GK_OK)
         status = launch_planned(whole, &lies.array, &lies.found);
-    return status == GK_OK ? turn_back(whole->call, &lies) : status;
+    return status == GK_OK ? gk_put_back(whole->call, &lies) : status;
 }
 
 static gk_result_of result_of(const gk_reducing *whole) {
@@ -293,7 +247,7 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     const gk_array *a = &operands[0];
     const bool is_packed = whole->plan.packed, narrow = whole->plan.how.narrow;
     const bool keeps = keeps_order(whole, a->dtype, result->dtype);
-    const bool one = whole->kind->base.operand_count == 1, lies_turned = is_turned(a);
+    const bool one = whole->kind->base.operand_count == 1, lies_turned = gk_is_turned(a);
     const bool may_turn = one && !is_in_parts(whole),
                turned_sums = may_turn && lies_turned && keeps;
     gk_array packed[GK_MAX_OPERANDS];
@@ -318,7 +272,7 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
         return run_by_tiles(whole, axes, a, order, result);
     if (!is_run && !narrow)
         is_run = gk_plan_gathered(&whole->plan, a, axes);
-    whole->plan.how.lines = whole->plan.how.lines && keeps;
+    whole->plan.how.lines = whole->plan.how.lines && lists_lines(whole->kind, a->dtype);
     gk_status status = gk_reducing_choose(whole, a, result->dtype);
     if (status == GK_OK && !is_run) {
         const gk_array taken = gk_as_taken(a, axes, is_packed);
@@ -335,14 +289,14 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
 static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *operands,
                              gk_array *result) {
     int order[GK_MAX_DIMENSIONS];
-    turned lies;
-    if (whole->kind->base.operand_count > 1 || !is_turned(&operands[0]) || is_in_parts(whole) ||
+    gk_reordered lies;
+    if (whole->kind->base.operand_count > 1 || !gk_is_turned(&operands[0]) || is_in_parts(whole) ||
         !gk_plan_turned(&whole->plan, &operands[0], axes, order))
         return run_as_planned(whole, axes, operands, result);
-    gk_status status = turn(whole->call, &operands[0], axes, order, result, &lies);
+    gk_status status = gk_reorder(whole->call, &operands[0], axes, order, result, &lies);
     if (status == GK_OK)
         status = run_as_planned(whole, lies.axes, &lies.array, &lies.found);
-    return status == GK_OK ? turn_back(whole->call, &lies) : status;
+    return status == GK_OK ? gk_put_back(whole->call, &lies) : status;
 }
 
 /* Heavy is what is better joined as little as may be: extremes, which are as cheap an operation as
@@ -488,7 +442,7 @@ static gk_status run_wider(gk_reducing *whole, const gk_wider *wider, uint64_t r
     for (int i = 0; i < all->ndim; i++)
         if (!gk_is_reduced(reduced, i)) {
             axis = i == wider->axis ? found.ndim : axis;
-            append_axis(&found, all->shape[i], 0);
+            gk_append_axis(&found, all->shape[i], 0);
         }
     gk_make_contiguous(&found);
     asked = found;
@@ -534,14 +488,14 @@ static bool is_little(const gk_array *a, const gk_reduce_stages *planned) {
 static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call, const gk_array *a,
                               uint64_t reduced, gk_array *result) {
     int order[GK_MAX_DIMENSIONS];
-    turned lies;
+    gk_reordered lies;
     gk_order_axes(a, order);
-    gk_status status = turn(call, a, reduced, order, result, &lies);
+    gk_status status = gk_reorder(call, a, reduced, order, result, &lies);
     const gk_reduce_stages planned =
         gk_plan_stages(kind, call, &lies.array, lies.axes, result->dtype);
     if (status == GK_OK)
         status = run_any_order(kind, call, &planned, &lies.array, lies.axes, &lies.found);
-    return status == GK_OK ? turn_back(call, &lies) : status;
+    return status == GK_OK ? gk_put_back(call, &lies) : status;
 }
 
 /* axes of a single element --------------------------------------------------------------------- */
@@ -575,8 +529,8 @@ static gk_status take_single_elements(const gk_reduction_operation *kind, gk_cal
     to.ndim = from.ndim = 0;
     for (int i = 0; i < a->ndim; i++)
         if (!gk_is_reduced(axes, i)) {
-            append_axis(&from, a->shape[i], a->strides[i]);
-            append_axis(&to, a->shape[i], 0);
+            gk_append_axis(&from, a->shape[i], a->strides[i]);
+            gk_append_axis(&to, a->shape[i], 0);
         }
     gk_make_contiguous(&to);
     if (is_sum_of_floats(kind, a->dtype))
@@ -591,7 +545,7 @@ gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, ui
         return take_single_elements(kind, call, &operands[0], axes, result);
     const gk_reduce_stages planned = gk_plan_stages(kind, call, &operands[0], axes, result->dtype);
     const bool any = is_exact(kind, &operands[0], axes, result->dtype);
-    if (any && is_turned(&operands[0]) && !is_little(&operands[0], &planned))
+    if (any && gk_is_turned(&operands[0]) && !is_little(&operands[0], &planned))
         return run_in_order(kind, call, &operands[0], axes, result);
     return any ? run_any_order(kind, call, &planned, &operands[0], axes, result)
                : run_stages(kind, call, &planned, operands, result);

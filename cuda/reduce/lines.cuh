@@ -10,7 +10,7 @@
 typedef enum gk_lines_lie { GK_LIES_ANYWHERE, GK_LIES_ALIGNED, GK_LIES_APART } gk_lines_lie;
 
 // Where the lines of a part of a row begin, in bytes from `base` on; nothing is read from `reach` on.
-struct gk_lines {
+struct gk_row_lines {
     const char *base, *reach;
     const int64_t *places;
 };
@@ -81,7 +81,7 @@ template <int APART, typename T> __device__ static inline gk_vector<T> gk_load_a
 
 // LOADS vectors of a thread: those that lie in one line are loaded before the first of those that go on in the next one.
 template <int LOADS, gk_lines_lie LIES, uint32_t STEP, class Op>
-__device__ static inline void gk_take_in_lines(const Op &op, typename Op::State &state, const gk_lines &all, gk_line_walk<STEP> &walk) {
+__device__ static inline void gk_take_in_lines(const Op &op, typename Op::State &state, const gk_row_lines &all, gk_line_walk<STEP> &walk) {
     typedef typename Op::Element T;
     typedef gk_loose<T, LIES> loose;
     enum { WIDTH = gk_vector<T>::WIDTH, APART = loose::APART };
@@ -112,7 +112,7 @@ __device__ static inline void gk_take_in_lines(const Op &op, typename Op::State 
 
 // Those vectors of a thread that are whole, of elements up to number `end`; returns how many elements lie before the next one.
 template <gk_lines_lie LIES, class Op, class WALK>
-__device__ static inline uint32_t gk_take_whole_in_lines(const Op &op, typename Op::State &state, const gk_lines &all, WALK walk, uint32_t end) {
+__device__ static inline uint32_t gk_take_whole_in_lines(const Op &op, typename Op::State &state, const gk_row_lines &all, WALK walk, uint32_t end) {
     enum { WIDTH = gk_vector<typename Op::Element>::WIDTH, STEP = GK_REDUCE_THREADS * WIDTH, LOADS = gk_loose<typename Op::Element, LIES>::BY_PAIRS ? 3 : 4 };
     uint32_t i = threadIdx.x * WIDTH;
 #pragma unroll 1
@@ -147,7 +147,7 @@ template <gk_lines_lie LIES, class Op> __device__ static inline void gk_reduce_r
     const gk_divisor of_line = layout.axis[axis].length;
     const size_t fit = (size_t)(GK_REDUCE_LINES - 2) * of_line.value / STEP * STEP;
     const uint32_t step = fit < count ? (uint32_t)fit : count;
-    const gk_lines all = {(const char *)a, (const char *)a + how.reach, places};
+    const gk_row_lines all = {(const char *)a, (const char *)a + how.reach, places};
     gk_follow();
 #pragma unroll 1
     for (uint32_t chunk = 0; chunk < count; chunk += step) {

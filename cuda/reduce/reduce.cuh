@@ -70,6 +70,10 @@ template <class Op> constexpr bool gk_keeps_order = false;
 template <typename T, typename A> constexpr bool gk_keeps_order<gk_plain_sum<T, A>> = sizeof(A) <= 4;
 template <typename T, typename A> constexpr bool gk_keeps_order<gk_compensated_sum<T, A>> = sizeof(A) == sizeof(T) && !__is_same(T, int64_t) && !__is_same(T, uint64_t);
 
+// What takes long rows by lines that are listed (lines.cuh): sums, products and norms of real numbers.
+template <typename T> constexpr bool gk_is_real = __is_same(T, float) || __is_same(T, double) || __is_same(T, float16) || __is_same(T, bfloat16);
+template <class Op> constexpr bool gk_lists_lines = Op::OPERANDS == 1 && !Op::ANY_ORDER && gk_is_real<typename Op::Element>;
+
 // Whether aligned vectors may be taken in place of those that begin where a run does.
 template <class Op, class A> constexpr bool gk_goes_aligned = Op::ANY_ORDER && Op::OPERANDS == 1 && A::IS_RUN;
 
@@ -446,11 +450,12 @@ template <class Op> __device__ static __forceinline__ void gk_reduce_gathered(co
         const gk_line<typename Op::Element> line = {&gathered, NULL, 0};
         return gk_reduce_rows<Op>(how, line, line);
     }
+    if constexpr (gk_lists_lines<Op>)
+        if (how.lines)
+            return gk_reduce_lines<Op>(how, layout, a);
     if constexpr (gk_keeps_order<Op>) {
         if (how.tiles)
             return gk_reduce_rows_by_tiles<Op>(how, layout, a);
-        if (how.lines)
-            return gk_reduce_lines<Op>(how, layout, a);
         if (how.broken)
             return gk_reduce_found<Op>(how, gk_broken<typename Op::Element>{&gathered, 0});
     }

@@ -147,6 +147,7 @@ def test_aligned_rows_in_groups_that_are_not(dtype):
     same_bits(gk.sum(part, 2).to_host(), want.to_host(), dtype)
 
 
+@pytest.mark.costly(2)
 @pytest.mark.usefixtures("by_vectors")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8"])
 @pytest.mark.parametrize(
@@ -300,6 +301,7 @@ TOTALS = {
 }
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("name", "shape", "part", "axes"), LISTED_LINES)
 @pytest.mark.parametrize("op", TOTALS)
 def test_lines_of_long_rows(op, name, shape, part, axes, by_vectors):
@@ -377,6 +379,7 @@ def test_wherever_the_memory_begins_and_steps(name, shift):
             same_bits(gk.sum(there, axis).to_host(), want, f"{name} {shift} {pitch} {axis}")
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(
     ("name", "variant"), [("float64", None), ("float16", None), ("float32", "single_launch")]
 )

@@ -191,6 +191,7 @@ assert holder.unchanged(block)
 """
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("changes", FAR if on_gpu() else FAR + NEAR)
 @pytest.mark.parametrize("role", ["operand", "out"])
 def test_a_view_that_leaves_its_memory(changes, role, script, request):

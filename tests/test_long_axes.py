@@ -58,6 +58,7 @@ def test_columns(op, dtype, rows, width):
     check(op, dtype, (rows, width // DTYPES[dtype].itemsize), 0)
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("op", "dtype", "rows", "width"), each(ROWS))
 def test_rows(op, dtype, rows, width):
     check(op, dtype, (rows, width // DTYPES[dtype].itemsize), 1)

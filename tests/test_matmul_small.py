@@ -63,6 +63,7 @@ def assert_right(got, a, b, case):
 COUNTS = [(2, shape) for shape in SHAPES] + [(139, shape) for shape in SHAPES if max(shape) < 60]
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("count", "shape"), COUNTS, ids=str)
 def test_stacks_of_any_shape_and_lie(count, shape):
     a, b = stacked(count, *shape)

@@ -106,6 +106,7 @@ CALLS = {
 SURVIVES = {"a result in pinned memory"}  # in memory of NumPy's
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("call", CALLS)
 def test_every_object_may_be_refused(call, script):
     run = script(f"call = lambda: {CALLS[call]}\n{EACH_OBJECT}", GPUKERN_SIM_DEVICES="2")

@@ -330,6 +330,7 @@ CALLS = {
 """
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("call", ["add", "sum", "along", "matmul", "small"])
 @pytest.mark.parametrize("times", [1, 2, 5])
 def test_memory_that_runs_out_for_a_while(right, call, times):
@@ -428,6 +429,7 @@ LEAKS = {
 }
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("case", LEAKS)
 def test_nothing_is_left_after_many_calls(right, case):
     right(f"""

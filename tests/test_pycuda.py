@@ -48,6 +48,7 @@ def why_no_kernels() -> str | None:
     return None
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(
     "arguments",
     [

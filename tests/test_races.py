@@ -61,6 +61,7 @@ def threads(tmp_path_factory):
     return folder / "threads"
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("lazy", ["0", "1"], ids=["at once", "in any order"])
 @pytest.mark.parametrize("use", USES)
 def test_threads_do_not_race(threads, use, lazy):

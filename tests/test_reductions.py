@@ -201,6 +201,7 @@ SHARED_OUT = (
 )
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("dtype", "shape"), (*MATRICES, *SHARED_OUT))
 @pytest.mark.parametrize("op", ["sum", "max", "argmin"])
 def test_columns_of_matrices(op, dtype, shape):

@@ -421,6 +421,7 @@ def test_columns_of_little_matrices_have_their_model(dtype, variant, shape, by_v
         assert hexadecimal(np.asarray(got)) == want, case
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("dtype", "variant"), VARIANTS)
 @pytest.mark.parametrize(
     ("outer", "length", "vectors"), [(1030, 310, 4), (690, 207, 6), (300, 90, 29), (3000, 81, 4)]

@@ -146,6 +146,7 @@ CLEAN = [
 ]
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("arguments", CLEAN, ids=lambda arguments: arguments[0])
 def test_clean_kernels_pass_in_any_order(
@@ -157,6 +158,7 @@ def test_clean_kernels_pass_in_any_order(
     assert plain(name, many, *shape[1:], seed=seed, cores=3) == "right\n"
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("arguments", CLEAN, ids=lambda arguments: arguments[0])
 def test_clean_kernels_are_clean_for_the_sanitizers(
     address: Harness, arguments: tuple[object, ...]
@@ -180,6 +182,7 @@ def test_wrong_use_of_shared_memory_and_lanes_gives_a_wrong_result(
     assert plain(*arguments, seed=seed).startswith("wrong")
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("arguments", CLEAN, ids=lambda arguments: arguments[0])
 def test_clean_kernels_have_no_races(races: Harness, arguments: tuple[object, ...]) -> None:
     assert races(*arguments) == "right\n"

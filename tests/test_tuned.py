@@ -196,6 +196,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.costly(3)
 @pytest.mark.parametrize(("lines", "sentence"), WRONG, ids=[each[1][:40] for each in WRONG])
 def test_a_broken_table_is_one_warning(with_table, tmp_path, lines, sentence):
     """It names the file and the line, and what runs is what would run without a table."""

@@ -92,6 +92,7 @@ ALONG = (
 )
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("held", "columns", "rows", "dtype"), ALONG)
 def test_sums_along_columns_that_are_runs(held, columns, rows, dtype):
     """The bits of columns side by side, and no element beside them."""
@@ -134,6 +135,7 @@ BESIDE = (
 )
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("shape", "dtype", "begin"), BESIDE)
 def test_sums_of_many_rows_side_by_side(shape, dtype, begin):
     rows, length = shape

@@ -369,6 +369,7 @@ def named(cases: list) -> list:
 
 @pytest.mark.parametrize("size", SIZES)
 class TestManyKinds:
+    @pytest.mark.costly(2)
     @pytest.mark.parametrize(("op", "dtype", "maker", "words"), named(CHEATERS))
     def test_a_cheater_is_caught(self, size, op, dtype, maker, words):
         counter = time.perf_counter
@@ -377,6 +378,7 @@ class TestManyKinds:
         assert_named(row, words)
         assert time.perf_counter is counter
 
+    @pytest.mark.costly(2)
     @pytest.mark.parametrize(("op", "dtype", "maker"), named(HONEST))
     def test_an_honest_one_is_not_accused(self, size, op, dtype, maker):
         row = compared(op, size_of(op, size), maker(op), dtype, mode="end-to-end")

@@ -380,7 +380,7 @@ assert [call.op for call in profile.calls] == ["elementwise", "mine"]
 
 def test_numbers_of_the_other_byte_order(computes):
     computes("""
-for name in set(gk._core.DTYPES) - {"bfloat16"}:  # which ml_dtypes itself reads wrongly
+for name in "bool", "int16", "uint64", "float32", "float64":  # each is two kernels to compile
     dtype = np.dtype(name)
     number = np.array(1 if name == "bool" else 5, dtype.newbyteorder(">"))
     assert gk.vectorize("x")(number) == number and gk.vectorize("x")(number).dtype == dtype
@@ -606,7 +606,7 @@ x = some(100, 30)
 there = gk.to_device(x)
 close(dot(there[:, ::2], there[:, 1::2]), (x[:, ::2].astype(float) * x[:, 1::2]).sum(), 1e-4)
 largest = gk.reduction("T x", "x", "max(a, b)", identity=None)
-for name in set(gk._core.DTYPES) - {"bool"}:
+for name in "int8", "uint16", "int32", "uint64", "float16", "bfloat16", "float64":
     x = rng.integers(0, 100, 701).astype(name)
     assert float(largest(gk.to_device(x))) == x.astype(float).max(), name
 """)

@@ -47,6 +47,7 @@ def same_as_numpy(got, want, case):
     np.testing.assert_array_equal(got, want, case)
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("variant", "dtype"), ROWS)
 def test_every_view_of_each_operand(variant, dtype):
     for left in VIEWS:

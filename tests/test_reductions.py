@@ -167,6 +167,7 @@ NARROW = (
 )
 
 
+@pytest.mark.costly(2)
 @pytest.mark.usefixtures("by_vectors")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8", "int32"])
 @pytest.mark.parametrize(("shape", "axes"), NARROW)

@@ -271,6 +271,7 @@ def test_ragged_rows_of_five_and_six_vectors_have_the_same_bits(dtype, shape):
 SHORT = ((3, 350_003), (64, 16_400), (400, 5, 528), (30_000, 4, 9), (13, 20, 4100))
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("dtype", "variant"), VARIANTS)
 @pytest.mark.parametrize("shape", SHORT)
 def test_short_columns_are_added_from_their_top(dtype, variant, shape):
@@ -403,6 +404,7 @@ def stacked(a: Array, compensated: bool) -> Any:
     return high + low if compensated else high
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("dtype", "variant"), VARIANTS)
 @pytest.mark.parametrize("shape", STACKED)
 def test_columns_of_little_matrices_have_their_model(dtype, variant, shape, by_vectors):

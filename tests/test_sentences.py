@@ -241,6 +241,7 @@ def came(value: Any, text: str) -> bool:
     return any(one in text for one in shown)
 
 
+@pytest.mark.costly(4)
 @pytest.mark.parametrize(("name", "argument", "kind"), mistakes())
 def test_an_argument_of_another_kind(name, argument, kind):
     value, takes = KINDS[kind], arguments(functions()[name])

@@ -50,12 +50,14 @@ def mixed(op, variant, shape, dtype, seed):
     assert all(one.holds(a) for one, a in zip(there, values, strict=True)), label
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("op", "variant", "dtype"), STRIDED)
 def test_each_array_in_a_place_of_its_own(op, variant, dtype):
     for seed in range(4 if sanitized() else 16):
         mixed(op, variant, ((3, 517), (7, 131), (2, 3, 65))[seed % 3], dtype, seed)
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("op", "variant", "dtype"), STRIDED)
 def test_rows_of_every_length(op, variant, dtype):
     for length in LENGTHS:
@@ -340,6 +342,7 @@ def test_large_operands_whose_sectors_would_be_read_again_and_again():
     oracle.assert_same(got.to_host(), a.T + 1, "turned")
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32"])
 @pytest.mark.parametrize(
     ("held", "order"),

@@ -35,6 +35,7 @@ def test_nasty_arrays_from_the_host(variant, dtype):
         oracle.assert_sum(gk.sum(a, variant=variant), a, variant, case)
 
 
+@pytest.mark.costly(2)
 @pytest.mark.parametrize(("variant", "dtype"), ROWS)
 def test_nasty_arrays_on_the_device(variant, dtype):
     for case, a in nasty(DTYPES[dtype]):

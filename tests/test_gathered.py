@@ -564,7 +564,8 @@ assert launches(lambda: gk.add(ragged[:9], 1)) == 1, "and few"
 def test_which_lines_are_listed(right):
     """By their shared memory; not short ones that end between vectors, nor what has no order."""
     right(
-        """
+        LAUNCHES
+        + """
 seen = (ctypes.c_uint * 7).in_dll(driver, "fake_seen_sides")
 def is_listed(a, op=gk.sum):
     op(a)
@@ -583,6 +584,10 @@ assert is_listed(second)
 others = second[:, :500], gk.empty((901, 2101), "float16")[:, ::2], gk.empty((901, 3000), "int32")
 for number, one in enumerate((*others, others[2][:, 1:])):
     assert not is_listed(one), number
+launches = lambda call: taken(call).count("l")
+few = gk.empty((100, 1000))[:, 3:900]  # a few blocks
+assert launches(lambda: gk.sum(few)) == 1
+assert launches(lambda: gk.max(few)) == launches(lambda: gk.argmax(few)) == 2, "copied first"
 """,
         FAKE_KERNELS=0,
     )

@@ -270,9 +270,9 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
         is_run = gk_plan_listed(&whole->plan, a, axes);
     if (!is_run && may_turn && plan_by_tiles(whole, axes, a, turned_sums, order))
         return run_by_tiles(whole, axes, a, order, result);
+    whole->plan.lists_lines = lists_lines(whole->kind, a->dtype);
     if (!is_run && !narrow)
         is_run = gk_plan_gathered(&whole->plan, a, axes);
-    whole->plan.how.lines = whole->plan.how.lines && lists_lines(whole->kind, a->dtype);
     gk_status status = gk_reducing_choose(whole, a, result->dtype);
     if (status == GK_OK && !is_run) {
         const gk_array taken = gk_as_taken(a, axes, is_packed);

@@ -24,6 +24,7 @@ typedef struct gk_reduce_plan {
     bool scattered;     /* columns whose rows are no part of one run: kept axes lie between */
     gk_reduction how;   /* all of it that comes of the shape */
     bool pitched;       /* the elements lie as `how` says, each row a run */
+    bool lists_lines;   /* its kernels may list the lines of long rows */
     bool gathered;      /* the elements lie as `layout` says, in the order of that run */
     gk_axes layout;
     int kept;           /* of a little array: that many axes of it, and behind them those reduced */

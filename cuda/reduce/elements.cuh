@@ -288,8 +288,10 @@ template <typename T> struct gk_gathered {
     }
 };
 
-// The same of lines that are no whole vectors, some of which go on in the next one: how these are loaded is WAY's.
-template <typename T, template <typename> class WAY> struct gk_in_lines {
+// The same of lines that end between vectors, so short that a warp always has some that go on: each element is loaded by itself, and
+// only the two lines are looked for. A line has a vector's elements or more; or all lines lie evenly apart, and one is as far behind
+// the other everywhere.
+template <typename T> struct gk_broken {
     typedef T Element;
     enum { WIDTH = gk_vector<T>::WIDTH, AT_ONCE = GK_REDUCE_GATHERED_LOADS, LEAST = 1 };
     static constexpr bool IS_RUN = false;
@@ -297,23 +299,12 @@ template <typename T, template <typename> class WAY> struct gk_in_lines {
     const gk_gathered<T> *all;
     uint32_t at;
 
-    __device__ gk_in_lines operator+(size_t i) const { return {all, at + (uint32_t)i}; }
-    __device__ gk_in_lines row(const gk_reduction &how, size_t i) const { return *this + i * how.length; }
+    __device__ gk_broken operator+(size_t i) const { return {all, at + (uint32_t)i}; }
+    __device__ gk_broken row(const gk_reduction &how, size_t i) const { return *this + i * how.length; }
     __device__ static constexpr bool is_aligned() { return false; }
     __device__ static constexpr bool reaches(size_t) { return true; } // each load looks
-    template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_in_lines (&at)[COUNT], int wanted, int = COUNT) {
-        uint32_t number[COUNT];
-#pragma unroll
-        for (int j = 0; j < COUNT; j++)
-            number[j] = at[j].at;
-        WAY<T>::load(loaded, *at[0].all, number, wanted);
-    }
-};
-
-// Lines so short that a warp always has some that go on: each element is loaded by itself, and only the two lines are
-// looked for. A line has a vector's elements or more; or all lines lie evenly apart, and one is as far behind the other everywhere.
-template <typename T> struct gk_by_elements {
-    template <int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_gathered<T> &all, const uint32_t (&number)[COUNT], int wanted) {
+    template <gk_lies, int COUNT> __device__ static void load(gk_vector<T> (&loaded)[COUNT], const gk_broken (&at)[COUNT], int wanted, int = COUNT) {
+        const gk_gathered<T> &all = *at[0].all;
         const char *place[COUNT];
         int left[COUNT]; // of the line
         int64_t jump[COUNT];
@@ -321,11 +312,12 @@ template <typename T> struct gk_by_elements {
         const bool even = all.layout->ndim == 2;
 #pragma unroll
         for (int j = 0; j < COUNT; j++) {
+            const uint32_t number = at[j].at;
             uint32_t along, beginning;
-            const int64_t here = all.find(number[j], along);
+            const int64_t here = all.find(number, along);
             place[j] = all.base + here;
             left[j] = (int)(all.length - along);
-            jump[j] = even ? all.layout->axis[0].stride - back : left[j] < wanted ? all.find(number[j] + left[j], beginning) - here - (left[j] - 1) * all.stride : 0;
+            jump[j] = even ? all.layout->axis[0].stride - back : left[j] < wanted ? all.find(number + left[j], beginning) - here - (left[j] - 1) * all.stride : 0;
         }
         gk_load_apart(loaded, place, wanted, [&](int e, int j) {
             if (e + 1 != left[j])
@@ -335,8 +327,6 @@ template <typename T> struct gk_by_elements {
         });
     }
 };
-
-template <typename T> using gk_broken = gk_in_lines<T, gk_by_elements>;
 
 // Of the next n elements as many, from the first one on, as begin vectors that are GK_BETWEEN.
 template <class A> __device__ static inline size_t gk_between_of(const A &next, size_t n) {

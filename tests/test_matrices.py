@@ -186,7 +186,8 @@ for number, one in enumerate((gk.empty((5_001, 120, 9)), few[1], gk.empty((38_00
 rows = gk.empty((260_001, 33)), gk.empty((130_001, 155)), gk.empty((40_001, 603))
 for number, one in enumerate((rows[0], rows[0][1:], gk.empty((520_001, 66), "uint8"))):
     assert is_taken(one, 1, gk.argmax), number
-assert is_taken(gk.empty((520_001, 35), "float16"), 1) and is_taken(rows[1], 1)
+assert is_taken(gk.empty((1_000_001, 35), "float16"), 1) and is_taken(gk.empty((520_001, 33)), 1)
+assert not is_taken(rows[1], 1), "between vectors"
 short = gk.empty((2_400_001, 17), "uint8"), gk.empty((1_200_001, 15), "float16")
 for number, one in enumerate((*short, gk.empty((40_001, 999), "bfloat16"))):
     assert is_taken(one, 1, gk.argmax), number
@@ -199,7 +200,11 @@ for number, one in enumerate((*second, gk.empty((390_001, 2, 66), "float16")[:, 
     assert is_taken(one, 1, gk.argmax), number
 groups = gk.empty((390_001, 3, 93), "uint8")[:, :2], gk.empty((390_001, 3, 56), "uint8")[:, :2]
 assert is_taken(groups[0], 2, gk.max) and not is_taken(groups[1], 2, gk.max)
-assert is_taken(second[1], 1) and not is_taken(gk.empty((260_001, 2, 36))[:, 0], 1)
+del a, others, groups, short
+cut = gk.empty((700_001, 75), "uint8")[:, 3:67], gk.empty((700_001, 80), "uint8")[:, 3:67]
+assert is_taken(cut[0], 1, gk.argmax) and not is_taken(cut[1], 1, gk.argmax)
+for number, one in enumerate((second[1], gk.empty((260_001, 2, 36))[:, 0], cut[0][:, :32])):
+    assert not is_taken(one, 1), number
 """,
         FAKE_KERNELS=0,
     )

@@ -65,7 +65,8 @@ typedef enum gk_walk {
     GK_WALK_BESIDE,           /* along rows that lie side by side, */
     GK_WALK_EVEN,             /* whose elements are evenly apart, */
     GK_WALK_STRAIGHT,         /* or that many at a time are a vector */
-    GK_WALK_ALONG             /* down columns that are runs */
+    GK_WALK_ALONG,            /* down columns that are runs */
+    GK_WALK_BETWEEN           /* along short rows that lie between vectors */
 } gk_walk;
 
 /* How a kernel takes the layout of strided arrays: as it is, whole in a gk_compact, or as that of
@@ -79,7 +80,7 @@ typedef enum gk_op {
     GK_OP_##name, GK_OP_##name##_short, GK_OP_##name##_columns, GK_OP_##name##_gathered,           \
         GK_OP_##name##_gathered_columns, GK_OP_##name##_little, GK_OP_##name##_scattered,          \
         GK_OP_##name##_matrices, GK_OP_##name##_own, GK_OP_##name##_beside, GK_OP_##name##_even,   \
-        GK_OP_##name##_straight, GK_OP_##name##_along,
+        GK_OP_##name##_straight, GK_OP_##name##_along, GK_OP_##name##_between,
 #define GK_NUMBERS_OF_FORMS(name, ...) GK_OP_##name, GK_OP_##name##_compact, GK_OP_##name##_turned,
     GK_KERNEL_NAMES(GK_NUMBER, GK_NUMBERS, GK_NUMBERS_OF_FORMS) GK_OP_COUNT
 #undef GK_NUMBER

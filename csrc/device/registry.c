@@ -42,7 +42,7 @@ const char *gk_op_name(gk_op op) {
 #define GK_NAMES(name)                                                                             \
 #name, #name "_short", #name "_columns", #name "_gathered", #name "_gathered_columns",         \
         #name "_little", #name "_scattered", #name "_matrices", #name "_own", #name "_beside",     \
-        #name "_even", #name "_straight", #name "_along",
+        #name "_even", #name "_straight", #name "_along", #name "_between",
 #define GK_NAMES_OF_FORMS(name, ...) #name, #name "_compact", #name "_turned",
         GK_KERNEL_NAMES(GK_NAME, GK_NAMES, GK_NAMES_OF_FORMS)
 #undef GK_NAME

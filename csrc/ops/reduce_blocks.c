@@ -49,6 +49,8 @@ size_t gk_plan_blocks(const gk_reduce_plan *plan, gk_dtype dtype) {
     case GK_WALK_SHORT:
         return gk_divided(how->outer, (size_t)GK_REDUCE_THREADS / how->lanes *
                                           (how->lone_rows ? 1 : GK_REDUCE_SHORT_ROWS));
+    case GK_WALK_BETWEEN:
+        return gk_divided(how->outer, (size_t)GK_REDUCE_THREADS / how->lanes);
     case GK_WALK_OWN:
         return gk_divided(how->outer, GK_REDUCE_THREADS * gk_vector_width(dtype));
     case GK_WALK_MATRICES:

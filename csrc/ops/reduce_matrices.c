@@ -141,6 +141,15 @@ static bool pays(const gk_reduction *how, size_t size, bool any_order) {
            (row < SHORT || (row < longest && how->length <= MOST_LONG_ROWS));
 }
 
+/* Whether rows are whole vectors, and begin alike: as those that are cut out of longer ones do not.
+   Two of bytes are as well put together. */
+static bool are_vectors(const gk_reduction *how, size_t size) {
+    const size_t bytes = how->length * size;
+    const uintptr_t steps = (uintptr_t)how->over | (uintptr_t)how->beyond;
+    const bool few = size == 1 && bytes == 2 * GK_REDUCE_VECTOR_BYTES;
+    return bytes % GK_REDUCE_VECTOR_BYTES == 0 && (few || steps % GK_REDUCE_VECTOR_BYTES == 0);
+}
+
 /* Whether rows of whole vectors are better brought all the same: if so many vectors leave a good
    part of as many lanes as a power of two idle, and what neighbouring lanes have of their rows is
    in other banks. Fitted to 800 of 96 and 240 MB. */
@@ -166,8 +175,7 @@ static bool are_better_brought_apart(const gk_reduction *how, size_t size, bool 
     const uint16_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
     if (how->bundle > 1 && how->length < least_in_groups[any_order][bits])
         return false;
-    return how->length * size % GK_REDUCE_VECTOR_BYTES != 0 && how->length >= fit[0] &&
-           how->length <= fit[1];
+    return how->length >= fit[0] && how->length <= fit[1];
 }
 
 /* Whether rows that are runs, a matrix of one column each, are sooner brought as they lie than put
@@ -184,8 +192,8 @@ static bool are_better_brought(const gk_reduction *how, size_t size, bool any_or
     if (how->reach < least)
         return false;
     if (!how->joined)
-        return are_better_brought_apart(how, size, any_order);
-    if (how->length * size % GK_REDUCE_VECTOR_BYTES == 0)
+        return !are_vectors(how, size) && are_better_brought_apart(how, size, any_order);
+    if (are_vectors(how, size))
         return are_vectors_better_brought(how, size, any_order);
     return how->length >= fit[0] && how->length <= fit[1];
 }

@@ -13,9 +13,13 @@ enum {
     SHORT_HEAVY_ROW = 1024,   /* heavy, which has less to join in the blocks of longer ones; */
     SHORT_ROW_OF_MANY = 2560, /* more rows than MANY_ROWS, of which the last leave less idle */
     MANY_ROWS = 1500,
-    BUSY_ROWS = 1 << 13,        /* for a device to be busy with several a warp, */
-    LONE_RAGGED_ROW = 128,      /* vectors: one a warp is as good where they are ragged */
-    BUSY_LANES = 1 << 17,       /* all that a device has to be busy with */
+    BUSY_ROWS = 1 << 13,   /* for a device to be busy with several a warp, */
+    LONE_RAGGED_ROW = 128, /* vectors: one a warp is as good where they are ragged */
+    BUSY_LANES = 1 << 17,  /* all that a device has to be busy with */
+    LEAST_BETWEEN = 9,     /* vectors of a ragged row of reals: of shorter ones lanes have fewer; */
+    FEW_OF_LANE = 4,       /* so many or more for a lane, */
+    LONG_BETWEEN = 32,     /* of rows of so many or more */
+    MANY_OF_LANE = 8,      /* these */
     MANY_COLUMNS = 1 << 15,     /* of columns whose rows are scattered, of so many */
     SCATTERED_RUN = 16,         /* bytes of such a row, or more, half of a sector */
     LITTLE = 1 << 20,           /* elements that instructions cost more than the memory does */
@@ -332,13 +336,33 @@ static bool are_lone_ragged(const gk_reduction *how, gk_dtype dtype, size_t vect
     return vectors >= LONE_RAGGED_ROW && how->length % gk_vector_width(dtype) != 0 && pays;
 }
 
+/* Whether rows are ragged ones of which the kernel takes those that lie between vectors
+   (gk_plan_between). Wide elements that are in the cache are taken otherwise. */
+static bool are_between(const gk_reduction *how, gk_dtype dtype, size_t vectors) {
+    const bool other = gk_dtype_size(dtype) > GK_WORD && are_cached(how, dtype);
+    return vectors >= LEAST_BETWEEN && how->length % gk_vector_width(dtype) != 0 && !other;
+}
+
+/* Lanes of ragged rows that lie between vectors, where instructions are what takes the time: what
+   a row costs beside its vectors is less the fewer lanes it has. */
+static uint16_t lanes_between(size_t vectors, size_t rows) {
+    const size_t each = vectors < LONG_BETWEEN ? FEW_OF_LANE : MANY_OF_LANE;
+    const uint32_t busy = gk_lanes_for(gk_divided(BUSY_LANES, rows), GK_REDUCE_WARP);
+    const uint32_t lanes = gk_lanes_for(vectors / each / 2 + 1, GK_REDUCE_WARP);
+    return gk_lanes_for(vectors, lanes > busy ? lanes : busy);
+}
+
 /* A group of lanes for each row. A warp takes a row at a time, not several side by side, of what is
    longer, or comes in few rows, or is ragged. */
-static void plan_short_rows(gk_reduction *how, gk_dtype dtype, size_t vectors, bool heavy) {
+static void plan_short_rows(gk_reduction *how, gk_dtype dtype, size_t vectors, gk_joining joining) {
+    const bool heavy = joining.heavy;
     const bool ragged = are_lone_ragged(how, dtype, vectors, heavy);
     const bool full = are_full(how, dtype, heavy);
-    how->lanes =
-        ragged ? GK_REDUCE_WARP : short_lanes(vectors, how->outer, full, are_brought(how, dtype));
+    if (joining.of_reals && are_between(how, dtype, vectors))
+        how->lanes = lanes_between(vectors, how->outer);
+    else
+        how->lanes = ragged ? GK_REDUCE_WARP
+                            : short_lanes(vectors, how->outer, full, are_brought(how, dtype));
     how->lone_rows = how->lanes == GK_REDUCE_WARP && vectors > TINY_ROW &&
                      (ragged || vectors >= GK_REDUCE_LONE_ROW || how->outer < BUSY_ROWS);
 }
@@ -364,7 +388,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     size_t vectors = gk_divided(how->length, gk_vector_width(array->dtype));
     if (plan->walk == GK_WALK_ROWS && are_short(how, vectors, heavy)) {
         plan->walk = GK_WALK_SHORT;
-        plan_short_rows(how, array->dtype, vectors, heavy);
+        plan_short_rows(how, array->dtype, vectors, joining);
     } else if (plan->walk == GK_WALK_ROWS) {
         plan_rows(how, array->dtype);
     } else {

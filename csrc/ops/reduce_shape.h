@@ -43,10 +43,11 @@ static inline size_t gk_vector_width(gk_dtype dtype) {
     return GK_REDUCE_VECTOR_BYTES / gk_dtype_size(dtype);
 }
 
-/* How elements are joined: their order changes nothing; to join costs much beside them; and what is
-   joined are words of a rank and a row's number, of which columns have many a load. */
+/* How elements are joined: their order changes nothing; to join costs much beside them; what is
+   joined are words of a rank and a row's number, of which columns have many a load; and they are
+   real numbers whose order is kept, of which a kernel takes rows that lie between vectors. */
 typedef struct gk_joining {
-    bool any_order, heavy, ranked;
+    bool any_order, heavy, ranked, of_reals;
 } gk_joining;
 
 /* Of several operands the elements are taken together, and all of them make one result. Arrays of
@@ -184,6 +185,10 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
    extreme where `of` says so, and otherwise of a sum. */
 bool gk_plan_own(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                  const gk_array *result, gk_result_of of);
+
+/* Have a kernel take short rows that are runs and lie between vectors by aligned ones, with the
+   lanes and the order of additions of the plan: true. */
+bool gk_plan_between(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
 /* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the
    array has to be made one run in memory, and its reduced axes the last ones where the plan says

@@ -9,7 +9,7 @@ GK_UNSIGNED_DTYPES(GK_DOT_ROW, single_launch, "wraps around as NumPy does")
 GK_BOOLEAN_DTYPES(GK_DOT_ROW, single_launch, "whether both are true anywhere")
 
 // Squares of integers of one or two bytes add up exactly in int64, those of others as doubles do.
-#define GK_NORM_ROW(dtype, name, T, bytes, text, number, variant, note) GK_WALKS(norm, variant, dtype, gk_norm_##name, note)
+#define GK_NORM_ROW(dtype, name, T, bytes, text, number, variant, note) GK_WALKS_OF_REALS(norm, variant, dtype, gk_norm_##name, note)
 #define GK_NORM_WHOLE(dtype, name, T, bytes, ...) GK_NORM_WHOLE_##bytes(dtype, name)
 #define GK_NORM_WHOLE_1(dtype, name) GK_WALKS(norm, single_launch, dtype, gk_norm_##name, "exact squares in int64, the root in float64")
 #define GK_NORM_WHOLE_2(dtype, name) GK_NORM_WHOLE_1(dtype, name)
@@ -35,16 +35,16 @@ GK_SIGNED_DTYPES(GK_PLAIN_DOT, )
 GK_UNSIGNED_DTYPES(GK_PLAIN_DOT, )
 GK_BOOLEAN_DTYPES(GK_PLAIN_DOT, )
 
-#define GK_NORM_KERNELS(name, T, Op, A)                                                            \
+#define GK_NORM_KERNELS(kernels, name, T, Op, A)                                                   \
     typedef Op<1, T, A> norm_##name;                                                               \
-    GK_REDUCE_KERNELS(gk_norm_##name, norm_##name)
-#define GK_COMPENSATED_NORM(dtype, name, T, ...)      GK_NORM_KERNELS(name, T, gk_compensated_dot, T)
-#define GK_PLAIN_NORM(dtype, name, T, ...)            GK_NORM_KERNELS(name, T, gk_plain_dot, gk_traits<T>::sum)
+    kernels(gk_norm_##name, norm_##name)
+#define GK_COMPENSATED_NORM(dtype, name, T, ...)      GK_NORM_KERNELS(GK_REDUCE_KERNELS_OF_REALS, name, T, gk_compensated_dot, T)
+#define GK_PLAIN_NORM(dtype, name, T, ...)            GK_NORM_KERNELS(GK_REDUCE_KERNELS_OF_REALS, name, T, gk_plain_dot, gk_traits<T>::sum)
 #define GK_WHOLE_NORM(dtype, name, T, bytes, ...)     GK_WHOLE_NORM_##bytes(name, T)
-#define GK_WHOLE_NORM_1(name, T)                      GK_NORM_KERNELS(name, T, gk_plain_dot, int64_t)
-#define GK_WHOLE_NORM_2(name, T)                      GK_NORM_KERNELS(name, T, gk_plain_dot, int64_t)
-#define GK_WHOLE_NORM_4(name, T)                      GK_NORM_KERNELS(name, T, gk_compensated_dot, double)
-#define GK_WHOLE_NORM_8(name, T)                      GK_NORM_KERNELS(name, T, gk_compensated_dot, double)
+#define GK_WHOLE_NORM_1(name, T)                      GK_NORM_KERNELS(GK_REDUCE_KERNELS, name, T, gk_plain_dot, int64_t)
+#define GK_WHOLE_NORM_2(name, T)                      GK_NORM_KERNELS(GK_REDUCE_KERNELS, name, T, gk_plain_dot, int64_t)
+#define GK_WHOLE_NORM_4(name, T)                      GK_NORM_KERNELS(GK_REDUCE_KERNELS, name, T, gk_compensated_dot, double)
+#define GK_WHOLE_NORM_8(name, T)                      GK_NORM_KERNELS(GK_REDUCE_KERNELS, name, T, gk_compensated_dot, double)
 GK_REAL_DTYPES(GK_COMPENSATED_NORM, )
 GK_HALF_DTYPES(GK_PLAIN_NORM, )
 GK_SIGNED_DTYPES(GK_WHOLE_NORM, )

@@ -49,6 +49,33 @@ template <typename T> __device__ static inline gk_vector<T> gk_load_anywhere(con
     return loaded;
 }
 
+// Neighbouring vectors of neighbouring lanes that begin WORDS words behind aligned ones and, where SHIFTS, perhaps a half more: each lane
+// loads one of the two aligned vectors that its own lies in, that of which it has more words, and those of the other are handed on.
+template <int WORDS, bool SHIFTS> struct gk_handing {
+    enum { OF_UPPER = WORDS + SHIFTS, OF_LOWER = 4 - WORDS, HANDS = OF_UPPER > 0, OWN_UPPER = OF_UPPER > OF_LOWER };
+
+    // A lane's own vector, of what it has loaded and hand(w), word w of what its neighbour has. Halves that lie across words are
+    // shifted out of them.
+    template <typename T, class HAND> __device__ static gk_vector<T> made(const gk_vector<T> &own, unsigned shift, const HAND &hand) {
+        uint32_t word[5] = {};
+#pragma unroll
+        for (int w = 0; w < 4 + SHIFTS; w++)
+            word[w] = (WORDS + w >= 4) == OWN_UPPER ? own.bits[(WORDS + w) % 4] : hand((WORDS + w) % 4);
+        gk_vector<T> vector;
+#pragma unroll
+        for (int w = 0; w < 4; w++)
+            vector.bits[w] = SHIFTS ? __funnelshift_r(word[w], word[w + 1], shift) : word[w];
+        return vector;
+    }
+    // The words that would be handed on, for a lane to which nobody does.
+    template <typename T> __device__ static void load(gk_vector<T> &other, const gk_vector<T> *at) {
+#pragma unroll
+        for (int w = 0; w < 4 + SHIFTS; w++)
+            if ((WORDS + w >= 4) != OWN_UPPER)
+                other.bits[(WORDS + w) % 4] = gk_load_global((const gk_vector<uint32_t, 1> *)at + (WORDS + w) % 4).bits[0];
+    }
+};
+
 // Elements side by side in memory, of an array that ends at `end`: rows anywhere, or the columns of
 // matrices whose rows are a pitch apart.
 template <typename T> struct gk_run {
@@ -87,40 +114,28 @@ template <typename T> struct gk_run {
                     loaded[j] = LIES == GK_ALIGNED ? gk_load_global((const gk_vector<T> *)at[j].first) : LIES == GK_BETWEEN ? gk_load_anywhere(at[j].first) : at[j].carefully(wanted);
         }
     }
-    // A lane loads one of the two aligned vectors that its own lies in, that of which it has more words, and gets the one word or two
-    // of the other from the lane below or above, which loads that. Halves that lie across words are shifted out of them.
+    // A lane loads one of the two aligned vectors that its own lies in, and gets words of the other from the lane that loads that.
     template <int WORDS, int COUNT> __device__ static void load_beside(gk_vector<T> (&loaded)[COUNT], const gk_run (&at)[COUNT], int some) {
-        enum { IS_HALF = sizeof(T) == 2, OF_UPPER = WORDS + IS_HALF, OF_LOWER = 4 - WORDS, OWN_UPPER = OF_UPPER > OF_LOWER };
+        typedef gk_handing<WORDS, sizeof(T) == 2> handing;
         const unsigned lane = threadIdx.x % GK_WARP;
-        const bool is_alone = lane == (OWN_UPPER ? 0 : GK_WARP - 1); // nobody hands on to it
-        const unsigned within = IS_HALF ? (unsigned)(uintptr_t)at[0].first % sizeof(uint32_t) : 0; // a word
+        const bool is_alone = lane == (handing::OWN_UPPER ? 0 : GK_WARP - 1); // nobody hands on to it
+        const unsigned within = sizeof(T) == 2 ? (unsigned)(uintptr_t)at[0].first % sizeof(uint32_t) : 0; // a word
         gk_vector<T> own[COUNT], other[COUNT] = {};
 #pragma unroll
         for (int j = 0; j < COUNT; j++)
             if (j < some) {
                 const gk_vector<T> *const low = (const gk_vector<T> *)((const char *)at[j].first - within - WORDS * sizeof(uint32_t));
-                own[j] = gk_load_global(low + OWN_UPPER);
+                own[j] = gk_load_global(low + handing::OWN_UPPER);
                 if (is_alone)
-                    other[j] = gk_load_global(low + !OWN_UPPER);
+                    other[j] = gk_load_global(low + !handing::OWN_UPPER);
             }
 #pragma unroll
         for (int j = 0; j < COUNT; j++)
-            if (j < some) {
-                uint32_t word[5] = {};
-#pragma unroll
-                for (int w = 0; w < 4 + IS_HALF; w++) {
-                    const int from = (WORDS + w) % 4;
-                    if ((WORDS + w >= 4) == OWN_UPPER) {
-                        word[w] = own[j].bits[from];
-                    } else {
-                        const uint32_t handed = OWN_UPPER ? __shfl_up_sync(GK_ALL_LANES, own[j].bits[from], 1) : __shfl_down_sync(GK_ALL_LANES, own[j].bits[from], 1);
-                        word[w] = is_alone ? other[j].bits[from] : handed;
-                    }
-                }
-#pragma unroll
-                for (int w = 0; w < 4; w++)
-                    loaded[j].bits[w] = IS_HALF ? __funnelshift_r(word[w], word[w + 1], within * 8) : word[w];
-            }
+            if (j < some)
+                loaded[j] = handing::made(own[j], within * 8, [&](int w) {
+                    const uint32_t handed = handing::OWN_UPPER ? __shfl_up_sync(GK_ALL_LANES, own[j].bits[w], 1) : __shfl_down_sync(GK_ALL_LANES, own[j].bits[w], 1);
+                    return is_alone ? other[j].bits[w] : handed;
+                });
     }
     __device__ gk_vector<T> carefully(int wanted) const { return reaches(0) ? gk_load_between(first) : by_elements(wanted); }
     // An aligned vector, of which what lies behind the end is not read.

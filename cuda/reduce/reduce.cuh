@@ -1,6 +1,6 @@
 // What every reduction is made of. An operation is a small struct (operations.cuh, on many elements at a time ways.cuh); here are the ways of
-// walking over an array with it by vectors, wherever they lie (elements.cuh): along rows, along short rows
-// and down columns (columns.cuh, narrow.cuh; listed.cuh where these are no runs), by tiles of either (tiles.cuh), line by line (lines.cuh), or, where axes lie
+// walking over an array with it by vectors, wherever they lie (elements.cuh): along rows, along short rows,
+// along those that lie between vectors (between.cuh), and down columns (columns.cuh, narrow.cuh; listed.cuh where these are no runs), by tiles of either (tiles.cuh), line by line (lines.cuh), or, where axes lie
 // in another order, along columns (along.cuh) and across rows (beside.cuh). Of rows of a few elements a thread has several (own.cuh), and
 // a block brings little matrices, or rows that are no whole vectors, to shared memory (matrices.cuh). A little array is walked over an element
 // at a time (little.cuh).
@@ -28,9 +28,13 @@
     GK_REDUCE_SHARING(op##_matrices, variant, dtype, symbol##_matrices, GK_REDUCE_THREADS, GK_REDUCE_MATRICES_BYTES, "of columns of little matrices")
 // And that of results which are of the elements' dtype.
 #define GK_OWN_ROWS(op, variant, dtype, symbol) GK_REDUCE(op##_own, variant, dtype, symbol##_own, GK_REDUCE_THREADS, "of short rows, of which a thread has as many as a vector has elements")
+// And those of real numbers, whose order is kept.
+#define GK_WALKS_OF_REALS(op, variant, dtype, symbol, note)                                        \
+    GK_WALKS(op, variant, dtype, symbol, note)                                                     \
+    GK_REDUCE(op##_between, variant, dtype, symbol##_between, GK_REDUCE_THREADS, "of short rows that lie between vectors")
 // And those of what keeps its order, wherever elements lie (gk_keeps_order).
 #define GK_WALKS_IN_ORDER(op, variant, dtype, symbol, note)                                        \
-    GK_WALKS(op, variant, dtype, symbol, note)                                                     \
+    GK_WALKS_OF_REALS(op, variant, dtype, symbol, note)                                            \
     GK_OWN_ROWS(op, variant, dtype, symbol)                                                        \
     GK_REDUCE_SHARING(op##_beside, variant, dtype, symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of rows that lie side by side") \
     GK_REDUCE_SHARING(op##_even, variant, dtype, symbol##_even, GK_REDUCE_THREADS, GK_REDUCE_BESIDE_BYTES, "of such rows, whose elements lie evenly apart") \
@@ -70,7 +74,7 @@ template <class Op> constexpr bool gk_keeps_order = false;
 template <typename T, typename A> constexpr bool gk_keeps_order<gk_plain_sum<T, A>> = sizeof(A) <= 4;
 template <typename T, typename A> constexpr bool gk_keeps_order<gk_compensated_sum<T, A>> = sizeof(A) == sizeof(T) && !__is_same(T, int64_t) && !__is_same(T, uint64_t);
 
-// What takes long rows by lines that are listed (lines.cuh): sums, products and norms of real numbers.
+// Sums, products and norms of real numbers, which take long rows by lines that are listed (lines.cuh).
 template <typename T> constexpr bool gk_is_real = __is_same(T, float) || __is_same(T, double) || __is_same(T, float16) || __is_same(T, bfloat16);
 template <class Op> constexpr bool gk_lists_lines = Op::OPERANDS == 1 && !Op::ANY_ORDER && gk_is_real<typename Op::Element>;
 
@@ -424,6 +428,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_lone_rows(c
         gk_store(op, how, row, state);
 }
 
+#include "reduce/between.cuh"
 #include "reduce/columns.cuh"
 #include "reduce/tiles.cuh"
 #include "reduce/lines.cuh"
@@ -514,8 +519,13 @@ template <class Op> __device__ static inline void gk_reduce_gathered_columns(con
         gk_reduce_own_rows<Op>(how, a);                                                            \
     }
 
-#define GK_REDUCE_KERNELS_IN_ORDER(symbol, Op)                                                     \
+#define GK_REDUCE_KERNELS_OF_REALS(symbol, Op)                                                     \
     GK_REDUCE_KERNELS(symbol, Op)                                                                  \
+    GK_REDUCE_KERNEL(symbol##_between, GK_REDUCE_THREADS, GK_REDUCE_BETWEEN_RESIDENT(sizeof(Op::State)))(gk_reduction how, const Op::Element *a) { \
+        gk_reduce_rows_between<Op>(how, gk_run_of(how, a));                                        \
+    }
+#define GK_REDUCE_KERNELS_IN_ORDER(symbol, Op)                                                     \
+    GK_REDUCE_KERNELS_OF_REALS(symbol, Op)                                                         \
     GK_OWN_KERNEL(symbol, Op)                                                                      \
     GK_REDUCE_KERNEL(symbol##_beside, GK_REDUCE_THREADS, GK_REDUCE_RESIDENT)(gk_reduction how, const Op::Element *a, gk_axes layout) { \
         gk_reduce_rows_beside<Op>(how, layout, a);                                                 \

@@ -81,6 +81,11 @@ enum {
    neighbours are in other banks. */
 #define GK_REDUCE_FETCHED_BYTES(vectors) ((vectors) > 0 ? GK_REDUCE_COLUMN_THREADS * ((vectors) + 1) * GK_REDUCE_VECTOR_BYTES : 0)
 
+/* Loads of a thread at a time along rows that lie between vectors, and blocks a multiprocessor, as many
+   as there are registers for, by the bytes of a state. */
+#define GK_REDUCE_BETWEEN_LOADS(bytes)    ((bytes) == 2 ? 3 : 4)
+#define GK_REDUCE_BETWEEN_RESIDENT(bytes) ((bytes) > 8 ? 4 : 5)
+
 /* Loads of a thread at a time that fills a tile. */
 #define GK_REDUCE_TILE_LOADS(bytes) ((bytes) == 8 ? 8 : 16)
 

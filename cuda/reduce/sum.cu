@@ -26,14 +26,18 @@ GK_HALF_DTYPES(GK_SUM_OF_HALVES, sum, "accumulated in float32, rounded once at t
 GK_WHOLE_SUMS(GK_SUM_PLAIN, sum, "accumulated in 64 bits, wrapping around as NumPy does")
 
 // In float64, with dtype=float64 asked for, and what a mean of 64-bit integers is made of. X(dtype, name, type, carried in)
-#define GK_WIDE_SUMS(X)                                                                            \
+#define GK_WIDE_SUMS_OF_REALS(X)                                                                   \
     X(float32, f32, float, double)                                                                 \
     X(float16, f16, float16, double)                                                               \
-    X(bfloat16, bf16, bfloat16, double)                                                            \
+    X(bfloat16, bf16, bfloat16, double)
+#define GK_WIDE_SUMS_OF_WHOLE(X)                                                                   \
     X(int64, i64, int64_t, double)                                                                 \
     X(uint64, u64, uint64_t, double)
-#define GK_WIDE_ROWS(dtype, name, ...) GK_WALKS(sum_wide, compensated, dtype, gk_sum_wide_##name, "accumulated in float64")
-GK_WIDE_SUMS(GK_WIDE_ROWS)
+#define GK_WIDE_ROW(walks, dtype, name)    walks(sum_wide, compensated, dtype, gk_sum_wide_##name, "accumulated in float64")
+#define GK_WIDE_REAL(dtype, name, ...)     GK_WIDE_ROW(GK_WALKS_OF_REALS, dtype, name)
+#define GK_WIDE_WHOLE(dtype, name, ...)    GK_WIDE_ROW(GK_WALKS, dtype, name)
+GK_WIDE_SUMS_OF_REALS(GK_WIDE_REAL)
+GK_WIDE_SUMS_OF_WHOLE(GK_WIDE_WHOLE)
 
 // A mean is a sum that is divided as it is stored; of 64-bit integers one in float64.
 GK_REAL_DTYPES(GK_SUM_COMPENSATED, mean, "the compensated sum, divided in float64 and rounded once")
@@ -174,12 +178,15 @@ GK_REDUCE_KERNELS_IN_ORDER(gk_sum_plain_f32, plain_f32)
 #define GK_PLAIN_KERNELS(dtype, name, T, ...)                                                      \
     typedef gk_plain_sum<T, gk_traits<T>::sum> sum_##name;                                         \
     GK_REDUCE_KERNELS(gk_sum_##name, sum_##name)
-#define GK_WIDE_KERNELS(dtype, name, T, A)                                                         \
+#define GK_WIDE_KERNELS(kernels, name, T, A)                                                       \
     typedef gk_compensated_sum<T, A> wide_##name;                                                  \
-    GK_REDUCE_KERNELS(gk_sum_wide_##name, wide_##name)
+    kernels(gk_sum_wide_##name, wide_##name)
+#define GK_WIDE_REAL_KERNELS(dtype, name, T, A)  GK_WIDE_KERNELS(GK_REDUCE_KERNELS_OF_REALS, name, T, A)
+#define GK_WIDE_WHOLE_KERNELS(dtype, name, T, A) GK_WIDE_KERNELS(GK_REDUCE_KERNELS, name, T, A)
 GK_REAL_DTYPES(GK_COMPENSATED_KERNELS, )
 GK_HALF_DTYPES(GK_HALF_KERNELS, )
 GK_WHOLE_SUMS(GK_PLAIN_KERNELS, )
-GK_WIDE_SUMS(GK_WIDE_KERNELS)
+GK_WIDE_SUMS_OF_REALS(GK_WIDE_REAL_KERNELS)
+GK_WIDE_SUMS_OF_WHOLE(GK_WIDE_WHOLE_KERNELS)
 
 #endif

@@ -34,6 +34,7 @@ _INTERNAL = (
     "_even",
     "_straight",
     "_along",
+    "_between",
     "_vectors",
     "_vector",
     "_small",

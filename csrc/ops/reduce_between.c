@@ -11,6 +11,7 @@ enum {
     MOST_WIDE = 127,        /* of elements of 8 bytes, which two loads of 8 bring as well, */
     MOST_WIDE_RAGGED = 255, /* or ragged ones */
     ROWS = GK_REDUCE_THREADS / GK_REDUCE_WARP, /* of a block, where each has a warp */
+    PLACES = 132,                              /* of a device for a block of each multiprocessor */
     LONG = 256,                                /* vectors: a turn of blocks takes long */
     OF_MEMORY = 64 << 20, /* bytes from the first element to the last: little is in the cache */
     GAP = 32,             /* bytes between rows, that are read as well */
@@ -26,13 +27,14 @@ static bool are_sooner_brought(const gk_reduction *how, size_t size) {
            how->length <= lengths[1];
 }
 
-/* Whether blocks of rows of a warp each fill the last turn of four a multiprocessor, and not that
-   of five: these are not spread evenly. The additions are the same. */
+/* Whether blocks of rows of a warp each fill the last turn of four a multiprocessor better than
+   that of five, which are not spread evenly. The additions of the kernel of short rows are the
+   same. */
 static bool fill_other_turns(const gk_reduction *how, size_t vectors) {
     const size_t blocks = gk_divided(how->outer, ROWS);
-    if (how->lanes < GK_REDUCE_WARP)
-        return false;
-    return (blocks > 396 && blocks <= 528) || (vectors >= LONG && blocks > 660 && blocks <= 924);
+    const bool one = blocks > 3 * PLACES && blocks <= 4 * PLACES;
+    const bool two = blocks > 5 * PLACES && blocks <= 7 * PLACES && vectors >= LONG;
+    return how->lanes == GK_REDUCE_WARP && (one || two);
 }
 
 static bool pays(const gk_reduction *how, gk_dtype dtype, bool ragged) {
@@ -41,10 +43,10 @@ static bool pays(const gk_reduction *how, gk_dtype dtype, bool ragged) {
     if (wide && (gk_reduced_bytes(how, dtype) < GK_REDUCE_NO_CACHE ||
                  vectors > (ragged ? MOST_WIDE_RAGGED : MOST_WIDE)))
         return false;
-    if (ragged)
-        return vectors >= LEAST_RAGGED && !fill_other_turns(how, vectors);
-    return vectors >= LEAST && 2 * vectors >= (size_t)LEAST_HALF_STEPS * how->lanes &&
-           !fill_other_turns(how, vectors);
+    if (fill_other_turns(how, vectors))
+        return false;
+    return ragged ? vectors >= LEAST_RAGGED
+                  : vectors >= LEAST && 2 * vectors >= (size_t)LEAST_HALF_STEPS * how->lanes;
 }
 
 bool gk_plan_between(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {

@@ -79,7 +79,7 @@ def _part(
 
 def _table(columns: int, dtype: str, small: bool) -> list[int]:
     return [
-        max(1, TABLE_BYTES // shapes.itemsize(dtype) // columns // (SMALLER**2 if small else 1)),
+        max(1, TABLE_BYTES // shapes.itemsize(dtype) // columns // (SMALLER**3 if small else 1)),
         columns,
     ]
 

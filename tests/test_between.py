@@ -64,7 +64,7 @@ def with_gaps(a: Array, before: int, behind: int) -> Any:
     return gk.to_device(wide)[:, before : before + a.shape[1]]
 
 
-@pytest.mark.costly(3)
+@pytest.mark.costly(4)
 @pytest.mark.parametrize(
     ("op", "dtype", "rows", "length"),
     [("sum", dtype, *shape) for dtype, shapes in ROWS.items() for shape in shapes]

@@ -36,7 +36,7 @@ def in_gaps(shape: tuple[int, ...], cut: slice, dtype: str) -> Array:
     return held
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(3)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("dtype", ["uint8", "bool", "float16", "bfloat16", "int32"])
 def test_gaps_are_none_of_the_columns(dtype, case):

@@ -98,6 +98,7 @@ def test_narrow_columns(dtype, columns, outer):
                 assert np.array_equal(want, getattr(held[part], op)(1))
 
 
+@pytest.mark.costly(3)
 @pytest.mark.usefixtures("by_vectors")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8"])
 @pytest.mark.parametrize("length", [48, 96, 301, 2000, 9001])
@@ -216,7 +217,7 @@ LISTED = {
 }
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(4)
 @pytest.mark.usefixtures("by_vectors")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8", "int32", "bool"])
 @pytest.mark.parametrize("name", LISTED)
@@ -322,7 +323,7 @@ def test_the_bits_are_those_of_a_contiguous_array(op, view):
     same_as_contiguous(op, view, zip(LITTLE, ALTERNATELY, strict=False))
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(4)
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("op", WAYS_TO_REDUCE)
 def test_the_bits_of_a_large_array(op, view, by_vectors):

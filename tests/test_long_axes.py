@@ -52,7 +52,7 @@ def each(cases: dict[str, Any]) -> list[Any]:
     ]
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(3)
 @pytest.mark.parametrize(("op", "dtype", "rows", "width"), each(COLUMNS))
 def test_columns(op, dtype, rows, width):
     check(op, dtype, (rows, width // DTYPES[dtype].itemsize), 0)

@@ -36,7 +36,7 @@ def ran(a, b, **named):
     return profile.calls[-1].variant
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(4)
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("on_the_left", [True, False], ids=["matrix @ vectors", "vectors @ matrix"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -83,7 +83,7 @@ OTHERS = [(op, "float32") for op in WAYS_TO_REDUCE if op not in ALL_CASES]
 OTHERS += [(op, dtype) for op in ("sum", "argmax") for dtype in ("float16", "float64", "uint8")]
 
 
-@pytest.mark.costly(3)
+@pytest.mark.costly(4)
 @pytest.mark.parametrize(
     ("op", "dtype", "case"),
     [(op, "float32", case) for op in ALL_CASES for case in CASES]
@@ -112,7 +112,7 @@ ROWS = {
 }
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(3)
 @pytest.mark.parametrize("dtype", ROWS)
 @pytest.mark.parametrize("op", ["sum", "min", "argmax"])
 def test_rows_that_are_no_vectors(op, dtype):

@@ -36,7 +36,7 @@ def with_a_gap(a: Array) -> Any:
     return gk.to_device(wide)[:, :-1]
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(4)
 @pytest.mark.parametrize(
     ("op", "dtype", "length"),
     [

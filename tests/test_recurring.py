@@ -95,6 +95,7 @@ def first_length(behind: tuple[int, ...], dtype: str) -> int:
     return VECTORS * each // int(np.prod(behind)) + 5
 
 
+@pytest.mark.costly(3)
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
 @pytest.mark.parametrize(
     ("behind", "row"),

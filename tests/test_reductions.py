@@ -217,7 +217,7 @@ def test_columns_of_matrices(op, dtype, shape):
         oracle.assert_same(getattr(gk, op)(view, 1).to_host(), got, f"{op} {shape} {more}")
 
 
-@pytest.mark.costly(3)
+@pytest.mark.costly(5)
 @pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("op", REDUCTIONS)
 @pytest.mark.parametrize("dtype", WALKED)  # test_other_dtypes.py has the others
@@ -464,7 +464,7 @@ ANY_ORDER = [
 ANY_ORDER += [(3001, 100, 1), (5300, 100, 1), (1, 140, 16_385), (1, 4097, 17), (1, 2100, 2100)]
 
 
-@pytest.mark.costly(3)
+@pytest.mark.costly(4)
 @pytest.mark.usefixtures("walks")
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
 @pytest.mark.parametrize("shape", ANY_ORDER)

@@ -404,7 +404,7 @@ def stacked(a: Array, compensated: bool) -> Any:
     return high + low if compensated else high
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(3)
 @pytest.mark.parametrize(("dtype", "variant"), VARIANTS)
 @pytest.mark.parametrize("shape", STACKED)
 def test_columns_of_little_matrices_have_their_model(dtype, variant, shape, by_vectors):
@@ -423,7 +423,7 @@ def test_columns_of_little_matrices_have_their_model(dtype, variant, shape, by_v
         assert hexadecimal(np.asarray(got)) == want, case
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(3)
 @pytest.mark.parametrize(("dtype", "variant"), VARIANTS)
 @pytest.mark.parametrize(
     ("outer", "length", "vectors"), [(1030, 310, 4), (690, 207, 6), (300, 90, 29), (3000, 81, 4)]

@@ -297,7 +297,7 @@ ROWS = (32, 12, 18, 29, 3)
 SHARE = 45_000
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(4)
 @pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32", "float64", "bool"])
 @pytest.mark.parametrize("name", LYING)
 def test_rows_of_vectors_words_and_elements(name, dtype):

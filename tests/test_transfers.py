@@ -395,7 +395,7 @@ REDUCED += [
 ]
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(4)
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 @pytest.mark.parametrize(("shape", "axis"), REDUCED)
 def test_short_axes_are_reduced_in_slabs(chunk, shape, axis, dtype):
@@ -537,7 +537,7 @@ PRODUCTS_OF = {
 AS_WIDE = ("bfloat16", "int16", "uint16", "int8", "bool")
 
 
-@pytest.mark.costly(2)
+@pytest.mark.costly(4)
 @pytest.mark.parametrize(("variant", "dtype"), variants("matmul"))
 def test_panels_of_rows_have_the_bits_of_the_whole(variant, dtype):
     sizes = PRODUCTS_OF[DTYPES[dtype].itemsize]

@@ -112,11 +112,16 @@ def by_lanes(a: Array, lanes: int, compensated: bool) -> Any:
     return high + low if compensated else high
 
 
-def lanes_for(length: int, each: int) -> int:
+def up_to(wanted: int, most: int) -> int:
+    """The least power of two that is no less than what is wanted, or than the most."""
     lanes = 1
-    while lanes * each < length and lanes < THREADS:
+    while lanes < min(wanted, most):
         lanes *= 2
     return lanes
+
+
+def lanes_for(length: int, each: int) -> int:
+    return up_to(-(-length // each), THREADS)
 
 
 def little(a: Array, compensated: bool) -> Any:
@@ -317,14 +322,6 @@ def of_vectors(a: Array, lanes: int, compensated: bool) -> Any:
         state = joined(*(tuple(p[:, i : i + lanes] for p in state) for i in (0, lanes)))
     high, low = (part[:, 0] for part in state)
     return high + low if compensated else high
-
-
-def up_to(wanted: int, most: int) -> int:
-    """The least power of two that is no less than what is wanted, or than the most."""
-    lanes = 1
-    while lanes < min(wanted, most):
-        lanes *= 2
-    return lanes
 
 
 def lanes_of_rows(a: Array) -> int:

@@ -13,8 +13,7 @@ enum {
     SOON_JOINED = 32 << 20,     /* bytes: of more it is sooner through memory, */
     MOST_TURNS = 2,             /* than a block's threads have a column's segments in two turns; */
     LEAST_OF_TURNS = 132,       /* blocks of such columns */
-    MULTIPROCESSORS = 132,
-    PLACES = MULTIPROCESSORS * GK_REDUCE_ALONG_RESIDENT,
+    PLACES = GK_REDUCE_MULTIPROCESSORS * GK_REDUCE_ALONG_RESIDENT,
     TAKEN = 5632, /* bytes of a block's shared memory that are its states', and the system's */
 };
 
@@ -73,7 +72,7 @@ static bool are_fetched(const gk_reduction *how, gk_dtype dtype) {
 
 /* A thread's vectors at a time: all of them, as far as there is room for those of all blocks. */
 static size_t vectors_at_a_time(const gk_reduction *how, gk_dtype dtype, size_t fetch_room) {
-    const size_t resident = gk_divided(gk_along_blocks(how), MULTIPROCESSORS);
+    const size_t resident = gk_divided(gk_along_blocks(how), GK_REDUCE_MULTIPROCESSORS);
     const size_t most = GK_REDUCE_ALONG_RESIDENT;
     const size_t share = fetch_room / (resident < most ? resident : most);
     const size_t rows = threads_of_column(how, dtype) * gk_vector_width(dtype);

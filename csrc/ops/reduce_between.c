@@ -11,10 +11,8 @@ enum {
     MOST_WIDE = 127,        /* of elements of 8 bytes, which two loads of 8 bring as well, */
     MOST_WIDE_RAGGED = 255, /* or ragged ones */
     ROWS = GK_REDUCE_THREADS / GK_REDUCE_WARP, /* of a block, where each has a warp */
-    PLACES = 132,                              /* of a device for a block of each multiprocessor */
+    PLACES = GK_REDUCE_MULTIPROCESSORS,        /* of a device for a block of each */
     LONG = 256,                                /* vectors: a turn of blocks takes long */
-    OF_MEMORY = 64 << 20, /* bytes from the first element to the last: little is in the cache */
-    GAP = 32,             /* bytes between rows, that are read as well */
 };
 
 /* Whether rows of memory that follow one another are sooner brought to shared memory as they lie
@@ -22,9 +20,8 @@ enum {
 static bool are_sooner_brought(const gk_reduction *how, size_t size) {
     static const uint16_t fit[][2] = {{0, 0}, {24, 500}, {23, 60}, {13, 200}};
     const uint16_t *const lengths = fit[__builtin_ctz((unsigned)size)];
-    return how->reach >= OF_MEMORY && how->bundle < 2 &&
-           (size_t)how->over <= how->length * size + GAP && how->length >= lengths[0] &&
-           how->length <= lengths[1];
+    return how->reach >= GK_REDUCE_OF_MEMORY && gk_are_joined(how, size) &&
+           how->length >= lengths[0] && how->length <= lengths[1];
 }
 
 /* Whether blocks of rows of a warp each fill the last turn of four a multiprocessor better than
@@ -40,8 +37,7 @@ static bool fill_other_turns(const gk_reduction *how, size_t vectors) {
 static bool pays(const gk_reduction *how, gk_dtype dtype, bool ragged) {
     const size_t vectors = gk_divided(how->length, gk_vector_width(dtype));
     const bool wide = gk_dtype_size(dtype) > GK_WORD;
-    if (wide && (gk_reduced_bytes(how, dtype) < GK_REDUCE_NO_CACHE ||
-                 vectors > (ragged ? MOST_WIDE_RAGGED : MOST_WIDE)))
+    if (wide && (gk_are_cached(how, dtype) || vectors > (ragged ? MOST_WIDE_RAGGED : MOST_WIDE)))
         return false;
     if (fill_other_turns(how, vectors))
         return false;
@@ -54,7 +50,7 @@ bool gk_plan_between(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     gk_reduction *how = &made.how;
     const size_t size = gk_dtype_size(array->dtype);
     const bool ragged = how->length % gk_vector_width(array->dtype) != 0;
-    if (plan->walk != GK_WALK_SHORT || plan->packed || plan->scattered ||
+    if (!plan->of_reals || plan->walk != GK_WALK_SHORT || plan->packed || plan->scattered ||
         !pays(how, array->dtype, ragged))
         return false;
     if (!gk_lie_as_matrices(array, reduced, how) || how->inner > 1 || how->apart != (int64_t)size ||
@@ -66,8 +62,6 @@ bool gk_plan_between(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
         return false;
     made.walk = GK_WALK_BETWEEN;
     made.pitched = true;
-    made.gathered = false;
-    how->segments = 1;
     *plan = made;
     return true;
 }

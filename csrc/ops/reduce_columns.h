@@ -14,6 +14,11 @@ enum {
                                       that want wide blocks */
 };
 
+/* Whether the whole array is in the cache when it is read again. */
+static inline bool gk_are_cached(const gk_reduction *how, gk_dtype dtype) {
+    return gk_reduced_bytes(how, dtype) < GK_REDUCE_NO_CACHE;
+}
+
 /* The kinds of blocks. */
 typedef enum gk_column_blocks {
     GK_COLUMNS_NONE,    /* matrices so little that each column is taken as a row */

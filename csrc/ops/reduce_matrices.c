@@ -12,7 +12,6 @@ enum {
     FEWEST_BLOCKS = 264,    /* blocks, of which there are so many, or the device is not busy */
     ROWS = 8,               /* of a lane, where any order does */
     LARGE = 32 << 20,       /* bytes from the first element to the last: most are in no cache */
-    OF_MEMORY = 64 << 20,   /* the same, of which little is in the cache from the time before */
     FEW_OF_ROW = 110,       /* elements */
     EVEN_VECTORS = 4,       /* that end in the same bank as those of every eighth row */
     LONGEST_MATRIX = 12288, /* bytes: a block has room for it */
@@ -43,6 +42,10 @@ static size_t place_of(size_t bytes) {
 /* Bytes from the first element of a matrix to behind its last one. */
 static size_t span_of(const gk_reduction *how, size_t size) {
     return (how->length - 1) * (size_t)how->apart + (how->inner - 1) * (size_t)how->step + size;
+}
+
+bool gk_are_joined(const gk_reduction *how, size_t size) {
+    return how->bundle < 2 && (size_t)how->over <= span_of(how, size) + GAP;
 }
 
 /* How many a block has room for. */
@@ -188,7 +191,7 @@ static bool are_better_brought(const gk_reduction *how, size_t size, bool any_or
     const int bits = __builtin_ctz((unsigned)size); /* of an element's size */
     const uint16_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
     const bool few = any_order && size == GK_WORD && how->length <= FEW_OF_ROW;
-    const int64_t least = size < GK_WORD || few ? LARGE : OF_MEMORY;
+    const int64_t least = size < GK_WORD || few ? LARGE : GK_REDUCE_OF_MEMORY;
     if (how->reach < least)
         return false;
     if (!how->joined)
@@ -214,7 +217,7 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
         return false;
     if (!are_dense(how, size) || span_of(how, size) > LONGEST_MATRIX)
         return false;
-    how->joined = how->bundle < 2 && (size_t)how->over <= span_of(how, size) + GAP;
+    how->joined = gk_are_joined(how, size);
     how->group = (uint16_t)most_of_block(how, span_of(how, size));
     how->segments = 1;
     if (rows && any_order && size == GK_WORD && !how->joined && how->bundle < 2)

@@ -1,7 +1,9 @@
 /* Short rows of an array that is a run, of which a thread has as many as a vector has elements. */
 #include "ops/reduce_shape.h"
 
-enum { PLACES = 132 * GK_REDUCE_RESIDENT * GK_REDUCE_THREADS }; /* of threads, on a whole device */
+enum {
+    PLACES = GK_REDUCE_MULTIPROCESSORS * GK_REDUCE_RESIDENT * GK_REDUCE_THREADS, /* of threads */
+};
 
 /* Elements of the longest rows that are sooner taken so, where threads are enough for the device:
    fitted to 844 sums and maxima of 5 to 600 MB. Those of sums are parts of a vector, which a thread

@@ -298,48 +298,47 @@ static void plan_short_columns(gk_reduce_plan *plan, gk_dtype dtype) {
     gk_cut(how, 1, how->length, 1);
 }
 
-/* Whether all rows are in the cache when they are read again. */
-static bool are_cached(const gk_reduction *how, gk_dtype dtype) {
-    return how->outer * how->length * gk_dtype_size(dtype) < GK_REDUCE_NO_CACHE;
-}
-
 /* Whether rows are a power of two of vectors and of memory, not of the cache: it gives 128 bytes of
    each and more at a time sooner. What is heavy is better joined as little as may be. */
 static bool are_full(const gk_reduction *how, gk_dtype dtype, bool heavy) {
     const size_t vectors = how->length / gk_vector_width(dtype);
     return !heavy && how->length % gk_vector_width(dtype) == 0 &&
            vectors >= GK_REDUCE_LEAST_LANES && (vectors & (vectors - 1)) == 0 &&
-           !are_cached(how, dtype);
+           !gk_are_cached(how, dtype);
 }
 
 /* Whether rows are brought to shared memory as they lie (gk_plan_matrices), as far as those are
    whose order is kept: there a lane has more of them at no cost. */
 static bool are_brought(const gk_reduction *how, gk_dtype dtype) {
-    return how->length % gk_vector_width(dtype) != 0 && !are_cached(how, dtype);
+    return how->length % gk_vector_width(dtype) != 0 && !gk_are_cached(how, dtype);
+}
+
+/* So many lanes, or more where all rows have too few for the whole device; no more than vectors. */
+static uint16_t busy_lanes(uint32_t lanes, size_t vectors, size_t rows) {
+    const uint32_t busy = gk_lanes_for(gk_divided(BUSY_LANES, rows), GK_REDUCE_WARP);
+    return gk_lanes_for(vectors, lanes > busy ? lanes : busy);
 }
 
 /* Lanes that have several vectors of a row each, so that there is less to join and few of them are
-   idle; but enough of them for the whole device. */
+   idle. */
 static uint16_t short_lanes(size_t vectors, size_t rows, bool full, bool brought) {
     size_t each = vectors <= 6 && !brought ? 2 : vectors <= 24 ? 4 : 8;
     if (full)
         each = vectors == GK_REDUCE_LEAST_LANES ? 1 : 2;
-    uint32_t lanes = gk_lanes_for(gk_divided(vectors, each), GK_REDUCE_WARP);
-    uint32_t busy = gk_lanes_for(gk_divided(BUSY_LANES, rows), GK_REDUCE_WARP);
-    return gk_lanes_for(vectors, lanes > busy ? lanes : busy);
+    return busy_lanes(gk_lanes_for(gk_divided(vectors, each), GK_REDUCE_WARP), vectors, rows);
 }
 
 /* Whether rows are ragged ones of a hundred vectors and more that a warp has sooner one at a time:
    all but words, in memory, that are compared. */
 static bool are_lone_ragged(const gk_reduction *how, gk_dtype dtype, size_t vectors, bool heavy) {
-    const bool pays = are_cached(how, dtype) || !heavy || gk_dtype_size(dtype) < GK_WORD;
+    const bool pays = gk_are_cached(how, dtype) || !heavy || gk_dtype_size(dtype) < GK_WORD;
     return vectors >= LONE_RAGGED_ROW && how->length % gk_vector_width(dtype) != 0 && pays;
 }
 
 /* Whether rows are ragged ones of which the kernel takes those that lie between vectors
    (gk_plan_between). Wide elements that are in the cache are taken otherwise. */
 static bool are_between(const gk_reduction *how, gk_dtype dtype, size_t vectors) {
-    const bool other = gk_dtype_size(dtype) > GK_WORD && are_cached(how, dtype);
+    const bool other = gk_dtype_size(dtype) > GK_WORD && gk_are_cached(how, dtype);
     return vectors >= LEAST_BETWEEN && how->length % gk_vector_width(dtype) != 0 && !other;
 }
 
@@ -347,9 +346,7 @@ static bool are_between(const gk_reduction *how, gk_dtype dtype, size_t vectors)
    a row costs beside its vectors is less the fewer lanes it has. */
 static uint16_t lanes_between(size_t vectors, size_t rows) {
     const size_t each = vectors < LONG_BETWEEN ? FEW_OF_LANE : MANY_OF_LANE;
-    const uint32_t busy = gk_lanes_for(gk_divided(BUSY_LANES, rows), GK_REDUCE_WARP);
-    const uint32_t lanes = gk_lanes_for(vectors / each / 2 + 1, GK_REDUCE_WARP);
-    return gk_lanes_for(vectors, lanes > busy ? lanes : busy);
+    return busy_lanes(gk_lanes_for(vectors / each / 2 + 1, GK_REDUCE_WARP), vectors, rows);
 }
 
 /* A group of lanes for each row. A warp takes a row at a time, not several side by side, of what is
@@ -398,7 +395,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
 
 gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands,
                                  gk_joining joining, size_t vectors) {
-    gk_reduce_plan plan = {0};
+    gk_reduce_plan plan = {.of_reals = joining.of_reals};
     plan.packed = !merge_axes(array, reduced, &plan.how);
     const bool may = operands == 1 && gk_bytes(array) < vectors;
     if (may &&

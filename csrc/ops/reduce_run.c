@@ -53,8 +53,7 @@ static bool is_exact(const gk_reduction_operation *kind, const gk_array *a, uint
     return !gk_is_float(a->dtype) && kind->result != GK_OF_REAL && !is_wide(kind, a->dtype, result);
 }
 
-/* Whether it is of real numbers in their order: kernels take its long rows by lines that are
-   listed, and short ones that lie between vectors. */
+/* Whether it is of real numbers in their order (gk_reduce_plan). */
 static bool adds_reals(const gk_reduction_operation *kind, gk_dtype dtype) {
     return kind->base.operand_count == 1 && gk_is_float(dtype) && kind->result != GK_OF_INDEX &&
            kind->result != GK_OF_OPERAND;
@@ -254,9 +253,8 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     gk_array packed[GK_MAX_OPERANDS];
     int order[GK_MAX_DIMENSIONS];
     const bool any = is_exact(whole->kind, a, axes, result->dtype);
-    const bool of_reals = adds_reals(whole->kind, a->dtype);
     bool is_run = (one && (plan_own(whole, axes, a, result, keeps) ||
-                           (of_reals && gk_plan_between(&whole->plan, a, axes)) ||
+                           gk_plan_between(&whole->plan, a, axes) ||
                            gk_plan_matrices(&whole->plan, a, axes, any))) ||
                   (!is_packed && !whole->plan.scattered && gk_is_contiguous(a)) || gk_count(a) == 0;
     if (!is_run && one)
@@ -273,7 +271,6 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
         is_run = gk_plan_listed(&whole->plan, a, axes);
     if (!is_run && may_turn && plan_by_tiles(whole, axes, a, turned_sums, order))
         return run_by_tiles(whole, axes, a, order, result);
-    whole->plan.lists_lines = of_reals;
     if (!is_run && !narrow)
         is_run = gk_plan_gathered(&whole->plan, a, axes);
     gk_status status = gk_reducing_choose(whole, a, result->dtype);

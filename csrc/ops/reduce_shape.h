@@ -10,10 +10,12 @@
 enum {
     GK_REDUCE_TURNED = 1 << 20, /* bytes for which results may be put in order afterwards */
     GK_REDUCE_FOUND = 1 << 19,  /* elements that are soon found one by one, or joined with many */
-    GK_REDUCE_FEW_ELEMENTS = 2048, /* too few for a block of columns */
-    GK_REDUCE_SCATTERED = 4 << 20, /* bytes that are in the cache when they are read again, */
-    GK_REDUCE_CACHED = 32 << 20,   /* or by another block */
-    GK_REDUCE_LONE_ROW = 256,      /* vectors: of so many a warp has a row at a time */
+    GK_REDUCE_FEW_ELEMENTS = 2048,   /* too few for a block of columns */
+    GK_REDUCE_SCATTERED = 4 << 20,   /* bytes that are in the cache when they are read again, */
+    GK_REDUCE_CACHED = 32 << 20,     /* or by another block */
+    GK_REDUCE_LONE_ROW = 256,        /* vectors: of so many a warp has a row at a time */
+    GK_REDUCE_OF_MEMORY = 64 << 20,  /* bytes, of which the cache keeps little */
+    GK_REDUCE_MULTIPROCESSORS = 132, /* of the device that plans were fitted to */
 };
 
 /* It depends on the shape, the axes and the dtype alone, and so does the order of the additions. */
@@ -24,7 +26,8 @@ typedef struct gk_reduce_plan {
     bool scattered;     /* columns whose rows are no part of one run: kept axes lie between */
     gk_reduction how;   /* all of it that comes of the shape */
     bool pitched;       /* the elements lie as `how` says, each row a run */
-    bool lists_lines;   /* its kernels may list the lines of long rows */
+    bool of_reals;      /* real numbers in their order: kernels take long rows by lines that are
+                           listed, and short ones that lie between vectors */
     bool gathered;      /* the elements lie as `layout` says, in the order of that run */
     gk_axes layout;
     int kept;           /* of a little array: that many axes of it, and behind them those reduced */
@@ -180,14 +183,17 @@ bool gk_plan_wider(const gk_array *array, uint64_t reduced, gk_wider *made);
 bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                       bool any_order);
 
+/* Whether matrices, or rows, follow one another with little between, or nothing. */
+bool gk_are_joined(const gk_reduction *how, size_t size);
+
 /* Have a thread take several short rows of an array that is a run, one after another, where the
    order of additions leaves that, and it is sooner done: true. `result`: what comes of them, of an
    extreme where `of` says so, and otherwise of a sum. */
 bool gk_plan_own(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
                  const gk_array *result, gk_result_of of);
 
-/* Have a kernel take short rows that are runs and lie between vectors by aligned ones, with the
-   lanes and the order of additions of the plan: true. */
+/* Have a kernel of real numbers take short rows that are runs and lie between vectors by aligned
+   ones, with the lanes and the order of additions of the plan: true. */
 bool gk_plan_between(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 
 /* Have the kernel find the elements where they lie, if it can and that is worth it: true. Else the

@@ -455,7 +455,7 @@ static bool plan_gathered_run(gk_reduce_plan *plan, const gk_array *array, uint6
         return gk_plan_listed(plan, array, reduced);
     const bool ends_between =
         plan->how.apart == 0 && (line >= width || layout->ndim == 2) && line % width != 0;
-    plan->how.lines = plan->lists_lines && plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&
+    plan->how.lines = plan->of_reals && plan->how.apart == 0 && plan->walk == GK_WALK_ROWS &&
                       line * size >= shortest_listed(layout, size);
     plan->how.broken = !plan->how.lines && ends_between && line < SHORT_LINE * width;
     if (plan->how.apart == 0 && plan->walk == GK_WALK_ROWS && !plan->how.lines &&

@@ -90,3 +90,59 @@ def test_narrow_runs_of_a_large_turned_array(op):
     turned = gk.to_device(values_of((60, 300, 9, 3, 13), "float64")).transpose(0, 4, 2, 3, 1)
     got, want = (np.asarray(getattr(gk, op)(a, 2)) for a in (turned, turned.copy()))
     oracle.assert_same(got, want, op)
+
+
+# Columns of bytes and halves that begin anywhere, as many as threads take several of by the aligned
+# vectors between which they lie; in pieces along the axis `by` each is taken by itself. The last
+# vector of a row goes on in the next one, in few warps, or in all.
+BETWEEN: dict[str, tuple[tuple[int, ...], Any, Any, int]] = {
+    "rows": ((3, 1_100_003), 0, ..., 1),
+    "of two rows, cut": ((2, 1_100_016), 0, (slice(None), slice(3, -6)), 1),
+    "matrices": ((1409, 3, 777), 1, ..., 0),
+    "of short rows": ((65_543, 2, 17), 1, ..., 0),
+    "of many rows": ((2053, 7, 519), 1, ..., 0),
+    "upside down": ((1031, 3, 1021), 1, (slice(None, None, -1), slice(None, None, -1)), 0),
+    "with gaps": ((53, 40, 4, 530), 2, (slice(None), slice(1, 40), slice(0, 3), slice(1, 527)), 0),
+}
+PIECES = 40
+BYTES_AND_HALVES = ("uint8", "float16", "bool", "bfloat16", "int16", "int8")
+
+
+@pytest.mark.costly(3)
+@pytest.mark.parametrize("case", BETWEEN)
+@pytest.mark.parametrize("op", [*WAYS_TO_REDUCE, "norm"])
+@pytest.mark.parametrize("dtype", BYTES_AND_HALVES[:2])
+def test_between_vectors(op, dtype, case):
+    check_pieces(op, dtype, *BETWEEN[case])
+
+
+@pytest.mark.parametrize("op", ["mean", "max", "argmin"])
+@pytest.mark.parametrize("dtype", BYTES_AND_HALVES[2:])
+def test_between_vectors_of_other_dtypes(op, dtype):
+    check_pieces(op, dtype, *BETWEEN["matrices"])
+
+
+@pytest.mark.parametrize(("dtype", "result"), [("float16", "float32"), ("uint8", "float64")])
+def test_results_of_other_dtypes_of_columns_between_vectors(dtype, result):
+    check_pieces("sum", dtype, *BETWEEN["matrices"], given={"dtype": result})
+
+
+@pytest.mark.parametrize("shape", [(3, 700, 2, 1511), (2, 2, 1_100_003)])
+def test_between_vectors_along_two_axes(shape):
+    check_pieces("max", "float16", shape, (0, -2), ..., 1 if len(shape) == 4 else 2)
+
+
+def check_pieces(
+    op: str, dtype: str, shape: tuple[int, ...], axis: Any, cut: Any, by: int, given: Any = None
+) -> None:
+    """At once, at every place of a word, and in pieces that are too few for that."""
+    held, given = values_of(shape, dtype), given or {}
+    pieces = np.array_split(held[cut], PIECES, axis=by)
+    found = [np.asarray(getattr(gk, op)(gk.to_device(piece), axis, **given)) for piece in pieces]
+    along = by - sum(a < by for a in np.atleast_1d(axis) % held.ndim)
+    want = np.concatenate(found, axis=along)
+    for begin in (0, 1, 3):
+        got = np.asarray(getattr(gk, op)(beside(held, begin)[cut], axis, **given))
+        oracle.assert_same(got, want, f"{op} of {dtype}, {begin} behind a vector")
+    if isinstance(axis, int) and not given and dtype != "bfloat16":  # NumPy warns of its NaN
+        oracle.assert_along(op, held[cut], axis, want)

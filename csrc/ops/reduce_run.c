@@ -62,7 +62,7 @@ static bool adds_reals(const gk_reduction_operation *kind, gk_dtype dtype) {
 /* one launch ----------------------------------------------------------------------------------- */
 
 static gk_walk walk_of(const gk_reduce_plan *plan) {
-    if (gk_goes_along_two(plan))
+    if (gk_goes_scattered(plan))
         return GK_WALK_SCATTERED;
     if (plan->how.tiles & GK_REDUCE_BESIDE)
         return plan->how.tiles & GK_REDUCE_STRAIGHT ? GK_WALK_STRAIGHT
@@ -182,7 +182,6 @@ static gk_status launch_planned(gk_reducing *whole, const gk_array *operands,
     if (status != GK_OK)
         return status;
     whole->plan.how.result = result->data;
-    gk_plan_few(&whole->plan, &operands[0]);
     size_t blocks = gk_plan_blocks(&whole->plan, operands[0].dtype);
     return gk_reducing_launch(whole, whole->call, &whole->plan.how, blocks, operands);
 }
@@ -273,11 +272,13 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
         return run_by_tiles(whole, axes, a, order, result);
     if (!is_run && !narrow)
         is_run = gk_plan_gathered(&whole->plan, a, axes);
+    gk_plan_few(&whole->plan, a, result->data, result_of(whole));
     gk_status status = gk_reducing_choose(whole, a, result->dtype);
     if (status == GK_OK && !is_run) {
         const gk_array taken = gk_as_taken(a, axes, is_packed);
         status = gk_pack_reduced(call, &taken, &packed[0]);
         gk_plan_packed(&whole->plan, &packed[0]);
+        gk_plan_few(&whole->plan, &packed[0], result->data, result_of(whole));
         if (!one)
             packed[1] = operands[1];
         operands = packed;

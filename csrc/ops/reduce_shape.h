@@ -32,7 +32,8 @@ typedef struct gk_reduce_plan {
     gk_axes layout;
     int kept;           /* of a little array: that many axes of it, and behind them those reduced */
     bool across;        /* the same: neighbouring threads have neighbouring results */
-    bool wide, several; /* the same: a lane has a vector of these, or some that are apart */
+    bool wide, several; /* the same: a lane has a vector of these, or some that are apart, */
+    uint32_t between;   /* or, above 0, so many whose rows begin anywhere */
     bool runs;          /* the same: lanes take elements as short rows' kernel does */
 } gk_reduce_plan;
 
@@ -107,6 +108,12 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
 
 /* Whether a run of so many columns fills a block of columns well enough to have its own. */
 bool gk_fills_block(const gk_reduction *how, size_t columns, gk_dtype dtype);
+
+/* The kept axes behind the last one that is reduced, as far as they are one run. */
+uint64_t gk_run_axes(const gk_array *array, uint64_t reduced, size_t *columns);
+
+/* The bits of the address and of all strides of a layout but that of one axis, or -1. */
+uintptr_t gk_place_bits(const gk_array *array, const gk_axes *layout, int but);
 
 /* Where the elements of one run in memory lie. */
 void gk_plan_of_run(gk_reduction *how, gk_dtype dtype);
@@ -202,13 +209,14 @@ bool gk_plan_between(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
 bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
 void gk_plan_packed(gk_reduce_plan *plan, const gk_array *packed);
 
-/* Whether threads go down columns of a little array, or short ones, along two axes: there is a
-   kernel for that. */
-bool gk_goes_along_two(const gk_reduce_plan *plan);
+/* Whether threads go down columns of a little array, or short ones, along two axes, or have several
+   of a thread that begin anywhere: there is a kernel for these. */
+bool gk_goes_scattered(const gk_reduce_plan *plan);
 
 /* Have a thread take several columns of a little array, or short ones, side by side, where they are
-   many: neighbours where the elements and the results, whose memory is known now, are vectors. */
-void gk_plan_few(gk_reduce_plan *plan, const gk_array *array);
+   many: neighbours where the results, whose memory is known now, are vectors, and the elements too,
+   or are of less than a word. */
+void gk_plan_few(gk_reduce_plan *plan, const gk_array *array, const void *result, gk_result_of of);
 
 /* How many neighbours that is, or 1, where it is none. */
 static inline uint32_t gk_few_columns(gk_dtype dtype) {

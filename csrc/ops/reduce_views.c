@@ -6,31 +6,23 @@
 #include <stdlib.h>
 
 enum {
-    WARP = 32,              /* threads */
-    ALONE_BYTES = 48 << 20, /* up to which a thread an element is as soon through as vectors, */
-    RESULT_COST = 4,        /* where a result costs as much as so many elements; */
-    MANY_RESULTS = 1 << 20, /* of halves so many, which are vectors of four there, */
-    FEW_BLOCKS = 64,        /* that leave a device idle */
-    FEW_FOUND = 4096,       /* elements that one block finds before a second launch begins */
-    LISTED = 512,           /* bytes of a line: of what ends between vectors, */
-    LISTED_HALVES = 128,    /* the same of halves, */
-    LISTED_VECTORS = 32,    /* of whole vectors, */
-    LISTED_APART = 2048,    /* and of every second element, without what lies between */
-    SHORT_LINE = 128,       /* vectors: most of what a warp loads goes on in the next one */
-    LINE = 8,               /* elements near one another that are worth a load; of more than so */
-    SMALL = 2,              /* many bytes one is, where they come as they lie */
-    MOST_APART = 3,         /* elements from one to the next: a copy reads and writes as much */
+    WARP = 32,            /* threads */
+    FEW_BLOCKS = 64,      /* that leave a device idle */
+    FEW_FOUND = 4096,     /* elements that one block finds before a second launch begins */
+    LISTED = 512,         /* bytes of a line: of what ends between vectors, */
+    LISTED_HALVES = 128,  /* the same of halves, */
+    LISTED_VECTORS = 32,  /* of whole vectors, */
+    LISTED_APART = 2048,  /* and of every second element, without what lies between */
+    SHORT_LINE = 128,     /* vectors: most of what a warp loads goes on in the next one */
+    LINE = 8,             /* elements near one another that are worth a load; of more than so */
+    SMALL = 2,            /* many bytes one is, where they come as they lie */
+    MOST_APART = 3,       /* elements from one to the next: a copy reads and writes as much */
     LEAST_TURNED = 6,     /* times more than an element that is moved for each, in another order, */
     MANY_TURNED = 250000, /* of so many a copy is better, */
     MANY_TURNED_HALVES = 80000,
     SOON_BESIDE = 16,   /* elements later what is beside one is in the cache yet */
     FEW_LONE = 1 << 14, /* rows that are found, of which a warp has one at a time if short too */
     NEAR = 32,          /* bytes: what memory is read by */
-    BUSY = 3 << 15,     /* threads that a device is busy with, however many rows they have, */
-    BUSY_WITH_FEW = 3 << 14, /* or with these, which are read at once */
-    FEW_ROWS = 8,
-    FEW_WIDE_ROWS = 32, /* of 8 bytes an element */
-    FEW_OF_LONG_ROWS = 16,
 };
 
 #define NO_STRIDE INT64_MIN
@@ -55,8 +47,7 @@ static int64_t stride_along(const gk_array *array, uint64_t axes, int64_t otherw
     return stride;
 }
 
-/* The kept axes behind the last one that is reduced, as far as they are one run. */
-static uint64_t run_axes(const gk_array *array, uint64_t reduced, size_t *columns) {
+uint64_t gk_run_axes(const gk_array *array, uint64_t reduced, size_t *columns) {
     int64_t beyond = (int64_t)gk_dtype_size(array->dtype);
     uint64_t axes = 0;
     *columns = 1;
@@ -131,7 +122,7 @@ bool gk_plan_pitched(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
     const bool columns = plan->walk == GK_WALK_COLUMNS;
     const int64_t size = (int64_t)gk_dtype_size(array->dtype);
     size_t run = 1; /* columns */
-    const uint64_t inner = columns ? run_axes(array, reduced, &run) : 0;
+    const uint64_t inner = columns ? gk_run_axes(array, reduced, &run) : 0;
     gk_reduction *how = &plan->how;
     const size_t outer = how->outer * how->inner / run;
     pitch rows;
@@ -226,8 +217,7 @@ bool gk_append_axes(const gk_array *array, int first, int end, gk_axes *layout) 
     return true;
 }
 
-/* The bits of the address and of all strides but that of one axis, or -1. */
-static uintptr_t place_bits(const gk_array *array, const gk_axes *layout, int but) {
+uintptr_t gk_place_bits(const gk_array *array, const gk_axes *layout, int but) {
     uintptr_t bits = (uintptr_t)array->data;
     for (int i = 0; i < layout->ndim; i++)
         bits |= i == but ? 0 : (uintptr_t)layout->axis[i].stride;
@@ -236,7 +226,7 @@ static uintptr_t place_bits(const gk_array *array, const gk_axes *layout, int bu
 
 /* Whether a load takes any of its elements whole. */
 static bool has_whole_elements(const gk_array *array, const gk_axes *layout) {
-    return place_bits(array, layout, -1) % gk_dtype_size(array->dtype) == 0;
+    return gk_place_bits(array, layout, -1) % gk_dtype_size(array->dtype) == 0;
 }
 
 /* Whether the kernel of a little array takes these axes. It divides by all lengths but those of the
@@ -268,81 +258,6 @@ static bool plan_gathered_little(gk_reduce_plan *plan, const gk_array *array, ui
     plan->across = kept > 0 && last >= kept &&
                    llabs(layout->axis[kept - 1].stride) < llabs(layout->axis[last].stride);
     return true;
-}
-
-/* Whether columns lie as vectors of neighbours, and their results too. */
-static bool are_wide(const gk_reduce_plan *plan, const gk_array *array, uint32_t columns) {
-    const gk_axes *layout = &plan->layout;
-    const int last = plan->kept - 1;
-    const uint32_t size = (uint32_t)gk_dtype_size(array->dtype);
-    return columns > 1 && last >= 0 && layout->axis[last].stride == (int64_t)size &&
-           layout->axis[last].length.value % columns == 0 &&
-           place_bits(array, layout, last) % (columns * size) == 0 &&
-           (uintptr_t)plan->how.result % GK_REDUCE_VECTOR_BYTES == 0;
-}
-
-/* Axes that a thread goes along by itself: it finds each element from the one before. */
-static int axes_of_thread(const gk_reduce_plan *plan) {
-    const int reduced = plan->layout.ndim - plan->kept;
-    const bool alone = plan->walk == GK_WALK_LITTLE && plan->gathered && plan->how.lanes == 1;
-    return alone && reduced <= GK_FEW_AXES ? reduced : 0;
-}
-
-bool gk_goes_along_two(const gk_reduce_plan *plan) {
-    return axes_of_thread(plan) == GK_FEW_AXES;
-}
-
-void gk_plan_few(gk_reduce_plan *plan, const gk_array *array) {
-    const uint32_t columns = gk_few_columns(array->dtype);
-    const uint32_t several = GK_REDUCE_SEVERAL(gk_dtype_size(array->dtype));
-    const size_t results = plan->how.outer * plan->how.inner;
-    const size_t busy = plan->how.length <= FEW_ROWS ? BUSY_WITH_FEW : BUSY;
-    const int axes = axes_of_thread(plan);
-    plan->wide = axes > 0 && results / columns >= busy && are_wide(plan, array, columns);
-    plan->several = axes == 1 && !plan->wide && several > 1 && results / several >= busy;
-}
-
-/* The axis of neighbouring results, in vectors of `columns` of them. */
-static void count_vectors(gk_little *little, const gk_axes *layout, int last, uint32_t columns) {
-    const gk_divisor length = gk_divisor_of(layout->axis[last].length.value / columns);
-    little->results /= columns;
-    little->axis[GK_LITTLE_AXES - 1].stride *= (int32_t)columns;
-    if (last > 0) {
-        little->axis[GK_LITTLE_AXES - 1].length = gk_packed_length(length);
-        little->axis[GK_LITTLE_AXES - 1].multiplier = length.multiplier;
-    }
-}
-
-gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how,
-                         const gk_array *array) {
-    const gk_axes *layout = &plan->layout;
-    gk_little little = {.a = array->data, .result = how->result};
-    little.divisor = how->divisor;
-    little.reciprocal = how->reciprocal;
-    little.results = (uint32_t)(how->outer * how->inner);
-    little.length = (uint32_t)how->length;
-    little.lanes = (uint32_t)__builtin_ctz(how->lanes) & 15;
-    little.across = plan->across;
-    little.runs = plan->runs;
-    little.reduced = (uint32_t)(layout->ndim - plan->kept) & 7;
-    little.kept = (uint32_t)plan->kept & 7;
-    little.stored = how->stored & 31U;
-    little.last = how->last & 3U;
-    little.order = how->order & 3U;
-    for (int i = 0; i < layout->ndim; i++) {
-        bool is_kept = i < plan->kept;
-        int place = is_kept ? GK_LITTLE_AXES - plan->kept + i : layout->ndim - 1 - i;
-        little.axis[place].stride = (int32_t)layout->axis[i].stride;
-        if (i == 0 || i == plan->kept)
-            continue;
-        little.axis[place].length = gk_packed_length(layout->axis[i].length);
-        little.axis[place].multiplier = layout->axis[i].length.multiplier;
-    }
-    little.wide = plan->wide;
-    little.several = plan->several;
-    if (plan->wide)
-        count_vectors(&little, layout, plan->kept - 1, gk_few_columns(array->dtype));
-    return little;
 }
 
 /* Whether elements come in the order that they lie in: what else is in a sector is read soon. */
@@ -474,91 +389,6 @@ bool gk_plan_gathered(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
     plan->gathered = plan->walk == GK_WALK_LITTLE ? plan_gathered_little(plan, array, reduced)
                                                   : plan_gathered_run(plan, array, reduced);
     return plan->gathered;
-}
-
-/* Of how many results on blocks of columns, which load a vector of them at a time, are sooner
-   through than threads that load an element at a time: fitted to 8,000 short columns, each both
-   ways. A vector of bytes has sixteen states to end, two elements of 8 bytes are as soon loaded
-   alone, and results of another dtype are stored one by one. */
-static size_t enough_for_vectors(size_t size, bool between, gk_result_of of) {
-    if (of == GK_PARTIAL)
-        return SIZE_MAX;
-    switch (size) {
-    case 1:
-        return of != GK_EXTREME ? SIZE_MAX : between ? 1 << 19 : 3 << 15;
-    case 2:
-        return !between ? 5 << 14 : of == GK_TOTAL ? 1 << 19 : 3 << 16;
-    case 4:
-        return !between ? 1 << 17 : of == GK_EXTREME ? 3 << 16 : SIZE_MAX;
-    default:
-        return of == GK_TOTAL ? 1 << 14 : SIZE_MAX;
-    }
-}
-
-/* What short columns an element a thread is better for, or, of many, a vector of four. */
-static bool are_better_alone(const gk_reduce_plan *plan, const gk_reduce_plan *alone,
-                             const gk_array *array, bool is_run, gk_result_of of) {
-    const gk_reduction *how = &plan->how;
-    const size_t size = gk_dtype_size(array->dtype), results = how->outer * how->inner;
-    const uintptr_t row = how->inner * size;
-    uintptr_t bits = (uintptr_t)array->data | row;
-    if (plan->pitched)
-        bits |= (uintptr_t)how->apart | (uintptr_t)how->over | (uintptr_t)how->beyond;
-    if (!is_run)
-        return true;
-    const bool between = bits % GK_REDUCE_VECTOR_BYTES != 0;
-    const size_t few = size == 8 ? FEW_WIDE_ROWS : FEW_ROWS;
-    if (!alone->wide && how->length > few && results >= enough_for_vectors(size, between, of))
-        return false;
-    if (size == 2 && results > MANY_RESULTS)
-        return false;
-    if (size <= 2 || between)
-        return true;
-    return (how->length + RESULT_COST) * results * size <= ALONE_BYTES;
-}
-
-/* What threads that have vectors of them, or elements that are as good, are better for than a block
-   of columns, which has more loads under way. Indices of 8-byte elements have two numbers of that
-   size each. */
-static bool are_few_of_long_rows(const gk_reduce_plan *plan, const gk_reduce_plan *alone,
-                                 gk_dtype dtype, gk_result_of of) {
-    const bool singly = gk_few_columns(dtype) == 1 && of != GK_INDEX;
-    const size_t most = alone->wide ? FEW_OF_LONG_ROWS : singly ? FEW_ROWS : 0;
-    return plan->how.length <= most && plan->how.lanes >= WARP;
-}
-
-/* Whether scattered columns had better be taken by vectors, of rows that are listed, than element
-   by element of bytes or halves, or where there are more axes than a thread goes along: if these
-   are as many threads as a device is busy with. */
-static bool is_better_listed(const gk_reduce_plan *plan, const gk_reduce_plan *alone,
-                             const gk_array *array, uint64_t reduced) {
-    const size_t width = gk_vector_width(array->dtype);
-    const size_t results = plan->how.outer * plan->how.inner;
-    size_t run;
-    (void)run_axes(array, reduced, &run);
-    const bool busy = run >= width && results / width >= BUSY_WITH_FEW;
-    return busy && run == plan->how.inner &&
-           ((width > 4 && !alone->wide) || alone->layout.ndim > alone->kept + GK_FEW_AXES);
-}
-
-bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool is_run,
-                   gk_result_of of) {
-    gk_reduce_plan alone = *plan;
-    if (!plan->short_columns || alone.how.outer * alone.how.inner > INT32_MAX)
-        return false;
-    alone.walk = GK_WALK_LITTLE;
-    alone.how.lanes = 1;
-    if (!gk_plan_gathered(&alone, array, reduced))
-        return false;
-    gk_plan_few(&alone, array);
-    bool pays = are_better_alone(plan, &alone, array, is_run, of) ||
-                are_few_of_long_rows(plan, &alone, array->dtype, of);
-    if (plan->scattered)
-        pays = !is_better_listed(plan, &alone, array, reduced);
-    if (!pays)
-        return false;
-    *plan = alone;
-    return true;
 }
 
 bool gk_plan_lanes(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {

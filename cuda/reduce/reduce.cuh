@@ -3,7 +3,7 @@
 // along those that lie between vectors (between.cuh), and down columns (columns.cuh, narrow.cuh; listed.cuh where these are no runs), by tiles of either (tiles.cuh), line by line (lines.cuh), or, where axes lie
 // in another order, along columns (along.cuh) and across rows (beside.cuh). Of rows of a few elements a thread has several (own.cuh), and
 // a block brings little matrices, or rows that are no whole vectors, to shared memory (matrices.cuh). A little array is walked over an element
-// at a time (little.cuh).
+// at a time (little.cuh), and of columns of few rows a thread has some (few.cuh).
 //
 // Which thread takes which elements, and in which order all is joined, depends on the shape alone:
 // the same array gives the same bits on every device, wherever its elements lie.
@@ -24,7 +24,7 @@
     GK_REDUCE_SHARING(op##_gathered, variant, dtype, symbol##_gathered, GK_REDUCE_THREADS, GK_REDUCE_GATHERED_BYTES, "of rows whose elements lie anywhere") \
     GK_REDUCE_SHARING(op##_gathered_columns, variant, dtype, symbol##_gathered_columns, GK_REDUCE_COLUMN_THREADS, GK_REDUCE_TILE_BYTES, "of such columns") \
     GK_REDUCE(op##_little, variant, dtype, symbol##_little, GK_REDUCE_THREADS, "of few elements, which lie anywhere") \
-    GK_REDUCE(op##_scattered, variant, dtype, symbol##_scattered, GK_REDUCE_THREADS, "of columns whose few rows lie along two axes") \
+    GK_REDUCE(op##_scattered, variant, dtype, symbol##_scattered, GK_REDUCE_THREADS, "of columns whose few rows lie along two axes, or begin anywhere") \
     GK_REDUCE_SHARING(op##_matrices, variant, dtype, symbol##_matrices, GK_REDUCE_THREADS, GK_REDUCE_MATRICES_BYTES, "of columns of little matrices")
 // And that of results which are of the elements' dtype.
 #define GK_OWN_ROWS(op, variant, dtype, symbol) GK_REDUCE(op##_own, variant, dtype, symbol##_own, GK_REDUCE_THREADS, "of short rows, of which a thread has as many as a vector has elements")

@@ -65,6 +65,11 @@ enum {
    warp's single elements are as good. */
 #define GK_REDUCE_FEW_COLUMNS(bytes) ((bytes) == 8 ? 1 : 4)
 
+/* The same, of bytes and halves whose rows begin anywhere, and of results of so many bytes: a vector
+   of either. */
+#define GK_REDUCE_BETWEEN_COLUMNS(bytes, result)                                                   \
+    ((bytes) > 2 ? 1U : (result) > 2 ? 4U : GK_REDUCE_VECTOR_BYTES / (uint32_t)(bytes))
+
 /* Columns of a thread where they are no vectors, a block's threads apart. */
 #define GK_REDUCE_SEVERAL(bytes) ((bytes) == 8 ? 1 : 2)
 
@@ -176,6 +181,8 @@ typedef struct gk_little {
     uint32_t results, length;
     uint32_t lanes : 4;          /* log2 */
     uint32_t wide : 1;           /* a lane has a vector of neighbouring results: these are what is counted */
+    uint32_t between : 1;        /* the same, of rows that begin anywhere, along few axes (gk_sure_of_few); results are
+                                    counted one by one */
     uint32_t several : 1;        /* a lane has several results, as many apart as a block has threads */
     uint32_t across : 1;         /* neighbouring threads have neighbouring results */
     uint32_t runs : 1;           /* lanes take a vector's elements at a time, as those of short rows do */
@@ -188,6 +195,19 @@ typedef struct gk_little {
 } gk_little;
 static_assert(sizeof(gk_little) <= 128, "more parameters cost time");
 
+#ifdef __CUDACC__
+#define GK_BOTH __host__ __device__
+#else
+#define GK_BOTH
+#endif
+/* Where columns that begin anywhere are `between` vectors, how far behind the first one another may
+   begin, in bytes, for the vectors that it lies in to be in the array in all rows: in the place of
+   an axis that is none then. */
+enum { GK_SURE_OF_FEW = GK_FEW_AXES };
+static GK_BOTH inline int64_t gk_sure_of_few(const gk_little *how) {
+    return (int64_t)((uint64_t)how->axis[GK_SURE_OF_FEW].multiplier << 32 | how->axis[GK_SURE_OF_FEW].length);
+}
+
 /* Columns that a block of so many vectors side by side has results of: where its threads begin at
    words, up to one in front of where their rows do, as many fewer as a word has. */
 #define GK_REDUCE_BLOCK_COLUMNS(lanes, width, shifted)                                             \
@@ -199,10 +219,7 @@ static inline void gk_divide_by(gk_reduction *how, size_t count) {
 }
 
 /* The places where a tree joins so many partial results, 2^branches at a time. */
-#ifdef __CUDACC__
-__host__ __device__
-#endif
-static inline size_t gk_reduce_joints(size_t segments, unsigned branches) {
+static GK_BOTH inline size_t gk_reduce_joints(size_t segments, unsigned branches) {
     size_t joints = 0;
     while (segments > 1) {
         segments = ((segments - 1) >> branches) + 1;

@@ -132,6 +132,22 @@ def test_between_vectors_along_two_axes(shape):
     check_pieces("max", "float16", shape, (0, -2), ..., 1 if len(shape) == 4 else 2)
 
 
+@pytest.mark.parametrize("op", ["sum", "max", "argmax"])
+@pytest.mark.parametrize("begin", [0, 1, 4])
+def test_results_anywhere_of_columns_between_vectors(op, begin):
+    a = beside(values_of((2, 1_100_003), "float16"), 1)
+    want = np.asarray(getattr(gk, op)(a, 0))
+    oracle.assert_written_alone(lambda out: getattr(gk, op)(a, 0, out=out), want, begin)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "by"), [((2, 4_300_003), 0, 1), ((16_411, 2, 257), 1, 0)]
+)
+def test_two_vectors_of_a_thread(shape, axis, by):
+    """Of so many columns that each thread has several, with results that are wider."""
+    check_pieces("argmax", "float16", shape, axis, ..., by)
+
+
 def check_pieces(
     op: str, dtype: str, shape: tuple[int, ...], axis: Any, cut: Any, by: int, given: Any = None
 ) -> None:

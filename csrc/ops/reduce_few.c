@@ -13,9 +13,10 @@ enum {
     FEW_ROWS = 8,
     FEW_WIDE_ROWS = 32, /* of 8 bytes an element */
     FEW_OF_LONG_ROWS = 16,
-    MOST_BETWEEN_ROWS = 20, /* of columns that begin anywhere */
-    SOME_RUN = 128,         /* columns side by side, of which few go on in the next row, */
-    LONG_RUN = 512,         /* or next to none */
+    MOST_BETWEEN_ROWS = 20,    /* of columns that begin anywhere */
+    SEVERAL_BETWEEN = 1 << 20, /* vectors of such, of which a thread has two */
+    SOME_RUN = 128,            /* columns side by side, of which few go on in the next row, */
+    LONG_RUN = 512,            /* or next to none */
 };
 
 /* Whether columns lie side by side, and results on vectors. */
@@ -93,8 +94,11 @@ void gk_plan_few(gk_reduce_plan *plan, const gk_array *array, const void *result
     plan->wide =
         side_by_side && columns > 1 && results / columns >= busy && are_wide(plan, array, columns);
     plan->between = side_by_side && !plan->wide ? columns_between(plan, array, of) : 0;
-    plan->several =
-        axes == 1 && !plan->wide && plan->between == 0 && several > 1 && results / several >= busy;
+    if (plan->between > 0)
+        plan->several = plan->between == GK_REDUCE_BETWEEN_OF_WIDER &&
+                        results / plan->between >= SEVERAL_BETWEEN;
+    else
+        plan->several = axes == 1 && !plan->wide && several > 1 && results / several >= busy;
 }
 
 /* Of how many results on blocks of columns, which load a vector of them at a time, are sooner

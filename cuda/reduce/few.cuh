@@ -128,7 +128,7 @@ template <typename T, int COLUMNS> struct gk_one_by_one {
 // The rows of a thread's columns, SEVERAL times COLUMNS that lie side by side, from where `row` says on, LOADS at a time: what there is
 // no row for costs instructions, too.
 template <int LOADS, int AXES, class Op, class LIES, int COLUMNS, int SEVERAL>
-__device__ static inline void gk_take_few(const Op &op, const gk_little &how, const LIES &lies, const char *(&row)[SEVERAL], gk_ways<Op, COLUMNS> (&down)[SEVERAL]) {
+__device__ static inline void gk_take_few(const Op &op, const gk_little &how, const LIES (&lies)[SEVERAL], const char *(&row)[SEVERAL], gk_ways<Op, COLUMNS> (&down)[SEVERAL]) {
     const int64_t apart = how.axis[0].stride;
     const uint32_t near = how.axis[0].length % GK_COMPACT_LENGTHS; // rows along the nearer of two axes
     const int64_t jump = how.axis[1].stride - near * apart;        // from behind the last of them to the next one's
@@ -142,14 +142,14 @@ __device__ static inline void gk_take_few(const Op &op, const gk_little &how, co
 #pragma unroll
             for (int s = 0; s < SEVERAL; s++, row[s - 1] += is_last ? apart + jump : apart)
                 if (i + j < how.length)
-                    x[s][j] = lies.load(row[s]);
+                    x[s][j] = lies[s].load(row[s]);
         }
 #pragma unroll
         for (int s = 0; s < SEVERAL; s++)
 #pragma unroll
             for (int j = 0; j < LOADS; j++)
                 if (i + j < how.length)
-                    down[s].take_row(op, lies.made(x[s][j]), i + j);
+                    down[s].take_row(op, lies[s].made(x[s][j]), i + j);
     }
 }
 
@@ -182,7 +182,7 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES> __device__ static inline
     gk_follow();
     if (own >= how.results)
         return;
-    const gk_as_vector<gk_vector<T, COLUMNS>> lies;
+    const gk_as_vector<gk_vector<T, COLUMNS>> lies[SEVERAL] = {};
     if (LOADS > GK_REDUCE_FEWEST_LOADS && how.length <= GK_REDUCE_FEWEST_LOADS)
         gk_take_few<GK_REDUCE_FEWEST_LOADS, AXES>(op, how, lies, row, down);
     else
@@ -195,51 +195,88 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES> __device__ static inline
     }
 }
 
-// Neighbouring columns whose rows begin anywhere, and have COLUMNS or more: so many of a thread, whose results are a vector. Near the
-// end of the array, behind which vectors might lie, elements are loaded one by one.
-template <class Op, int COLUMNS> __device__ static inline void gk_reduce_few_between(const gk_little &how) {
-    typedef typename Op::Element T;
-    typedef gk_vector<T, COLUMNS> vector;
-    enum { LOADS = GK_REDUCE_FEWEST_LOADS, LAST = GK_LITTLE_AXES - 1, SIZE = sizeof(T) };
-    const uint32_t number = (blockIdx.x * GK_REDUCE_THREADS + threadIdx.x) * COLUMNS;
-    Op op = {how.order};
-    uint32_t further[1] = {number};
-    const uint32_t along = how.kept > 1 ? gk_take_axis(further[0], how.axis[LAST].length, how.axis[LAST].multiplier) : number;
-    const uint32_t left = (how.kept > 1 ? how.axis[LAST].length % GK_COMPACT_LENGTHS : how.results) - along;
-    int64_t begin[1] = {(int64_t)along * SIZE}, next[1] = {0};
+// Of neighbouring columns, from several numbers on: how many are left of the row, and where they begin, in bytes from the first of all.
+template <int SIZE, int SEVERAL>
+__device__ static inline void gk_find_few(const gk_little &how, const uint32_t (&number)[SEVERAL], uint32_t (&left)[SEVERAL], int64_t (&begin)[SEVERAL]) {
+    enum { LAST = GK_LITTLE_AXES - 1 };
+    const uint32_t packed = how.axis[LAST].length;
+    uint32_t further[SEVERAL];
+#pragma unroll
+    for (int s = 0; s < SEVERAL; s++) {
+        further[s] = number[s];
+        const uint32_t along = how.kept > 1 ? gk_take_axis(further[s], packed, how.axis[LAST].multiplier) : number[s];
+        left[s] = (how.kept > 1 ? packed % GK_COMPACT_LENGTHS : how.results) - along;
+        begin[s] = (int64_t)along * SIZE;
+    }
     if (how.kept > 1)
         gk_find_little<LAST - 1, -1>(how, how.kept - 1, further, begin);
-    const char *row[1] = {(const char *)how.a + begin[0]};
-    gk_ways<Op, COLUMNS> down[1];
-    down[0].start();
-    // A warp takes all of its columns in one way.
-    const bool crosses = __any_sync(GK_ALL_LANES, left < COLUMNS);
-    gk_follow();
-    if (number >= how.results)
-        return;
-    const uint32_t there = how.results - number;
-    if (left < COLUMNS && left < there) {
-        uint32_t i[1] = {number + left};
-        gk_find_little<LAST, -1>(how, how.kept, i, next);
-        next[0] -= (int64_t)left * SIZE;
-    }
+}
+
+// Neighbouring columns whose rows begin anywhere, and have COLUMNS or more: so many of a thread, whose results are a vector, SEVERAL times,
+// a block's threads apart, which keeps the memory busy where rows are few. A warp takes all in one way; near the end of the array,
+// behind which vectors might lie, elements one by one.
+template <class Op, int COLUMNS, int SEVERAL> __device__ static inline void gk_reduce_few_between(const gk_little &how) {
+    typedef typename Op::Element T;
+    typedef gk_vector<T, COLUMNS> vector;
+    enum { LOADS = GK_REDUCE_FEWEST_LOADS / SEVERAL, SIZE = sizeof(T), BYTES = sizeof(vector) };
     const int64_t sure = gk_sure_of_few(&how);
-    const bool is_near_end = begin[0] > sure || next[0] > sure || there < COLUMNS;
-    if (is_near_end)
-        gk_take_few<1, GK_FEW_AXES>(op, how, gk_one_by_one<T, COLUMNS>{left, there, next[0] - begin[0]}, row, down);
-    else if (crosses)
-        gk_take_few<LOADS / 2, GK_FEW_AXES>(op, how, gk_in_two_rows<vector>{left < COLUMNS ? (int)left * SIZE : (int)sizeof(vector), left < COLUMNS ? next[0] - begin[0] : 0}, row, down);
-    else
-        gk_take_few<LOADS, GK_FEW_AXES>(op, how, gk_between_vectors<vector>{0, sizeof(vector)}, row, down);
-    const auto result_of = [&](int e) { return gk_result_of_way(op, how, down[0].of(e)); };
-    const auto state_of = [&](int e) { return gk_way<Op>::end(down[0].of(e), 0, 1); };
-    if (COLUMNS <= there)
-        gk_store_few<COLUMNS>(op, how, number, result_of, state_of);
-    else
+    Op op = {how.order};
+    uint32_t number[SEVERAL], left[SEVERAL], there[SEVERAL];
+    int64_t begin[SEVERAL], jump[SEVERAL];
+    const char *row[SEVERAL];
+    gk_ways<Op, COLUMNS> down[SEVERAL];
 #pragma unroll
-        for (int e = 0; e < COLUMNS; e++)
-            if (e < there)
-                gk_store(op, how, number + e, state_of(e));
+    for (int s = 0; s < SEVERAL; s++)
+        number[s] = ((blockIdx.x * SEVERAL + s) * GK_REDUCE_THREADS + threadIdx.x) * COLUMNS;
+    gk_find_few<SIZE>(how, number, left, begin);
+    bool crosses = false, is_near_end = false;
+#pragma unroll
+    for (int s = 0; s < SEVERAL; s++) {
+        there[s] = number[s] < how.results ? how.results - number[s] : 0;
+        jump[s] = 0;
+        if (left[s] < COLUMNS && left[s] < there[s]) {
+            uint32_t i[1] = {number[s] + left[s]};
+            int64_t next[1] = {-begin[s] - (int64_t)left[s] * SIZE};
+            gk_find_little<GK_LITTLE_AXES - 1, -1>(how, how.kept, i, next);
+            jump[s] = next[0];
+            crosses = true;
+        }
+        is_near_end = is_near_end || begin[s] > sure || begin[s] + jump[s] > sure || there[s] < COLUMNS;
+        row[s] = (const char *)how.a + begin[s];
+        down[s].start();
+    }
+    const bool any_crosses = __any_sync(GK_ALL_LANES, crosses);
+    gk_follow();
+    if (is_near_end) {
+        gk_one_by_one<T, COLUMNS> lies[SEVERAL];
+#pragma unroll
+        for (int s = 0; s < SEVERAL; s++)
+            lies[s] = {left[s], there[s], jump[s]};
+        gk_take_few<1, GK_FEW_AXES>(op, how, lies, row, down);
+    } else if (any_crosses) {
+        gk_in_two_rows<vector> lies[SEVERAL];
+#pragma unroll
+        for (int s = 0; s < SEVERAL; s++)
+            lies[s] = {left[s] < COLUMNS ? (int)left[s] * SIZE : (int)BYTES, jump[s]};
+        gk_take_few<LOADS / 2, GK_FEW_AXES>(op, how, lies, row, down);
+    } else {
+        gk_between_vectors<vector> lies[SEVERAL];
+#pragma unroll
+        for (int s = 0; s < SEVERAL; s++)
+            lies[s] = {0, BYTES};
+        gk_take_few<LOADS, GK_FEW_AXES>(op, how, lies, row, down);
+    }
+#pragma unroll 1
+    for (int s = 0; s < SEVERAL; s++) { // by code that stands there once
+        if (COLUMNS <= there[0])
+            gk_store_few<COLUMNS>(op, how, number[0], [&](int e) { return gk_result_of_way(op, how, down[0].of(e)); }, [&](int e) { return gk_way<Op>::end(down[0].of(e), 0, 1); });
+        else
+#pragma unroll
+            for (int e = 0; e < COLUMNS; e++)
+                if (e < there[0])
+                    gk_store(op, how, number[0] + e, gk_way<Op>::end(down[0].of(e), 0, 1));
+        down[0] = down[SEVERAL - 1], there[0] = there[SEVERAL - 1], number[0] = number[SEVERAL - 1];
+    }
 }
 
 // Those whose rows lie along two axes, or begin anywhere: a kernel of its own, since registers that it needs would be missed by the
@@ -247,8 +284,12 @@ template <class Op, int COLUMNS> __device__ static inline void gk_reduce_few_bet
 template <class Op> __device__ static inline void gk_reduce_scattered(const gk_little &how) {
     enum { BETWEEN = GK_REDUCE_BETWEEN_COLUMNS(sizeof(typename Op::Element), sizeof(typename Op::Result)) };
     if constexpr (BETWEEN > 1)
-        if (how.between)
-            return gk_reduce_few_between<Op, BETWEEN>(how);
+        if (how.between) {
+            if constexpr (BETWEEN == GK_REDUCE_BETWEEN_OF_WIDER) // of more there are no registers for two
+                if (how.several)
+                    return gk_reduce_few_between<Op, BETWEEN, 2>(how);
+            return gk_reduce_few_between<Op, BETWEEN, 1>(how);
+        }
     if (how.wide)
         gk_reduce_few<Op, GK_REDUCE_FEW_COLUMNS(sizeof(typename Op::Element)), 1, GK_FEW_AXES>(how);
     else

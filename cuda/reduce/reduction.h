@@ -67,8 +67,11 @@ enum {
 
 /* The same, of bytes and halves whose rows begin anywhere, and of results of so many bytes: a vector
    of either. */
+#define GK_REDUCE_BETWEEN_OF_WIDER 4
 #define GK_REDUCE_BETWEEN_COLUMNS(bytes, result)                                                   \
-    ((bytes) > 2 ? 1U : (result) > 2 ? 4U : GK_REDUCE_VECTOR_BYTES / (uint32_t)(bytes))
+    ((bytes) > 2     ? 1U                                                                          \
+     : (result) > 2 ? (uint32_t)GK_REDUCE_BETWEEN_OF_WIDER                                         \
+                     : GK_REDUCE_VECTOR_BYTES / (uint32_t)(bytes))
 
 /* Columns of a thread where they are no vectors, a block's threads apart. */
 #define GK_REDUCE_SEVERAL(bytes) ((bytes) == 8 ? 1 : 2)
@@ -183,7 +186,8 @@ typedef struct gk_little {
     uint32_t wide : 1;           /* a lane has a vector of neighbouring results: these are what is counted */
     uint32_t between : 1;        /* the same, of rows that begin anywhere, along few axes (gk_sure_of_few); results are
                                     counted one by one */
-    uint32_t several : 1;        /* a lane has several results, as many apart as a block has threads */
+    uint32_t several : 1;        /* a lane has several results, as many apart as a block has threads, or vectors
+                                    of those between */
     uint32_t across : 1;         /* neighbouring threads have neighbouring results */
     uint32_t runs : 1;           /* lanes take a vector's elements at a time, as those of short rows do */
     uint32_t reduced : 3, kept : 3; /* axes */

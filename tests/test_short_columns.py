@@ -100,6 +100,7 @@ BETWEEN: dict[str, tuple[tuple[int, ...], Any, Any, int]] = {
     "of two rows, cut": ((2, 1_100_016), 0, (slice(None), slice(3, -6)), 1),
     "matrices": ((1409, 3, 777), 1, ..., 0),
     "of short rows": ((65_543, 2, 17), 1, ..., 0),
+    "of rows shorter than a thread's": ((160_003, 2, 7), 1, ..., 0),
     "of many rows": ((2053, 7, 519), 1, ..., 0),
     "upside down": ((1031, 3, 1021), 1, (slice(None, None, -1), slice(None, None, -1)), 0),
     "with gaps": ((53, 40, 4, 530), 2, (slice(None), slice(1, 40), slice(0, 3), slice(1, 527)), 0),

@@ -15,10 +15,10 @@ size_t gk_along_blocks(const gk_reduction *how) {
 }
 
 static size_t columns_of_thread(const gk_reduce_plan *plan, gk_dtype dtype) {
-    return plan->wide      ? gk_few_columns(dtype)
-           : plan->between ? plan->between * (plan->several ? 2 : 1)
-           : plan->several ? GK_REDUCE_SEVERAL(gk_dtype_size(dtype))
-                           : 1;
+    const size_t columns = plan->wide          ? gk_few_columns(dtype)
+                           : plan->between > 0 ? plan->between
+                                               : 1;
+    return columns * (plan->several ? GK_REDUCE_SEVERAL(gk_dtype_size(dtype)) : 1);
 }
 
 /* Rows that lie side by side: a block has several, and of long ones a warp's part of a segment. */

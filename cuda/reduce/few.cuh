@@ -287,7 +287,7 @@ template <class Op> __device__ static inline void gk_reduce_scattered(const gk_l
         if (how.between) {
             if constexpr (BETWEEN == GK_REDUCE_BETWEEN_OF_WIDER) // of more there are no registers for two
                 if (how.several)
-                    return gk_reduce_few_between<Op, BETWEEN, 2>(how);
+                    return gk_reduce_few_between<Op, BETWEEN, GK_REDUCE_SEVERAL(sizeof(typename Op::Element))>(how);
             return gk_reduce_few_between<Op, BETWEEN, 1>(how);
         }
     if (how.wide)

@@ -182,6 +182,16 @@ def test_wrong_use_of_shared_memory_and_lanes_gives_a_wrong_result(
     assert plain(*arguments, seed=seed).startswith("wrong")
 
 
+@pytest.mark.parametrize("cores", [1, 3])
+@pytest.mark.parametrize("kernel", ["uninitialised", "stale"])
+def test_shared_memory_is_poison_in_every_launch(plain: Harness, kernel: str, cores: int) -> None:
+    """What a kernel was seen to use is filled, and only now and then is all of it looked at."""
+    first, *rest = plain("reverse", 500, 64, 0, kernel, 20, cores=cores).splitlines()
+    assert first == "right"
+    assert len(rest) == 20
+    assert all(line.startswith("wrong") for line in rest)
+
+
 @pytest.mark.costly(2)
 @pytest.mark.parametrize("arguments", CLEAN, ids=lambda arguments: arguments[0])
 def test_clean_kernels_have_no_races(races: Harness, arguments: tuple[object, ...]) -> None:

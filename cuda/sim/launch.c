@@ -27,6 +27,8 @@ typedef struct gk_sim_job {
     const gk_sim_grid *grid;
     uint64_t blocks, batch, batches;
     uint64_t first, step;
+    gk_sim_seen *kernel; /* of gpukern's own, or NULL; its ranges under the lock */
+    gk_sim_touched expected;
     _Atomic uint64_t next;
     atomic_bool stop;
     pthread_mutex_t *lock;
@@ -38,7 +40,8 @@ struct gk_sim {
     uint64_t seed;
     unsigned workers; /* the calling thread is the first */
     gk_sim_statics statics;
-    gk_lock turn;         /* one launch at a time */
+    gk_lock turn; /* one launch at a time */
+    gk_sim_seen seen[GK_SIM_SEEN];
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wake, done;
     gk_sim_job *job;
@@ -147,18 +150,9 @@ static bool run_block(gk_sim_job *job, gk_sim_worker *worker, uint64_t number,
     return good;
 }
 
-/* Blocks until there are none left. */
-static void run_blocks(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker, bool is_launching) {
-    gk_sim_touched touched = GK_SIM_UNTOUCHED;
-    worker->stop = &job->stop;
-    worker->may_ask = is_launching && job->grid->user && job->grid->user->interrupted;
-    if (!gk_sim_worker_take(worker, job->grid, sim->seed) ||
-        !gk_sim_dynamic_take(worker, job->grid->shared_bytes) ||
-        (worker->user && !gk_sim_watch_take(worker))) {
-        fail_job(job, "out of memory for the simulator");
-        return;
-    }
-    gk_sim_statics statics = worker->user ? gk_sim_statics_of(worker->user->module) : sim->statics;
+/* Blocks until there are none left, or one has failed. */
+static void run_batches(gk_sim_job *job, gk_sim_worker *worker, const gk_sim_statics *statics,
+                        gk_sim_touched *touched) {
     for (;;) {
         uint64_t turn = atomic_fetch_add(&job->next, 1);
         if (turn >= job->batches)
@@ -168,8 +162,28 @@ static void run_blocks(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker, bool
         uint64_t end = (batch + 1) * job->batch;
         for (uint64_t i = batch * job->batch; i < end && i < job->blocks; i++)
             if (atomic_load_explicit(&job->stop, memory_order_relaxed) ||
-                !run_block(job, worker, i, &statics, &touched))
+                !run_block(job, worker, i, statics, touched))
                 return;
+    }
+}
+
+static void run_blocks(gk_sim *sim, gk_sim_job *job, gk_sim_worker *worker, bool is_launching) {
+    worker->stop = &job->stop;
+    worker->may_ask = is_launching && job->grid->user && job->grid->user->interrupted;
+    if (!gk_sim_worker_take(worker, job->grid, sim->seed) ||
+        !gk_sim_dynamic_take(worker, job->grid->shared_bytes) ||
+        (worker->user && !gk_sim_watch_take(worker))) {
+        fail_job(job, "out of memory for the simulator");
+        return;
+    }
+    gk_sim_statics statics = worker->user ? gk_sim_statics_of(worker->user->module) : sim->statics;
+    gk_sim_touched touched = job->expected;
+    run_batches(job, worker, &statics, &touched);
+    gk_sim_statics_leave(&statics, &touched);
+    if (job->kernel && touched.watched) {
+        pthread_mutex_lock(job->lock);
+        gk_sim_seen_more(job->kernel, &touched);
+        pthread_mutex_unlock(job->lock);
     }
 }
 
@@ -297,6 +311,8 @@ bool gk_sim_launch(gk_sim *sim, const gk_sim_grid *grid, char *problem, size_t s
         free_shadow(grid);
         return refuse(problem, size, "the system has no more locks to give");
     }
+    job.kernel = grid->user ? NULL : gk_sim_seen_of(sim->seen, grid->body->run);
+    job.expected = gk_sim_statics_expect(job.kernel);
     if (sim->workers > 1 && job.batches > 1 && threads * job.blocks > THREADS_ALONE)
         run_spread(sim, &job);
     else

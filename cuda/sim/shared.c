@@ -100,6 +100,11 @@ static size_t dirty_up_to(const unsigned char *from, size_t bytes) {
     return bytes;
 }
 
+static void widen(size_t *low, size_t *high, size_t other_low, size_t other_high) {
+    *low = other_low < *low ? other_low : *low;
+    *high = other_high > *high ? other_high : *high;
+}
+
 /* Widen the range by what is no longer poison. */
 static void scan(const gk_sim_statics *statics, gk_sim_touched *touched) {
     const unsigned char *base = statics_base(statics);
@@ -108,25 +113,51 @@ static void scan(const gk_sim_statics *statics, gk_sim_touched *touched) {
     if (low == front)
         low = back + clean_before(base + back, statics->bytes - back);
     high = high ? back + high : dirty_up_to(base, front);
-    if (low < touched->low)
-        touched->low = low;
-    if (high > touched->high)
-        touched->high = high;
+    widen(&touched->low, &touched->high, low, high);
+}
+
+static bool is_power_of_four(uint64_t number) {
+    return (number & (number - 1)) == 0 && (number & 0x5555555555555555u);
+}
+
+gk_sim_seen *gk_sim_seen_of(gk_sim_seen *table, void (*run)(void **arguments)) {
+    gk_sim_seen *place = table + gk_sim_mix((uintptr_t)run) % GK_SIM_SEEN;
+    if (place->run != run)
+        *place = (gk_sim_seen){.run = run, .low = SIZE_MAX};
+    return place;
+}
+
+/* The shared memory of all kernels is megabytes: to fill it for every launch, and to look what is
+   no longer poison, was a sixth of what tests take. So a kernel's launches 1, 4, 16... are watched,
+   and in the others what it has been seen to touch is filled. What it touches for the first time is
+   poison all the same. */
+gk_sim_touched gk_sim_statics_expect(gk_sim_seen *kernel) {
+    if (!kernel)
+        return (gk_sim_touched){.low = SIZE_MAX, .watched = true};
+    bool watched = is_power_of_four(++kernel->launches);
+    return (gk_sim_touched){.low = kernel->low, .high = kernel->high, .watched = watched};
+}
+
+void gk_sim_seen_more(gk_sim_seen *kernel, const gk_sim_touched *touched) {
+    widen(&kernel->low, &kernel->high, touched->low, touched->high);
 }
 
 void gk_sim_statics_poison(const gk_sim_statics *statics, gk_sim_touched *touched) {
-    /* A later block may use what the first one did not: they are looked at after blocks 1, 4, 16...
-     */
-    const uint64_t powers_of_four = 0x5555555555555555u;
     uint64_t before = touched->blocks++;
-    if (!before) {
-        fill(statics, 0, statics->bytes);
-        return;
-    }
-    if ((before & (before - 1)) == 0 && (before & powers_of_four))
+    bool all = !before && (touched->watched || !gk_sim_now.poisoned);
+    /* A later block may touch what the first one did not. */
+    if (touched->watched && is_power_of_four(before))
         scan(statics, touched);
-    if (touched->low < touched->high)
+    if (all)
+        fill(statics, 0, statics->bytes);
+    else if (touched->low < touched->high)
         fill(statics, touched->low, touched->high);
+    gk_sim_now.poisoned |= all && !gk_sim_now.worker->user; /* whose memory is its module's */
+}
+
+void gk_sim_statics_leave(const gk_sim_statics *statics, gk_sim_touched *touched) {
+    if (touched->watched && touched->blocks)
+        scan(statics, touched);
 }
 
 void gk_sim_dynamic_free(gk_sim_worker *worker) {

@@ -2,6 +2,7 @@
 #ifndef GK_SIM_STATE_H
 #define GK_SIM_STATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -48,6 +49,7 @@ typedef struct gk_sim_state {
     unsigned
         atomics_left;    /* before the thread lets others run: it may be spinning on one of them */
     unsigned steps_left; /* of a user's kernel, before it lets others run */
+    bool poisoned;       /* the OS thread's shared memory has been filled once, see shared.c */
     gk_sim_worker *worker;
 } gk_sim_state;
 

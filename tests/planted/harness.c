@@ -3,8 +3,9 @@
    where blocks and threads are as 4 or as 2x3x4, and say "right" if each block's elements came out
    reversed, "wrong: ..." or "error: ...".
      harness threads | fork
-     harness KERNEL blocks threads bytes SECOND
-   does the same from many threads at once, in the child of a fork, or after a failed launch. */
+     harness KERNEL blocks threads bytes SECOND [times]
+   does the same from many threads at once, in the child of a fork, or after a failed launch, or
+   again and again. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -147,7 +148,8 @@ int main(int count, char **arguments) {
     else if (strcmp(arguments[1], "fork") == 0)
         puts(in_a_child());
     else if (run(arguments[1], shape, line, sizeof line), puts(line), count > 5)
-        run(arguments[5], shape, line, sizeof line), puts(line);
+        for (int i = count > 6 ? atoi(arguments[6]) : 1; i > 0; i--)
+            run(arguments[5], shape, line, sizeof line), puts(line);
     device->close(device);
     return 0;
 }

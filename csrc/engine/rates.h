@@ -1,5 +1,6 @@
 /* What ways of copying move a second, in GB of one side, as far as that tells which one to take:
-   fitted to 430 works that chance made, each in all ways, on an H200 (benchmarks/NOTES.md). */
+   fitted to 430 works that chance made, each in all ways, on an H200
+   (benchmarks/notes/any_shape.md). */
 #ifndef GK_RATES_H
 #define GK_RATES_H
 

@@ -8,7 +8,7 @@
 #include "engine/rates.h"
 
 /* Fitted to 13,800 works that chance made, each with tiles and without, on an H200
-   (benchmarks/NOTES.md). */
+   (benchmarks/notes/any_shape.md). */
 enum {
     LEAST = 1 << 17, /* elements: of fewer tiles leave a device idle */
     NARROW = 72,     /* elements of a row of the result: what lies along shorter ones */

@@ -229,6 +229,7 @@ typedef struct run_box {
     gk_cells cells[GK_LAYOUT_DIMENSIONS];
     run run[2], row;        /* a row of the box is all of a run that is read, or some of its axes */
     int64_t vectors, words; /* that a row may take, and a run that is written; 0: it has no room */
+    bool on_words;          /* all runs that are written begin and end with one */
     int in_a_bank;          /* words that a warp reads at a time, at most */
 } run_box;
 
@@ -358,17 +359,50 @@ static bool is_near(const gk_nest *nest, const run_box *box) {
     return true;
 }
 
+/* What the beginnings of all runs that are written are multiples of, and their lengths: boxes
+   begin a side apart, and the last one so that it ends with the array. */
+static uintptr_t bits_of_written(const gk_nest *nest, const run_box *box) {
+    uintptr_t bits = nest->data[GK_TO] | (uintptr_t)box->run[GK_TO].bytes;
+    for (int place = 0; place < nest->ndim; place++) {
+        const int axis = box->order[GK_TO][nest->ndim - 1 - place];
+        const int64_t side = box->side[axis], stride = nest->stride[GK_TO][axis];
+        const bool is_in_run = place < box->run[GK_TO].axes;
+        if (nest->shape[axis] > side)
+            bits |= (uintptr_t)(side * stride) | (uintptr_t)(nest->shape[axis] * stride);
+        bits |= is_in_run || side == 1 ? 0 : (uintptr_t)stride;
+    }
+    return bits;
+}
+
 /* Whether a block has room for it with such rows, and each thread for its parts. */
 static bool has_room(const gk_nest *nest, int64_t size, const run *row, run_box *box) {
     const uintptr_t bits = gk_nest_bits(nest);
     const int64_t word = size < GK_WORD ? GK_WORD : size;
     box->row = *row;
-    box->words = gk_parts_of(box->run[GK_TO].bytes, word) + (bits % (uintptr_t)word == 0 ? 0 : 1);
+    box->on_words = bits_of_written(nest, box) % (uintptr_t)word == 0;
+    box->words = gk_parts_of(box->run[GK_TO].bytes, word) + (box->on_words ? 0 : 1);
     box->vectors =
         gk_parts_of(row->bytes + (bits % GK_VECTOR == 0 ? 0 : GK_VECTOR - size), GK_VECTOR);
     return box->words * box->run[GK_TO].count <= GK_RUN_BOX_WORDS &&
            box->vectors * row->count <= GK_RUN_BOX_VECTORS &&
            lay_out(nest, size, (spacing){0, 0}, box) <= GK_RUN_BOX_BYTES;
+}
+
+/* Cut runs that are written after a whole word, where all that they are cut from is whole words. */
+static void end_on_words(const gk_nest *nest, int64_t size, run_box *box) {
+    int64_t bytes = size;
+    for (int place = nest->ndim - 1; place >= 0; place--) {
+        const int axis = box->order[GK_TO][place];
+        const int64_t each = GK_WORD / (int64_t)gk_common_divisor(GK_WORD, (size_t)bytes);
+        if (nest->stride[GK_TO][axis] != bytes)
+            return;
+        if (box->side[axis] < nest->shape[axis]) {
+            if (box->side[axis] > each && nest->shape[axis] % each == 0)
+                box->side[axis] -= box->side[axis] % each;
+            return;
+        }
+        bytes *= box->side[axis];
+    }
 }
 
 /* Sides for runs that are read of so many elements, and so many times as many that are written.
@@ -380,6 +414,7 @@ static bool has_sides(const gk_nest *nest, int64_t size, int64_t length, int64_t
     widen(nest, box->order[GK_TO], length * times, box->side);
     widen(nest, box->order[GK_FROM], length, box->side);
     even_out(nest, box->side);
+    end_on_words(nest, size, box);
     for (int k = 0; k < 2; k++)
         box->run[k] = run_of(nest, k, box->order[k], box->side, size);
     return is_near(nest, box) && has_room(nest, size, &box->run[GK_FROM], box);
@@ -476,6 +511,7 @@ gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size) {
                           .run_elements = (uint32_t)(box.run[GK_TO].bytes / size),
                           .run_words = (uint32_t)(box.words * box.run[GK_TO].count),
                           .words = gk_divisor_of((uint32_t)box.words),
+                          .on_words = box.on_words,
                           .reach = {0, size}};
     for (int i = 0; i < nest->ndim; i++)
         boxes.reach[nest->stride[GK_FROM][i] > 0] += (box.side[i] - 1) * nest->stride[GK_FROM][i];

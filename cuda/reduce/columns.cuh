@@ -72,10 +72,7 @@ __device__ static inline void gk_take_rows(const Op &op, const gk_reduction &how
             line[j] = line[j].below(how, at.height);
     }
     A::template load<LIES>(x, line, how.inner - at.column < WAYS::COUNT ? (int)(how.inner - at.column) : WAYS::COUNT, ALL ? LOADS : (int)count);
-#pragma unroll
-    for (int j = 0; j < LOADS; j++)
-        if (ALL || j < count)
-            ways.take_row(op, x[j], number + j);
+    ways.template take_rows<ALL>(op, x, number, count);
     column = line[LOADS - 1].below(how, at.height);
     number += count;
 }
@@ -110,10 +107,7 @@ __device__ static inline void gk_take_pieces(const Op &op, const char *&from, in
             }
         from += ALL || j + 1 < count ? below : 0; // the last row again in place of what is missing
     }
-#pragma unroll
-    for (int j = 0; j < LOADS; j++)
-        if (ALL || j < count)
-            ways.take_row(op, x[j], number + j);
+    ways.template take_rows<ALL>(op, x, number, count);
     number += count;
 }
 

@@ -59,10 +59,7 @@ __device__ static inline void gk_take_slots(const Op &op, const A &a, size_t ste
     for (int j = 0; j < LOADS; j++)
         at[j] = a + j * step;
     A::template load<LIES>(x, at, WAYS::COUNT, ALL ? LOADS : (int)count);
-#pragma unroll
-    for (int j = 0; j < LOADS; j++)
-        if (ALL || j < count)
-            ways.take_row(op, x[j], number + j);
+    ways.template take_rows<ALL>(op, x, number, count);
 }
 
 // A thread's whole vectors of n elements, from element i on, several loads at a time; how many they are.

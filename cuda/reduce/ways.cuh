@@ -94,6 +94,57 @@ __device__ static inline void gk_take_row(const gk_narrow_index<T> &op, const gk
         gk_each_key<0>(op, x, number, [&](int e, uint32_t key) { way::join(state[e], key); });
 }
 
+// The greatest of three numbers, or of three at each place of two, by an instruction.
+__device__ static inline uint32_t gk_greatest_of(uint32_t x, uint32_t y, uint32_t z) {
+#ifdef __CUDA_ARCH__
+    return __vimax3_u32(x, y, z);
+#else
+    return gk_greater(x, gk_greater(y, z));
+#endif
+}
+__device__ static inline uint32_t gk_greatest_two_of(uint32_t x, uint32_t y, uint32_t z) {
+#ifdef __CUDA_ARCH__
+    return __vimax3_u16x2(x, y, z);
+#else
+    return __vmaxu2(x, __vmaxu2(y, z));
+#endif
+}
+
+// Rows of bytes, two columns at a time: the best of these few by keys of 16 bits, each a rank and the reverse of its number among them,
+// and then by those that all rows have. Half of the instructions.
+template <class T, int COUNT, int ROWS>
+__device__ static inline void gk_take_rows_of_bytes(const gk_narrow_index<T> &op, const gk_vector<T, COUNT> (&x)[ROWS], uint32_t first, uint32_t (&state)[COUNT]) {
+    uint32_t even[COUNT / 4] = {}, odd[COUNT / 4] = {};
+#pragma unroll
+    for (int j = 0; j < ROWS; j += 2) {
+        const uint32_t number = (0xff - j) * 0x00010001u, of_next = number - 0x00010001u; // reversed
+#pragma unroll
+        for (int w = 0; w < COUNT / 4; w++) {
+            const uint32_t ranks = gk_ranks(x[j].bits[w], op.order, T()), next = gk_ranks(x[j + 1].bits[w], op.order, T());
+            even[w] = gk_greatest_two_of(even[w], __byte_perm(ranks, number, 0x2404), __byte_perm(next, of_next, 0x2404));
+            odd[w] = gk_greatest_two_of(odd[w], (ranks & 0xff00ff00) | number, (next & 0xff00ff00) | of_next);
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) // a rank and its number, each in 16 bits
+        gk_way<gk_narrow_index<T>>::join(state[e], __byte_perm(e % 2 == 0 ? even[e / 4] : odd[e / 4], 0, e % 4 < 2 ? 0x4140 : 0x4342) + (0xff00 - first));
+}
+// Rows of halves.
+template <class T, int COUNT, int ROWS>
+__device__ static inline void gk_take_rows_of_halves(const gk_narrow_index<T> &op, const gk_vector<T, COUNT> (&x)[ROWS], uint32_t number, uint32_t (&state)[COUNT]) {
+#pragma unroll
+    for (int j = 0; j < ROWS; j += 2)
+#pragma unroll
+        for (int w = 0; w < COUNT / 2; w++) {
+            const uint32_t ranks = gk_ranks(x[j].bits[w], op.order, T()), of_next = gk_ranks(x[j + 1].bits[w], op.order, T());
+#pragma unroll
+            for (int k = 0; k < 2; k++)
+                state[2 * w + k] = gk_greatest_of(state[2 * w + k], gk_key<T>(ranks, k, number + j), gk_key<T>(of_next, k, number + j + 1));
+        }
+}
+template <class Op, int COUNT, int ROWS> constexpr bool gk_takes_rows = false;
+template <class T, int COUNT, int ROWS> constexpr bool gk_takes_rows<gk_narrow_index<T>, COUNT, ROWS> = COUNT * sizeof(T) % 4 == 0 && ROWS >= 4 && ROWS % 2 == 0 && gk_compares_words;
+
 template <class T, class A, int COUNT>
 __device__ static inline void gk_take_row(const gk_extreme<T, A> &op, const gk_vector<T, COUNT> &x, uint32_t number, uint32_t (&state)[COUNT]) {
     typedef gk_way<gk_extreme<T, A>> way;
@@ -166,7 +217,20 @@ template <class Op, int COLUMNS> struct gk_ways_of<Op, COLUMNS, true> {
 };
 template <class Op, int COLUMNS> constexpr bool gk_are_packed = false;
 template <typename T, typename A, int COLUMNS> constexpr bool gk_are_packed<gk_extreme<T, A>, COLUMNS> = sizeof(T) <= 2 && COLUMNS * sizeof(T) % 4 == 0 && (__is_same(typename gk_traits<T>::order, float) ? gk_compares_halves : gk_compares_words);
-template <class Op, int COLUMNS> struct gk_ways : gk_ways_of<Op, COLUMNS, gk_are_packed<Op, COLUMNS>> {};
+template <class Op, int COLUMNS> struct gk_ways : gk_ways_of<Op, COLUMNS, gk_are_packed<Op, COLUMNS>> {
+    // Rows that follow one another: all of them, or `count`.
+    template <bool ALL, typename T, int ROWS> __device__ inline void take_rows(const Op &op, const gk_vector<T, COLUMNS> (&x)[ROWS], uint32_t number, unsigned count) {
+        if constexpr (ALL && gk_takes_rows<Op, COLUMNS, ROWS> && sizeof(T) == 1)
+            gk_take_rows_of_bytes(op, x, number, this->state);
+        else if constexpr (ALL && gk_takes_rows<Op, COLUMNS, ROWS>)
+            gk_take_rows_of_halves(op, x, number, this->state);
+        else
+#pragma unroll
+            for (int j = 0; j < ROWS; j++)
+                if (ALL || j < count)
+                    this->take_row(op, x[j], number + j);
+    }
+};
 
 // along rows --------------------------------------------------------------------------------------
 

@@ -125,6 +125,7 @@ typedef struct gk_run_boxes {
     uint32_t runs, run_elements; /* that are written, and what one has */
     uint32_t run_words;          /* that are written of a box */
     gk_divisor words;            /* of a run, the same */
+    bool on_words;               /* all runs that are written begin and end with one */
     int64_t reach[2];     /* of a box in the array that is read, from where it begins, in bytes */
     int32_t across, axes; /* of rows, and of the box, along which it has more than one element */
     struct {

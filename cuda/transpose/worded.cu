@@ -76,10 +76,11 @@ template <typename T> struct gk_read_part {
 
 // The words that it writes, found once too. In memory a word of small elements may lie between two of its run: a
 // neighbour has the other one, for which a warp has a lane more than new words. Of the run's bytes so many are
-// left from a word on, as far as it matters: up to 4, and -3 where there are none.
-template <typename T> struct gk_written_part {
+// left from a word on, as far as it matters: up to 4, and -3 where there are none. ON_WORDS: no word lies so, and
+// all are whole, which is half of the instructions.
+template <typename T, bool ON_WORDS> struct gk_written_part {
     typedef typename gk_word_of<T>::type WORD;
-    enum { E = sizeof(WORD) / sizeof(T), HELPS = E > 1, NEW = GK_WARP - HELPS, EACH = (GK_RUN_BOX_WORDS + WARPS * NEW - 1) / (WARPS * NEW), PAIRS = (E + 1) / 2 };
+    enum { E = sizeof(WORD) / sizeof(T), HELPS = !ON_WORDS, NEW = GK_WARP - HELPS, EACH = (GK_RUN_BOX_WORDS + WARPS * NEW - 1) / (WARPS * NEW), PAIRS = (E + 1) / 2 };
     enum { NO_REST = -3, MOST_REST = 4, REST_BITS = 3, FLAG_BITS = REST_BITS + 1, HALF = 16 };
     static_assert(EACH * FLAG_BITS <= 32 && CELLS <= 1 << HALF, "a register has them all");
     int32_t to[EACH];
@@ -109,7 +110,7 @@ template <typename T> struct gk_written_part {
         const int32_t number = (int32_t)((threadIdx.x / GK_WARP + j * WARPS) * NEW + threadIdx.x % GK_WARP) - HELPS;
         const bool is_there = number >= 0 && (uint32_t)number < boxes.run_words;
         uint32_t run = is_there ? (uint32_t)number : 0, word = gk_take_index(run, boxes.words);
-        const bool is_after = word * E >= boxes.run_elements; // there is one after the last of a run
+        const bool is_after = !ON_WORDS && word * E >= boxes.run_elements; // there is one after the last of a run
         const uint32_t first = run * boxes.run_elements + (word - is_after) * E;
         int32_t offset = is_after ? (int32_t)sizeof(WORD) : 0;
 #pragma unroll
@@ -127,7 +128,7 @@ template <typename T> struct gk_written_part {
         if (!is_there || (HELPS && threadIdx.x % GK_WARP == 0)) // what lane 0 has is its neighbour's
             return offset;
         const int32_t left = (int32_t)((boxes.run_elements - word * E) * sizeof(T));
-        whole |= (uint32_t)((word > 0 || E == 1) && left >= MOST_REST) << j;
+        whole |= (uint32_t)(ON_WORDS || (word > 0 && left >= MOST_REST)) << j;
         flags |= ((uint32_t)((left < MOST_REST ? left : MOST_REST) - NO_REST) | (word == 0) << REST_BITS) << j * FLAG_BITS;
         return offset;
     }
@@ -154,19 +155,19 @@ template <typename T> struct gk_written_part {
 #pragma unroll
         for (int j = 0; j < EACH; j++)
             collected[j] = collect(cells, j);
-        const uint32_t before = E > 1 ? (uint32_t)(uintptr_t)to_box % sizeof(WORD) : 0;
+        const uint32_t before = ON_WORDS ? 0 : (uint32_t)(uintptr_t)to_box % sizeof(WORD);
         to_box -= before;
         asm volatile("" : "+l"(to_box)); // one number, not a sum
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
             const uint32_t from_word = (uint32_t)to[j] + before, behind = from_word % sizeof(WORD);
-            char *at = to_box + (int32_t)(E > 1 ? from_word - behind : from_word);
+            char *at = to_box + (int32_t)(ON_WORDS ? from_word : from_word - behind);
             WORD word = collected[j];
-            if constexpr (E > 1)
+            if constexpr (!ON_WORDS)
                 word = __funnelshift_l(__shfl_up_sync(GK_ALL_LANES, word, 1), word, from_word * 8);
             if (whole >> j & 1)
                 __stwb((WORD *)at, word);
-            else if (E > 1 && (flags & ((1u << FLAG_BITS) - 1) << j * FLAG_BITS) != 0)
+            else if (!ON_WORDS && (flags & ((1u << FLAG_BITS) - 1) << j * FLAG_BITS) != 0)
                 store_edge(at, word, flags >> j * FLAG_BITS, (int32_t)behind);
         }
     }
@@ -198,15 +199,25 @@ struct gk_run_box {
     }
 };
 
-// While a box is written, the next one is on its way, and where the one after that begins is found.
-template <typename T>
-__device__ static inline void copy_worded(char *to, const char *from, const char *first, const char *end, const gk_run_boxes &boxes) {
-    enum { AHEAD = 2, BOXES = AHEAD + 1 };
-    __shared__ __align__(16) char cells[2][CELLS];
-    __shared__ gk_run_box box[BOXES];
+// What a block keeps: the box that is written and the one that is on its way, and where the next ones begin.
+struct gk_run_room {
+    enum { AT_ONCE = GK_WARP, BOXES = 2 * AT_ONCE };
+    __align__(16) char cells[2][CELLS];
+    gk_run_box box[BOXES];
+};
+
+// While a box is written, the next one is on its way. Where boxes begin a warp finds now and then, one a lane: as long
+// as it takes for one box, and for each it would keep all other warps waiting.
+template <typename T, bool ON_WORDS>
+__device__ static inline void copy_boxes(char *to, const char *from, const char *first, const char *end, const gk_run_boxes &boxes, gk_run_room &room) {
+    enum { AT_ONCE = gk_run_room::AT_ONCE, BOXES = gk_run_room::BOXES };
     const uint32_t each = gridDim.x, count = boxes.grid.count;
-    if (threadIdx.x < AHEAD && blockIdx.x + threadIdx.x * each < count)
-        box[threadIdx.x].find(boxes, blockIdx.x + threadIdx.x * each, from, first, end);
+    const auto find_from = [&](uint32_t turn) {
+        const uint32_t number = blockIdx.x + (turn + threadIdx.x) * each;
+        if (threadIdx.x < AT_ONCE && number < count)
+            room.box[(turn + threadIdx.x) % BOXES].find(boxes, number, from, first, end);
+    };
+    find_from(0);
     gk_read_part<T> read(boxes);
     const auto fetch = [&](char *to, const gk_run_box &next) {
         if (next.is_whole)
@@ -216,22 +227,30 @@ __device__ static inline void copy_worded(char *to, const char *from, const char
     };
     __syncthreads();
     gk_follow();
-    fetch(cells[0], box[0]);
-    gk_written_part<T> written(boxes);
-    for (uint32_t number = blockIdx.x, now = 0, turn = 0; number < count; number += each, turn ^= 1) {
-        const uint32_t next = now + 1 < BOXES ? now + 1 : 0, last = next + 1 < BOXES ? next + 1 : 0;
+    fetch(room.cells[0], room.box[0]);
+    gk_written_part<T, ON_WORDS> written(boxes);
+    for (uint32_t number = blockIdx.x, turn = 0; number < count; number += each, turn++) {
+        const gk_box &now = room.box[turn % BOXES].at;
         read.forget();
         written.forget();
         gk_copies_wait<0>();
         __syncthreads(); // the box is there, and nobody reads the one before any more
         if (number + each < count)
-            fetch(cells[turn ^ 1], box[next]);
-        if (threadIdx.x == 0 && number + AHEAD * each < count)
-            box[last].find(boxes, number + AHEAD * each, from, first, end);
-        const uint32_t behind = (uint32_t)((uintptr_t)from + (uintptr_t)box[now].at.offset[GK_FROM]) % VECTOR;
-        written.store(cells[turn] + behind, to + box[now].at.offset[GK_TO]);
-        now = next;
+            fetch(room.cells[(turn + 1) % 2], room.box[(turn + 1) % BOXES]);
+        if (turn % AT_ONCE == 0)
+            find_from(turn + AT_ONCE);
+        const uint32_t behind = (uint32_t)((uintptr_t)from + (uintptr_t)now.offset[GK_FROM]) % VECTOR;
+        written.store(room.cells[turn % 2] + behind, to + now.offset[GK_TO]);
     }
+}
+
+template <typename T>
+__device__ static inline void copy_worded(char *to, const char *from, const char *first, const char *end, const gk_run_boxes &boxes) {
+    __shared__ gk_run_room room;
+    if (sizeof(T) >= sizeof(uint32_t) || boxes.on_words)
+        copy_boxes<T, true>(to, from, first, end, boxes, room);
+    else
+        copy_boxes<T, false>(to, from, first, end, boxes, room);
 }
 
 #define GK_COPY_WORDED(bits, T)                                                                    \

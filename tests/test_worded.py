@@ -11,7 +11,7 @@ import pytest
 
 import gpukern as gk
 import oracle
-from arrays import DTYPES, limited, on_device, places, ran, random
+from arrays import DTYPES, limited, on_device, on_gpu, places, ran, random
 from test_simulator import C_FLAGS, PLANTED, ROOT, compile_all
 
 LEAST = 1 << 15  # bytes; of words and wider elements boxes have half of them
@@ -94,6 +94,19 @@ def test_several_boxes_of_a_block(dtype, shape):
     a = np.resize(random(1 << 16, DTYPES[dtype], 8), shape)
     there = gk.to_device(a)
     assert_moved(there, a, (1, 0), "moved")
+    assert variants_of(there, (1, 0)) == ["worded"]
+
+
+@pytest.mark.skipif(not on_gpu(), reason="so many boxes take minutes on the simulator")
+@pytest.mark.parametrize(
+    ("dtype", "shape", "buffers"),
+    [("uint8", (17, 17_000_001), 2), ("float16", (11, 2_000_001), 3), ("int32", (13, 5_000_001), 2)],
+)
+def test_many_boxes_of_a_block(dtype, shape, buffers):
+    """So many that a block finds out several times where they begin, or has three at a time."""
+    a = np.resize(random(1 << 16, DTYPES[dtype], 9), shape)
+    there = gk.to_device(a)
+    assert_moved(there, a, (1, 0), f"{buffers} at a time")
     assert variants_of(there, (1, 0)) == ["worded"]
 
 

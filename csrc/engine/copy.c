@@ -20,6 +20,7 @@ enum {
     PART_WORDS = 64,         /* of a part whose order comes again, or more, */
     MOST_PARTS = 16,         /* that a thread has a word of, */
     BUSY_THREADS = 1 << 18,  /* and all threads that a device has to be busy with */
+    FEW_RUN_BOXES = 16,      /* of a block */
 };
 
 /* runs ----------------------------------------------------------------------------------------- */
@@ -293,15 +294,26 @@ static gk_status launch_boxes(gk_call *call, const gk_nest *piece, const gk_layo
     return gk_call_launch(call, row, gk_boxes_blocks(&boxes.grid), arguments);
 }
 
+/* Of a block, two of which a multiprocessor has, each with what the system reserves. More of them
+   while a block has few boxes, so that all of what it has to wait for is soon on its way: 1.04x to
+   1.1x of 20 to 80 MB, but 0.98x of 200. */
+static uint32_t run_buffers(const gk_run_boxes *boxes, size_t room) {
+    const size_t reserved = 1024, most = GK_RUN_BOX_SHARED(GK_RUN_BOX_BUFFERS) + reserved;
+    const bool few = boxes->grid.count <= FEW_RUN_BOXES * gk_run_boxes_blocks(boxes);
+    return few && room >= 2 * most ? GK_RUN_BOX_BUFFERS : 2;
+}
+
 static gk_status launch_run_boxes(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                                   void *context) {
     const gk_row *row = context;
     uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM], first, end;
     gk_run_boxes boxes = gk_run_boxes_of(piece, (int64_t)row->alignment);
     gk_nest_extent(piece, GK_FROM, (int64_t)row->alignment, &first, &end);
+    boxes.buffers = run_buffers(&boxes, call->backend->fetch_room);
     void *arguments[] = {&to, &from, &first, &end, &boxes};
     (void)layout;
-    return gk_call_launch(call, row, gk_run_boxes_blocks(&boxes), arguments);
+    return gk_call_launch_sharing(call, row, gk_run_boxes_blocks(&boxes),
+                                  GK_RUN_BOX_SHARED(boxes.buffers), 0, arguments);
 }
 
 /* By boxes of elements, or of runs, which have operations of their own. */

@@ -13,6 +13,9 @@ enum {
     GK_RUN_BOX_BYTES = 22528,  /* of one whose runs are moved, with what is left free in it, */
     GK_RUN_BOX_VECTORS = 1536, /* that are read of it, */
     GK_RUN_BOX_WORDS = 3968,   /* and that are written */
+    GK_RUN_BOX_BUFFERS = 3,    /* of a block, or two where a multiprocessor has less room */
+    GK_RUN_BOX_PLACES = 64,    /* of boxes, of which a block knows where they begin, */
+    GK_RUN_BOX_PLACE = 24,     /* and the bytes of one */
     GK_WOVEN_BYTES = 8192, /* of what a block weaves */
     GK_WOVEN_SPREAD = 5,   /* log2 of the words of it after which one may be left free, or */
     GK_WOVEN_DENSE = 31,   /* none is */
@@ -108,6 +111,10 @@ typedef struct gk_cells {
     uint32_t cell, group, bits;
 } gk_cells;
 
+/* The shared memory of a block that has so many buffers. */
+#define GK_RUN_BOX_SHARED(buffers)                                                                 \
+    (GK_RUN_BOX_PLACES * GK_RUN_BOX_PLACE + (buffers)*GK_RUN_BOX_BYTES)
+
 #ifdef __CUDACC__
 __host__ __device__
 #endif
@@ -126,6 +133,7 @@ typedef struct gk_run_boxes {
     uint32_t run_words;          /* that are written of a box */
     gk_divisor words;            /* of a run, the same */
     bool on_words;               /* all runs that are written begin and end with one */
+    uint32_t buffers;            /* boxes of a block at a time: one is written, the others come */
     int64_t reach[2];     /* of a box in the array that is read, from where it begins, in bytes */
     int32_t across, axes; /* of rows, and of the box, along which it has more than one element */
     struct {

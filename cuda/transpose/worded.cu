@@ -8,7 +8,7 @@
 #define GK_WORDED_THREADS 512 // a block
 #define GK_WORDED_ROW(size, bytes)                                                                 \
     GK_ROW(copy_worded, worded, bits##size, gk_copy_worded_##size, "any two orders of axes: vectors read and words written, wherever runs begin", \
-           .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_RUN_BOX_WORDS, .threads = GK_WORDED_THREADS, .alignment = bytes, .follows = true)
+           .takes = GK_TAKES_LAYOUT, .tile_rows = 1, .tile_columns = GK_RUN_BOX_WORDS, .threads = GK_WORDED_THREADS, .alignment = bytes, .follows = true, .shared_bytes = GK_RUN_BOX_SHARED(GK_RUN_BOX_BUFFERS))
 GK_WORDED_ROW(8, 1)
 GK_WORDED_ROW(16, 2)
 GK_WORDED_ROW(32, 4)
@@ -199,58 +199,63 @@ struct gk_run_box {
     }
 };
 
-// What a block keeps: the box that is written and the one that is on its way, and where the next ones begin.
-struct gk_run_room {
-    enum { AT_ONCE = GK_WARP, BOXES = 2 * AT_ONCE };
-    __align__(16) char cells[2][CELLS];
-    gk_run_box box[BOXES];
-};
-
-// While a box is written, the next one is on its way. Where boxes begin a warp finds now and then, one a lane: as long
+// While a box is written, the next one is on its way, or two. Where boxes begin a warp finds now and then, one a lane: as long
 // as it takes for one box, and for each it would keep all other warps waiting.
 template <typename T, bool ON_WORDS>
-__device__ static inline void copy_boxes(char *to, const char *from, const char *first, const char *end, const gk_run_boxes &boxes, gk_run_room &room) {
-    enum { AT_ONCE = gk_run_room::AT_ONCE, BOXES = gk_run_room::BOXES };
+__device__ static inline void copy_boxes(char *to, const char *from, const char *first, const char *end, const gk_run_boxes &boxes) {
+    enum { AT_ONCE = GK_WARP, PLACES = GK_RUN_BOX_PLACES };
+    static_assert(PLACES == 2 * AT_ONCE && sizeof(gk_run_box) == GK_RUN_BOX_PLACE, "the host asks for as much");
+    GK_DYNAMIC_SHARED(uint4, memory);
+    gk_run_box *const box = (gk_run_box *)memory;
+    char *const cells = (char *)(box + PLACES), *const behind_cells = cells + boxes.buffers * CELLS;
     const uint32_t each = gridDim.x, count = boxes.grid.count;
     const auto find_from = [&](uint32_t turn) {
         const uint32_t number = blockIdx.x + (turn + threadIdx.x) * each;
         if (threadIdx.x < AT_ONCE && number < count)
-            room.box[(turn + threadIdx.x) % BOXES].find(boxes, number, from, first, end);
+            box[(turn + threadIdx.x) % PLACES].find(boxes, number, from, first, end);
     };
     find_from(0);
     gk_read_part<T> read(boxes);
-    const auto fetch = [&](char *to, const gk_run_box &next) {
-        if (next.is_whole)
+    const auto fetch = [&](char *to, uint32_t turn) {
+        const gk_run_box &next = box[turn % PLACES];
+        if (blockIdx.x + turn * each >= count)
+            gk_copies_end(); // of none
+        else if (next.is_whole)
             read.template fetch<true>(to, from + next.at.offset[GK_FROM], boxes.row_vectors, first, end);
         else
             read.template fetch<false>(to, from + next.at.offset[GK_FROM], boxes.row_vectors, first, end);
     };
     __syncthreads();
     gk_follow();
-    fetch(room.cells[0], room.box[0]);
+    for (uint32_t ahead = 0; ahead + 1 < boxes.buffers; ahead++)
+        fetch(cells + ahead * CELLS, ahead);
     gk_written_part<T, ON_WORDS> written(boxes);
+    char *present = cells, *before = behind_cells - CELLS;
     for (uint32_t number = blockIdx.x, turn = 0; number < count; number += each, turn++) {
-        const gk_box &now = room.box[turn % BOXES].at;
+        const gk_box &now = box[turn % PLACES].at;
         read.forget();
         written.forget();
-        gk_copies_wait<0>();
+        if (boxes.buffers == 2)
+            gk_copies_wait<0>();
+        else
+            gk_copies_wait<1>();
         __syncthreads(); // the box is there, and nobody reads the one before any more
-        if (number + each < count)
-            fetch(room.cells[(turn + 1) % 2], room.box[(turn + 1) % BOXES]);
+        fetch(before, turn + boxes.buffers - 1);
         if (turn % AT_ONCE == 0)
             find_from(turn + AT_ONCE);
         const uint32_t behind = (uint32_t)((uintptr_t)from + (uintptr_t)now.offset[GK_FROM]) % VECTOR;
-        written.store(room.cells[turn % 2] + behind, to + now.offset[GK_TO]);
+        written.store(present + behind, to + now.offset[GK_TO]);
+        before = present;
+        present = present + CELLS == behind_cells ? cells : present + CELLS;
     }
 }
 
 template <typename T>
 __device__ static inline void copy_worded(char *to, const char *from, const char *first, const char *end, const gk_run_boxes &boxes) {
-    __shared__ gk_run_room room;
     if (sizeof(T) >= sizeof(uint32_t) || boxes.on_words)
-        copy_boxes<T, true>(to, from, first, end, boxes, room);
+        copy_boxes<T, true>(to, from, first, end, boxes);
     else
-        copy_boxes<T, false>(to, from, first, end, boxes, room);
+        copy_boxes<T, false>(to, from, first, end, boxes);
 }
 
 #define GK_COPY_WORDED(bits, T)                                                                    \

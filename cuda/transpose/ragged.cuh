@@ -98,7 +98,8 @@ template <typename T, int DOWN, int ACROSS> struct gk_ragged_tile {
             place[e] = shared.place[row + e < 0 ? 0 : row + e < last ? row + e : last];
     }
     // DEEP lanes write vectors below one another, of as many columns as a warp has room for. Columns a sector's elements
-    // apart begin alike, where they lie evenly.
+    // apart begin alike, where they lie evenly, and of those that are listed most do: to find a thread's rows again for
+    // each column is as much as to read them.
     template <class PLACES> __device__ inline void write(char *out, const PLACES &column) const {
         static_assert(SIDE % SECTOR == 0, "a thread's columns begin alike");
         const int count = reach(), deep = threadIdx.x % DEEP, side = threadIdx.x / DEEP;
@@ -110,8 +111,9 @@ template <typename T, int DOWN, int ACROSS> struct gk_ragged_tile {
             for (int number = side; number < count; number += SIDE) {
                 char *const to = out + column.at(number);
                 if (number == side || !PLACES::EVEN) {
-                    row = gk_before_sector<T>(to) + down;
-                    find(row, place);
+                    const int begin = gk_before_sector<T>(to) + down;
+                    if (number == side || begin != row)
+                        find(row = begin, place);
                 }
                 put(to, row, place, number);
             }

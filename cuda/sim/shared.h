@@ -35,8 +35,8 @@ GK_SIM_HIDDEN gk_sim_statics gk_sim_statics_find(void *(*here)(void), size_t hol
 GK_SIM_HIDDEN gk_sim_statics gk_sim_statics_own(void);
 GK_SIM_HIDDEN gk_sim_statics gk_sim_statics_of(const gk_sim_module *module);
 
-/* Of which launches of a kernel so many are watched: all of a user's (NULL), whose module has few
-   thread-locals. */
+/* What the next launch of a kernel is expected to touch, and whether it is watched. NULL: of a
+   user's, which all are, as its module has few thread-locals. */
 GK_SIM_HIDDEN gk_sim_touched gk_sim_statics_expect(gk_sim_seen *kernel);
 /* The kernel's place in a table of GK_SIM_SEEN. */
 GK_SIM_HIDDEN gk_sim_seen *gk_sim_seen_of(gk_sim_seen *table, void (*run)(void **arguments));

@@ -13,6 +13,7 @@ enum {
     LARGE_BOX = 12288,           /* nor is a larger box */
     MOST_TIMES = 16,             /* how many times as long as those read they may be */
     PARTS = 32,                  /* of its length, to which a run is found */
+    LONG_SIDE = 8,               /* words, of which one is a small part */
     RUN_BLOCKS = 264,            /* of such boxes at a time, on a device of 132 multiprocessors */
     MANY_BLOCKS = 1024,          /* enough for a device that has to be filled evenly */
     PACKED = 4096,   /* bytes that the host copies at full speed, wherever the next ones are */
@@ -397,7 +398,7 @@ static void end_on_words(const gk_nest *nest, int64_t size, run_box *box) {
         if (nest->stride[GK_TO][axis] != bytes)
             return;
         if (box->side[axis] < nest->shape[axis]) {
-            if (box->side[axis] > each && nest->shape[axis] % each == 0)
+            if (box->side[axis] >= LONG_SIDE * each && nest->shape[axis] % each == 0)
                 box->side[axis] -= box->side[axis] % each;
             return;
         }

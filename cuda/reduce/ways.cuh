@@ -94,22 +94,6 @@ __device__ static inline void gk_take_row(const gk_narrow_index<T> &op, const gk
         gk_each_key<0>(op, x, number, [&](int e, uint32_t key) { way::join(state[e], key); });
 }
 
-// The greatest of three numbers, or of three at each place of two, by an instruction.
-__device__ static inline uint32_t gk_greatest_of(uint32_t x, uint32_t y, uint32_t z) {
-#ifdef __CUDA_ARCH__
-    return __vimax3_u32(x, y, z);
-#else
-    return gk_greater(x, gk_greater(y, z));
-#endif
-}
-__device__ static inline uint32_t gk_greatest_two_of(uint32_t x, uint32_t y, uint32_t z) {
-#ifdef __CUDA_ARCH__
-    return __vimax3_u16x2(x, y, z);
-#else
-    return __vmaxu2(x, __vmaxu2(y, z));
-#endif
-}
-
 // Rows of bytes, two columns at a time: the best of these few by keys of 16 bits, each a rank and the reverse of its number among them,
 // and then by those that all rows have. Half of the instructions.
 template <class T, int COUNT, int ROWS>
@@ -121,15 +105,15 @@ __device__ static inline void gk_take_rows_of_bytes(const gk_narrow_index<T> &op
 #pragma unroll
         for (int w = 0; w < COUNT / 4; w++) {
             const uint32_t ranks = gk_ranks(x[j].bits[w], op.order, T()), next = gk_ranks(x[j + 1].bits[w], op.order, T());
-            even[w] = gk_greatest_two_of(even[w], __byte_perm(ranks, number, 0x2404), __byte_perm(next, of_next, 0x2404));
-            odd[w] = gk_greatest_two_of(odd[w], (ranks & 0xff00ff00) | number, (next & 0xff00ff00) | of_next);
+            even[w] = __vimax3_u16x2(even[w], __byte_perm(ranks, number, 0x2404), __byte_perm(next, of_next, 0x2404));
+            odd[w] = __vimax3_u16x2(odd[w], (ranks & 0xff00ff00) | number, (next & 0xff00ff00) | of_next);
         }
     }
 #pragma unroll
     for (int e = 0; e < COUNT; e++) // a rank and its number, each in 16 bits
         gk_way<gk_narrow_index<T>>::join(state[e], __byte_perm(e % 2 == 0 ? even[e / 4] : odd[e / 4], 0, e % 4 < 2 ? 0x4140 : 0x4342) + (0xff00 - first));
 }
-// Rows of halves.
+// Rows of halves two at a time, by an instruction that finds the greatest of three numbers.
 template <class T, int COUNT, int ROWS>
 __device__ static inline void gk_take_rows_of_halves(const gk_narrow_index<T> &op, const gk_vector<T, COUNT> (&x)[ROWS], uint32_t number, uint32_t (&state)[COUNT]) {
 #pragma unroll
@@ -139,7 +123,7 @@ __device__ static inline void gk_take_rows_of_halves(const gk_narrow_index<T> &o
             const uint32_t ranks = gk_ranks(x[j].bits[w], op.order, T()), of_next = gk_ranks(x[j + 1].bits[w], op.order, T());
 #pragma unroll
             for (int k = 0; k < 2; k++)
-                state[2 * w + k] = gk_greatest_of(state[2 * w + k], gk_key<T>(ranks, k, number + j), gk_key<T>(of_next, k, number + j + 1));
+                state[2 * w + k] = __vimax3_u32(state[2 * w + k], gk_key<T>(ranks, k, number + j), gk_key<T>(of_next, k, number + j + 1));
         }
 }
 template <class Op, int COUNT, int ROWS> constexpr bool gk_takes_rows = false;

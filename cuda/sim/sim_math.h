@@ -52,6 +52,11 @@ static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by)
 static inline unsigned __vmaxu2(unsigned x, unsigned y) {
     return (x >> 16 > y >> 16 ? x >> 16 : y >> 16) << 16 | ((x & 0xffff) > (y & 0xffff) ? x & 0xffff : y & 0xffff);
 }
+static inline unsigned __vimax3_u32(unsigned x, unsigned y, unsigned z) {
+    unsigned greater = x > y ? x : y;
+    return greater > z ? greater : z;
+}
+static inline unsigned __vimax3_u16x2(unsigned x, unsigned y, unsigned z) { return __vmaxu2(x, __vmaxu2(y, z)); }
 static inline unsigned __vminu2(unsigned x, unsigned y) {
     return (x >> 16 < y >> 16 ? x >> 16 : y >> 16) << 16 | ((x & 0xffff) < (y & 0xffff) ? x & 0xffff : y & 0xffff);
 }

@@ -13,7 +13,7 @@ enum {
     GK_RUN_BOX_BYTES = 22528,  /* of one whose runs are moved, with what is left free in it, */
     GK_RUN_BOX_VECTORS = 1536, /* that are read of it, */
     GK_RUN_BOX_WORDS = 3968,   /* and that are written */
-    GK_RUN_BOX_BUFFERS = 3,    /* of a block, or two where a multiprocessor has less room */
+    GK_RUN_BOX_BUFFERS = 3,    /* of a block of few boxes, if there is room; else two */
     GK_RUN_BOX_PLACES = 64,    /* of boxes, of which a block knows where they begin, */
     GK_RUN_BOX_PLACE = 24,     /* and the bytes of one */
     GK_WOVEN_BYTES = 8192, /* of what a block weaves */

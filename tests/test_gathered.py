@@ -499,6 +499,16 @@ def test_little_results_of_turned_axes(op):
             assert np.array_equal(got.astype(want.dtype), want), (order, axis)
 
 
+@pytest.mark.parametrize("op", ["argmin", "argmax", "sum"])
+def test_results_that_are_more_than_a_turned_array(op):
+    """These have eight bytes for two or three elements: the array is put in order, not they."""
+    for dtype, held, axis in (("uint8", (3, 26_300, 80, 2), 3), ("int16", (3, 28_001, 90), 1)):
+        a = np.random.default_rng(3).integers(0, 120, held).astype(dtype)
+        order = (2, 0, 1, 3)[: a.ndim]
+        got = getattr(gk, op)(gk.to_device(a).transpose(order), axis).to_host()
+        assert np.array_equal(got, getattr(np, op)(a.transpose(order), axis)), dtype
+
+
 def test_elements_that_are_not_aligned_to_their_size():
     packed = np.zeros(50, np.dtype([("tag", "u1"), ("x", "<f4")]))
     packed["x"] = np.arange(50)
@@ -556,6 +566,17 @@ for one in (gk.empty((65_600, 64), "float64").T, gk.empty((4096, 1024), "uint8")
 ragged = gk.empty((4099, 1001), "uint8").T
 assert launches(lambda: gk.add(ragged, 1)) == 2, "bytes that are no words"
 assert launches(lambda: gk.add(ragged[:9], 1)) == 1, "and few"
+for rows, count in ((500, 1), (2000, 2)):
+    long = gk.empty((rows, 3000)).T
+    assert launches(lambda: gk.sum(long)) == count, "a tile has few of a row of so many"
+far = gk.empty((600, 64, 128)).transpose((1, 2, 0))
+assert launches(lambda: gk.sum(far, 0)) == 2, "as it lies, and the results are put in order"
+for dtype in ("uint8", "int8"):
+    short = gk.empty((7, 1_250_003), dtype).T
+    assert launches(lambda: gk.add(short, 1)) == 2, "bytes in rows that are no words"
+    assert launches(lambda: gk.add(short[:1_000_000], 1)) == 1, "and few"
+halves = gk.empty((6000, 400, 2), "float16").transpose((1, 0, 2))
+assert launches(lambda: gk.add(halves, 1)) == 2, "pairs that are far from their neighbours"
 """,
         FAKE_KERNELS=0,
     )

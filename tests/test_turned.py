@@ -56,6 +56,29 @@ def test_sums_of_turned_axes(shape, axes, dtype, op):
         same_bits(getattr(gk, op)(turned, axes).to_host(), want, f"{op} {shape} {axes} {order}")
 
 
+# Columns of few rows of which neighbours in the order of the results lie far apart, as they do in
+# memory: along one axis that is reduced and along two, which come in an order of their own.
+FAR_COLUMNS = (
+    ((16, 6, 155, 345), (0,), (3, 1, 0, 2), "bfloat16"),
+    ((64, 128, 600), (0,), (2, 0, 1), "float32"),
+    ((3, 7, 90, 12, 219), (0,), (4, 1, 3, 0, 2), "float16"),
+    ((5, 8, 17, 800, 9), (0, 1), (3, 1, 4, 0, 2), "float16"),
+    ((2, 14, 841, 211), (0, 1), (1, 3, 0, 2), "float16"),
+    ((8, 2, 9, 32, 1000), (0, 1), (0, 1, 4, 3, 2), "float32"),
+    ((3, 6, 16, 9001), (0, 1), (1, 3, 0, 2), "float64"),
+)
+
+
+@pytest.mark.parametrize(("shape", "axes", "lies", "dtype"), FAR_COLUMNS)
+@pytest.mark.parametrize("op", ["sum", "prod"])
+def test_columns_of_few_rows_that_lie_far_apart(shape, axes, lies, dtype, op):
+    a = random(shape, DTYPES[dtype], 13)
+    want = getattr(gk, op)(gk.to_device(a), axes).to_host()
+    there = gk.to_device(np.ascontiguousarray(a.transpose(lies)))
+    got = getattr(gk, op)(there.transpose(tuple(int(i) for i in np.argsort(lies))), axes)
+    same_bits(got.to_host(), want, f"{op} {shape} {axes} {lies}")
+
+
 # Columns that are runs. Those that are fetched for a thread each or for several, in one piece and
 # in some, also where a block has twice as many; and those along which threads load, with more
 # loads than are under way at a time and with fewer; of one segment and of several, of which a

@@ -113,6 +113,30 @@ def test_lengths_that_are_no_words(dtype):
             check("add", [gk.to_device(b), x], [b, a], f"{a.shape}, the second")
 
 
+# Bytes in short rows that are no whole words, and halves of which few in a sector are near one
+# another in the result: large arrays, which are put in order before kernels take them.
+PUT_IN_ORDER = (
+    ("uint8", (7, 1_250_003), (1, 0)),
+    ("uint8", (14, 768, 801), (1, 2, 0)),
+    ("int8", (5, 901, 31, 67), (1, 3, 2, 0)),
+    ("float16", (6000, 400, 2), (1, 0, 2)),
+)
+
+
+@pytest.mark.parametrize(("dtype", "held", "order"), PUT_IN_ORDER)
+def test_operands_that_are_put_in_order_first(dtype, held, order):
+    kind = DTYPES[dtype]
+    x, a = turned(random(held, kind, 1), order)
+    in_its_order = gk.to_device(np.ascontiguousarray(a))
+    for shape in (a.shape, (*a.shape[:-1], 1), (1,) * a.ndim):
+        b = random(shape, kind, 2)
+        y = gk.to_device(b)
+        got, variants = ran(lambda y=y: gk.subtract(y, x))
+        want, expected = ran(lambda y=y: gk.subtract(y, in_its_order))
+        assert variants == expected, f"{a.shape}, {shape}"
+        same_bits(got.to_host(), want.to_host(), f"{a.shape}, {shape}")
+
+
 @pytest.mark.parametrize("dtype", SIZES)
 @pytest.mark.parametrize("op", ["add", "less"])
 def test_what_lies_around_a_result_stays(op, dtype):

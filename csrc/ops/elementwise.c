@@ -21,8 +21,10 @@ enum {
     SHORT_RUN = 8,     /* or so many of more bytes than this: */
     MUCH_TURNED = 8 << 20,
     NEAR = 1 << 12,         /* where those of a sector are not within so many, it is read again, */
-    MANY_TIMES = 4,         /* and of an operand of more than this a copy costs less */
+    MANY_TIMES = 4,         /* and of an operand of more than this a copy costs less; */
     MOST_TURNED = 32 << 20, /* bytes */
+    NEAR_OF_SMALL = 1 << 9, /* the same of bytes and halves, of more than MUCH_TURNED; */
+    SHORT_ROW = 200,        /* and of bytes in shorter rows, if these are no whole words */
 };
 
 typedef struct elementwise_operation {
@@ -217,19 +219,39 @@ static int64_t far_run(const gk_array *operand) {
     return run;
 }
 
-/* How many times more elements lie in a sector than are near one another in the operand's own
-   order: so many times it is read. */
-static int64_t times_read(const gk_array *operand) {
+/* How many times more elements lie in a sector than are within `close` of one another in the
+   operand's own order: so many times it is read. Of an axis that a sector has less than two of
+   these are no more. */
+static double times_read(const gk_array *operand, int64_t close) {
     const int64_t size = (int64_t)gk_dtype_size(operand->dtype), whole = GK_SECTOR / size;
-    int64_t run = 1, near = 1;
+    int64_t run = 1;
+    double near = 1;
     for (int axis; run < whole && (axis = axis_of_stride(operand, run * size)) >= 0;) {
+        const double inside = (double)whole / (double)run;
+        if (apart_along(operand, axis) < close)
+            near *= inside < 2 ? inside : (double)operand->shape[axis];
         run *= operand->shape[axis];
-        near *= apart_along(operand, axis) < NEAR ? operand->shape[axis] : 1;
     }
-    return (run < whole ? run : whole) / (near < whole ? near : whole);
+    return (double)(run < whole ? run : whole) / (near < (double)whole ? near : (double)whole);
 }
 
-/* Whether what memory moves for each element of a large array is of use to others long after. */
+/* Whether the operand is single bytes in short rows that are no whole words, and lie side by side
+   along another axis: a thread finds, loads and stores each of them by itself. */
+static bool is_dear(const gk_array *operand) {
+    int axis = operand->ndim - 1;
+    while (axis > 0 && operand->shape[axis] == 1)
+        axis--;
+    if (gk_dtype_size(operand->dtype) != 1 || gk_bytes(operand) < MUCH_TURNED ||
+        operand->strides[axis] == 1 || axis_of_stride(operand, 1) < 0)
+        return false;
+    int64_t row = operand->shape[axis];
+    for (int i = axis - 1; i >= 0 && operand->strides[i] == row * operand->strides[axis]; i--)
+        row *= operand->shape[i];
+    return row % GK_WORD != 0 && row < SHORT_ROW;
+}
+
+/* Whether what memory moves for each element of a large array is of use to others long after, or
+   each of its elements is dear. */
 static bool is_scattered(const gk_array *operand) {
     const size_t bytes = gk_bytes(operand);
     if (gk_count(operand) < TURNED)
@@ -237,7 +259,11 @@ static bool is_scattered(const gk_array *operand) {
     if (gk_dtype_size(operand->dtype) <= WIDEST_TURNED &&
         far_run(operand) >= (bytes < MUCH_TURNED ? LONG_RUN : SHORT_RUN))
         return true;
-    return bytes >= MOST_TURNED && times_read(operand) >= MANY_TIMES;
+    if (is_dear(operand))
+        return true;
+    const bool small = gk_dtype_size(operand->dtype) < GK_WORD;
+    return bytes >= (small ? MUCH_TURNED : MOST_TURNED) &&
+           times_read(operand, small ? NEAR_OF_SMALL : NEAR) >= MANY_TIMES;
 }
 
 /* Copies, in the order of a contiguous result, of those that are `scattered` (bit k of operand k):

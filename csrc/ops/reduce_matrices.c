@@ -92,6 +92,13 @@ static bool are_dense(const gk_reduction *how, size_t size) {
            (how->apart <= GAP && how->step <= GAP);
 }
 
+/* Whether matrices that are brought one by one lie among others, which would come with each. Of two
+   that are woven, of bytes or halves, so much is used that it is as good. */
+static bool are_among_others(const gk_reduction *how, size_t size) {
+    const bool two = (size_t)how->over * 2 >= (size_t)how->apart;
+    return (size_t)how->over < span_of(how, size) && (size >= GK_WORD || !two);
+}
+
 /* Of those in the cache. Other kernels join what the threads of a block have of a column, unless a
    thread has all of it: of bytes, which are sixteen to a vector, that costs the most. */
 static bool pay_in_cache(const gk_reduction *how, size_t size, bool any_order, bool side_by_side) {
@@ -218,6 +225,8 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
     if (!are_dense(how, size) || span_of(how, size) > LONGEST_MATRIX)
         return false;
     how->joined = gk_are_joined(how, size);
+    if (!how->joined && are_among_others(how, size))
+        return false;
     how->group = (uint16_t)most_of_block(how, span_of(how, size));
     how->segments = 1;
     if (rows && any_order && size == GK_WORD && !how->joined && how->bundle < 2)

@@ -426,10 +426,22 @@ void gk_plan_part(gk_reduce_plan *plan, const gk_array *part, uint64_t reduced) 
     }
 }
 
+bool gk_come_in_order(const gk_array *array, uint64_t axes, const int *order) {
+    int before = -1;
+    for (int i = 0; i < array->ndim; i++) {
+        if (!(axes >> order[i] & 1) || array->shape[order[i]] == 1)
+            continue;
+        if (before > order[i])
+            return false;
+        before = order[i];
+    }
+    return true;
+}
+
 /* The axes as they lie in memory, or, where `last`, reduced ones behind them as they come. False:
    the reduced ones would not be in the order that they have, next to one another. */
 static bool order_kept(const gk_array *array, uint64_t reduced, bool last, int *order) {
-    int lies[GK_MAX_DIMENSIONS], next = 0, before = -1;
+    int lies[GK_MAX_DIMENSIONS], next = 0;
     gk_order_axes(array, lies);
     for (int i = 0; i < array->ndim; i++)
         if (!(last && gk_is_reduced(reduced, lies[i])))
@@ -437,14 +449,7 @@ static bool order_kept(const gk_array *array, uint64_t reduced, bool last, int *
     for (int i = 0; i < array->ndim; i++)
         if (last && gk_is_reduced(reduced, i))
             order[next++] = i;
-    for (int i = 0; i < array->ndim; i++) {
-        if (!gk_is_reduced(reduced, order[i]) || array->shape[order[i]] == 1)
-            continue;
-        if (before > order[i])
-            return false;
-        before = order[i];
-    }
-    return true;
+    return gk_come_in_order(array, reduced, order);
 }
 
 /* More columns than half of a block's. */
@@ -462,16 +467,17 @@ static bool are_found_anywhere(const gk_reduce_plan *plan, const gk_array *array
     return plan->walk == GK_WALK_LITTLE && (plan->how.inner > 1 || gk_count(array) <= MANY);
 }
 
-bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
-    const bool found = plan->scattered && plan->short_columns; /* each row, by a thread */
+/* Whether the kernels take the axes in that order, which is another one. Columns that are `found`
+   are a thread's each, wherever their rows lie: these come as they do in the array. */
+static bool turn(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, bool found,
+                 int *order) {
     const bool columns = plan->walk == GK_WALK_COLUMNS && !found;
     gk_reduction how = plan->how;
     gk_array turned = *array;
     uint64_t axes = 0;
     int before = -1;
     bool same = true;
-    if (are_found_anywhere(plan, array) || how.narrow || gk_bytes(array) < GK_REDUCE_TURNED ||
-        !order_kept(array, reduced, !columns, order))
+    if (!order_kept(array, reduced, !columns, order))
         return false;
     for (int i = 0; i < array->ndim; i++) {
         turned.shape[i] = array->shape[order[i]];
@@ -492,4 +498,15 @@ bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduce
     if (plan->short_columns)
         plan_short_columns(plan, array->dtype);
     return true;
+}
+
+bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order) {
+    if (are_found_anywhere(plan, array) || plan->how.narrow || gk_bytes(array) < GK_REDUCE_TURNED)
+        return false;
+    const bool found = plan->scattered && plan->short_columns;
+    if (turn(plan, array, reduced, found, order))
+        return true;
+    return plan->short_columns && !found &&
+           gk_are_columns_apart(array, reduced, plan->how.length) &&
+           turn(plan, array, reduced, true, order);
 }

@@ -8,7 +8,11 @@
 #include "ops/reduce_columns.h"
 #include "ops/reduce_reordered.h"
 
-enum { LITTLE_TURNED = 1 << 19 }; /* bytes that are in the caches when they are read again */
+enum {
+    LITTLE_TURNED = 1 << 19, /* bytes that are in the caches when they are read again */
+    MUCH_TURNED = 12 << 20,  /* bytes of an array that is sooner put in order than its results: */
+    LARGE_RESULTS = 2,       /* these are so many times as many bytes */
+};
 
 bool gk_is_half(gk_dtype dtype) {
     return gk_dtype_kind(dtype) == GK_HALF;
@@ -486,12 +490,31 @@ static bool is_little(const gk_array *a, const gk_reduce_stages *planned) {
            planned->plan[0].walk == GK_WALK_LITTLE;
 }
 
+/* Whether an array is sooner put in order than its results are, each of which is a large number
+   for few small elements. */
+static bool are_results_large(const gk_reduce_stages *planned, const gk_array *a,
+                              const gk_array *result) {
+    return planned->count == 1 && gk_bytes(a) >= MUCH_TURNED &&
+           gk_bytes(result) >= LARGE_RESULTS * gk_bytes(a);
+}
+
+/* A copy of it in order. */
+static gk_status run_packed(const gk_reduction_operation *kind, gk_call *call,
+                            const gk_reduce_stages *planned, const gk_array *a, gk_array *result) {
+    gk_array packed;
+    gk_status status = gk_pack_reduced(call, a, &packed);
+    return status == GK_OK ? run_stages(kind, call, planned, &packed, result) : status;
+}
+
 /* The array as it lies, and so its results: what no order of additions changes. */
-static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call, const gk_array *a,
+static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call,
+                              const gk_reduce_stages *as_it_comes, const gk_array *a,
                               uint64_t reduced, gk_array *result) {
     int order[GK_MAX_DIMENSIONS];
     gk_reordered lies;
     gk_order_axes(a, order);
+    if (are_results_large(as_it_comes, a, result) && !gk_come_in_order(a, ~reduced, order))
+        return run_packed(kind, call, as_it_comes, a, result);
     gk_status status = gk_reorder(call, a, reduced, order, result, &lies);
     const gk_reduce_stages planned =
         gk_plan_stages(kind, call, &lies.array, lies.axes, result->dtype);
@@ -548,7 +571,7 @@ gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, ui
     const gk_reduce_stages planned = gk_plan_stages(kind, call, &operands[0], axes, result->dtype);
     const bool any = is_exact(kind, &operands[0], axes, result->dtype);
     if (any && gk_is_turned(&operands[0]) && !is_little(&operands[0], &planned))
-        return run_in_order(kind, call, &operands[0], axes, result);
+        return run_in_order(kind, call, &planned, &operands[0], axes, result);
     return any ? run_any_order(kind, call, &planned, &operands[0], axes, result)
                : run_stages(kind, call, &planned, operands, result);
 }

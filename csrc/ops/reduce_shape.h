@@ -106,6 +106,14 @@ size_t gk_plan_partials(const gk_reduce_plan *plan);                 /* bytes */
    order. */
 bool gk_plan_turned(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced, int *order);
 
+/* Whether those of the axes (bit i of axis i) come one after another in that order as they do in
+   the array. */
+bool gk_come_in_order(const gk_array *array, uint64_t axes, const int *order);
+
+/* Whether threads of neighbouring columns of so few rows use little of what memory moves for them.
+ */
+bool gk_are_columns_apart(const gk_array *array, uint64_t reduced, size_t rows);
+
 /* Whether a run of so many columns fills a block of columns well enough to have its own. */
 bool gk_fills_block(const gk_reduction *how, size_t columns, gk_dtype dtype);
 

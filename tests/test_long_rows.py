@@ -1,6 +1,8 @@
-"""Copies of long rows that begin anywhere on both sides: what is set in a larger array."""
+"""Copies of long rows that begin anywhere: what is set in a larger array, and taken out of one."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import oracle
 from arrays import DTYPES, ran, random
 
 LEAST = 256  # bytes of such a row
+LEAST_TAKEN_OUT = {"uint8": 192, "float16": 512}  # into one that is a run
 MANY = 1 << 17  # elements
 
 
@@ -36,6 +39,23 @@ def test_rows_that_are_set(before, behind, length, dtype):
             assert variants == ["rows"], (before, behind, length, dtype)
 
 
+@pytest.mark.parametrize("dtype", LEAST_TAKEN_OUT)
+def test_rows_that_are_taken_out(dtype):
+    """From any place within a vector, forwards and backwards, and what is short by another way."""
+    size, least = DTYPES[dtype].itemsize, LEAST_TAKEN_OUT[dtype]
+    for length in (least // size - 1, least // size, 1027 // size, 3001):
+        rows = MANY // length + 3
+        a = random((rows, length + 9), DTYPES[dtype], length)
+        there = gk.to_device(a)
+        for begin in range(9):
+            for step in (1, -1):
+                part = np.s_[::step, begin : begin + length]
+                got, variants = ran(partial(gk.transpose, there[part], (0, 1)))
+                if length * size >= least:
+                    assert variants == ["rows"], length
+                oracle.assert_same(got.to_host(), np.ascontiguousarray(a[part]), f"{length} {part}")
+
+
 def test_rows_of_several_axes():
     whole = gk.zeros((3, 40, 5, 700), "uint8")
     a = random((3, 40, 2, 600), DTYPES["uint8"], 4)
@@ -48,7 +68,7 @@ def test_rows_of_several_axes():
 
 
 def test_short_rows_and_few_elements_are_others():
-    for rows, length in ((2000, LEAST - 1), (100, 300)):
+    for rows, length in ((2000, LEAST_TAKEN_OUT["uint8"] - 1), (100, 300)):
         whole = gk.zeros((rows, length + 3), "uint8")
         a = gk.to_device(random((rows, length), DTYPES["uint8"], 5))
         place = whole[:, 1:-2]

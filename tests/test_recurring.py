@@ -23,7 +23,7 @@ Cut = Callable[[Any], Any]
 VIEWS: dict[str, tuple[tuple[int, ...], Cut]] = {
     "channels turned about": ((41, 3), lambda a: a[..., ::-1]),
     "rows flipped": ((641, 3), lambda a: a[:, ::-1]),
-    "rows without their first bytes": ((517,), lambda a: a[:, 1:]),
+    "rows without their first bytes": ((150,), lambda a: a[:, 1:]),
     "three channels of four": ((4,), lambda a: a[:, :3]),
     "every third column": ((1001,), lambda a: a[:, ::3]),
     "from the last to the first": ((), lambda a: a[::-1]),

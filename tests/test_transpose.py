@@ -227,21 +227,6 @@ def test_tiles_of_elements_that_do_not_lie_side_by_side(dtype, step, tiles_of_li
         assert not held.to_host()[:, ::2].any(), f"{key}: written between the elements"
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float16"])
-def test_long_rows_that_begin_between_two_vectors(dtype):
-    """At any place within one, from the shortest that are read by vectors on, and a little less."""
-    size = DTYPES[dtype].itemsize
-    for length in (1024 // size - 1, 1024 // size, 1027 // size + 1, 3001):
-        rows = (1 << 17) // length + 3
-        a = random((rows, length + 9), DTYPES[dtype], length)
-        there = gk.to_device(a)
-        for begin in range(9):
-            for step in (1, -1):
-                part = np.s_[::step, begin : begin + length]
-                got = gk.transpose(there[part], (0, 1)).to_host()
-                oracle.assert_same(got, np.ascontiguousarray(a[part]), f"{length}, {part}")
-
-
 def test_which_way_transposes_go():
     """By what moves more a second: tiles as far as they are filled, ragged ones, elements."""
     for dtype, shape, axes, variant in (

@@ -42,7 +42,6 @@ GK_RUN_ROW(run, 16, "both begin on a vector, which is read once: begins sooner t
 #ifndef GK_ROWS_ONLY
 
 enum { TO, FROM, THREADS = GK_COPY_THREADS };
-enum { LONG = 1024 }; // bytes of a row, where few warps come to its end
 
 // All loads before the first store, so that they are in flight together. Offsets are in units.
 template <typename T, typename UNIT, int EACH, typename Offset>
@@ -125,15 +124,6 @@ struct gk_walker {
     }
 };
 
-// 8 bytes that lie anywhere, out of the two aligned ones they lie in, of which the second may be behind them.
-__device__ static inline uint2 load_between(const char *at) {
-    const unsigned shift = (uintptr_t)at % sizeof(uint2), bits = shift % sizeof(uint32_t) * 8;
-    const uint2 *low = (const uint2 *)(at - shift), lower = low[0], upper = low[1];
-    const bool second = shift >= sizeof(uint32_t); // word
-    const uint32_t word[3] = {second ? lower.y : lower.x, second ? upper.x : lower.y, second ? upper.y : upper.x};
-    return {__funnelshift_r(word[0], word[1], bits), __funnelshift_r(word[1], word[2], bits)};
-}
-
 template <typename T, typename VECTOR> __device__ static inline void copy_packed(char *to, const char *from, const gk_course &course) {
     enum { EACH = sizeof(VECTOR) / sizeof(T) };
     gk_walker at;
@@ -144,13 +134,6 @@ template <typename T, typename VECTOR> __device__ static inline void copy_packed
     if (at.number >= course.count)
         return;
     const int count = course.count - at.number < EACH ? (int)(course.count - at.number) : EACH;
-    if constexpr (sizeof(T) < sizeof(uint32_t)) {
-        const uint32_t length = course.axis[0].length.value;
-        if (course.axis[0].stride == sizeof(T) && length >= LONG / sizeof(T) && length - at.index[0] >= 2 * EACH) {
-            *(VECTOR *)target = load_between(from + at.offset);
-            return;
-        }
-    }
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         if (j < count)

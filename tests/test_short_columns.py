@@ -24,6 +24,8 @@ WIDE = {
     ),
 }
 MANY_ROWS = (17, 393_220)
+# So few rows that threads have four columns of words each, the last ones less.
+FEWEST_ROWS = {"rows": ((2, 200_003), 0), "runs of matrices": ((5, 2, 43_007), 1)}
 # Fewer columns, and more rows than a thread takes of them alone: two matrices to a block.
 HALF_BLOCKS = (603, 17, 504)
 
@@ -47,6 +49,29 @@ def test_by_vectors_and_by_elements(op, dtype, case):
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_of_more_rows_than_are_loaded_at_once(op, dtype):
     check_both(op, dtype, MANY_ROWS, 0, ...)
+
+
+@pytest.mark.parametrize("case", FEWEST_ROWS)
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32"])
+def test_of_two_rows_of_words(dtype, case):
+    """Of two elements there is one order; also with states that leave no registers for more."""
+    shape, axis = FEWEST_ROWS[case]
+    held = random(shape, DTYPES[dtype], 11)
+    wide = held.astype("float64" if dtype == "float32" else "int64")
+    there, which = gk.to_device(held), f"{dtype} {shape}"
+    for op, given, want in (
+        ("sum", {}, held.sum(axis)),
+        ("sum", {"dtype": "float64"}, wide.sum(axis).astype("float64")),
+        ("mean", {}, wide.mean(axis).astype("float32" if dtype == "float32" else "float64")),
+        ("prod", {}, held.prod(axis)),
+        ("max", {}, held.max(axis)),
+        ("min", {}, held.min(axis)),
+        ("argmax", {}, held.argmax(axis)),
+    ):
+        got = getattr(gk, op)(there, axis, **given).to_host()
+        oracle.assert_same(got, want.astype(got.dtype), f"{op} of {which}")
+    norm = gk.norm(there, axis).to_host()
+    np.testing.assert_allclose(norm, np.sqrt((wide.astype("float64") ** 2).sum(axis)), 1e-6)
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)

@@ -84,9 +84,19 @@ static uint32_t columns_between(const gk_reduce_plan *plan, const gk_array *arra
     return serves && pays_between(&plan->how, array, run, most, of) ? most : 0;
 }
 
+/* Columns of a thread, some apart: of words in the fewest rows more, where states leave registers
+   for that. */
+static uint32_t several_of_thread(const gk_reduce_plan *plan, gk_dtype dtype, gk_result_of of) {
+    const size_t size = gk_dtype_size(dtype);
+    const bool few_rows = plan->how.length <= GK_REDUCE_FEWEST_ROWS;
+    if (size == GK_WORD && few_rows && of != GK_INDEX && !plan->in_wider)
+        return GK_REDUCE_MANY;
+    return GK_REDUCE_SEVERAL(size);
+}
+
 void gk_plan_few(gk_reduce_plan *plan, const gk_array *array, const void *result, gk_result_of of) {
     const uint32_t columns = gk_few_columns(array->dtype);
-    const uint32_t several = GK_REDUCE_SEVERAL(gk_dtype_size(array->dtype));
+    const uint32_t several = several_of_thread(plan, array->dtype, of);
     const size_t results = plan->how.outer * plan->how.inner;
     const size_t busy = plan->how.length <= FEW_ROWS ? BUSY_WITH_FEW : BUSY;
     const int axes = axes_of_thread(plan);
@@ -99,6 +109,7 @@ void gk_plan_few(gk_reduce_plan *plan, const gk_array *array, const void *result
                         results / plan->between >= SEVERAL_BETWEEN;
     else
         plan->several = axes == 1 && !plan->wide && several > 1 && results / several >= busy;
+    plan->many = plan->several && several == GK_REDUCE_MANY;
 }
 
 /* Of how many results on blocks of columns, which load a vector of them at a time, are sooner

@@ -395,7 +395,7 @@ static void plan_run(gk_reduce_plan *plan, const gk_array *array, uint64_t reduc
 
 gk_reduce_plan gk_plan_reduction(const gk_array *array, uint64_t reduced, int operands,
                                  gk_joining joining, size_t vectors) {
-    gk_reduce_plan plan = {.of_reals = joining.of_reals};
+    gk_reduce_plan plan = {.of_reals = joining.of_reals, .in_wider = joining.in_wider};
     plan.packed = !merge_axes(array, reduced, &plan.how);
     const bool may = operands == 1 && gk_bytes(array) < vectors;
     if (may &&

@@ -304,6 +304,12 @@ static gk_status run_planned(gk_reducing *whole, uint64_t axes, const gk_array *
     return status == GK_OK ? gk_put_back(whole->call, &lies) : status;
 }
 
+/* Whether states are of float64 where elements are not: those of squares of whole numbers are, too.
+ */
+static bool is_in_wider(const gk_reduction_operation *kind, gk_dtype of, gk_dtype result) {
+    return is_wide(kind, of, result) || (kind->result == GK_OF_REAL && !gk_is_float(of));
+}
+
 /* Heavy is what is better joined as little as may be: extremes, which are as cheap an operation as
    their loads, and of sums and indices those of which large states are carried along for small
    elements. */
@@ -314,6 +320,7 @@ static gk_joining joining_of(const gk_reduction_operation *kind, const gk_array 
                                     gk_dtype_size(a->dtype) == 1);
     made.ranked = kind->result == GK_OF_INDEX && gk_dtype_size(a->dtype) == 2;
     made.of_reals = adds_reals(kind, a->dtype);
+    made.in_wider = is_in_wider(kind, a->dtype, result);
     return made;
 }
 

@@ -28,11 +28,13 @@ typedef struct gk_reduce_plan {
     bool pitched;       /* the elements lie as `how` says, each row a run */
     bool of_reals;      /* real numbers in their order: kernels take long rows by lines that are
                            listed, and short ones that lie between vectors */
+    bool in_wider;      /* carried in a wider type than they are usually */
     bool gathered;      /* the elements lie as `layout` says, in the order of that run */
     gk_axes layout;
     int kept;           /* of a little array: that many axes of it, and behind them those reduced */
     bool across;        /* the same: neighbouring threads have neighbouring results */
     bool wide, several; /* the same: a lane has a vector of these, or some that are apart, */
+    bool many;          /* or more of them, */
     uint32_t between;   /* or, above 0, so many whose rows begin anywhere */
     bool runs;          /* the same: lanes take elements as short rows' kernel does */
 } gk_reduce_plan;
@@ -48,10 +50,11 @@ static inline size_t gk_vector_width(gk_dtype dtype) {
 }
 
 /* How elements are joined: their order changes nothing; to join costs much beside them; what is
-   joined are words of a rank and a row's number, of which columns have many a load; and they are
-   real numbers whose order is kept, of which a kernel takes rows that lie between vectors. */
+   joined are words of a rank and a row's number, of which columns have many a load; they are
+   real numbers whose order is kept, of which a kernel takes rows that lie between vectors; and they
+   are carried in a wider type than usual. */
 typedef struct gk_joining {
-    bool any_order, heavy, ranked, of_reals;
+    bool any_order, heavy, ranked, of_reals, in_wider;
 } gk_joining;
 
 /* Of several operands the elements are taken together, and all of them make one result. Arrays of

@@ -161,7 +161,7 @@ template <class Op, int COLUMNS, int SEVERAL, int AXES> __device__ static inline
     // As many as registers hold beside the states.
     enum {
         IS_HEAVY = SEVERAL > 1 && sizeof(typename Op::State) > 4 && !gk_looks_first<Op>,
-        LOADS = COLUMNS == 1 && !IS_HEAVY ? (int)GK_REDUCE_LINE_LOADS : COLUMNS > 1 && sizeof(T) < 4 ? 2 * GK_REDUCE_LOADS : (int)GK_REDUCE_LOADS
+        LOADS = SEVERAL == GK_REDUCE_MANY ? (int)GK_REDUCE_FEWEST_ROWS : COLUMNS == 1 && !IS_HEAVY ? (int)GK_REDUCE_LINE_LOADS : COLUMNS > 1 && sizeof(T) < 4 ? 2 * GK_REDUCE_LOADS : (int)GK_REDUCE_LOADS
     };
     const uint32_t own = blockIdx.x * (GK_REDUCE_THREADS * SEVERAL) + threadIdx.x, number = own < how.results ? own : 0;
     Op op = {how.order};

@@ -65,6 +65,9 @@ template <class Op> __device__ static inline void gk_reduce_little(const gk_litt
     Op op = {how.order};
     if (how.wide)
         return gk_reduce_few<Op, GK_REDUCE_FEW_COLUMNS(sizeof(typename Op::Element)), 1, 1>(how);
+    if constexpr (sizeof(typename Op::Element) == 4 && sizeof(typename Op::State) <= 8) // of more there are no registers
+        if (how.several && how.length <= GK_REDUCE_FEWEST_ROWS)
+            return gk_reduce_few<Op, 1, GK_REDUCE_MANY, 1>(how);
     if (how.several)
         return gk_reduce_few<Op, 1, GK_REDUCE_SEVERAL(sizeof(typename Op::Element)), 1>(how);
     if (how.lanes == 0 && how.reduced == 1)

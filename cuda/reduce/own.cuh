@@ -32,6 +32,31 @@ template <class Op> __device__ static inline void gk_reduce_last_rows(const Op &
     }
 }
 
+// Those of a few elements each: all of a thread's at once, and where a row ends is known beforehand.
+template <int LENGTH, class Op> __device__ static inline void gk_reduce_few_elements(const Op &op, const gk_reduction &how, const typename Op::Element *a, size_t first) {
+    typedef gk_vector<typename Op::Element> vector;
+    typedef gk_way<Op> way;
+    const vector *const from = (const vector *)(a + first * LENGTH);
+    vector x[LENGTH];
+    typename way::State state = way::start();
+    gk_vector<typename Op::Result> made;
+    int left = LENGTH;
+    const auto after = [&] {
+        if (--left == 0) {
+            made.push(gk_result_of_way(op, how, state));
+            state = way::start();
+            left = LENGTH;
+        }
+    };
+#pragma unroll
+    for (int j = 0; j < LENGTH; j++)
+        x[j] = gk_load_global(from + j);
+#pragma unroll
+    for (int j = 0; j < LENGTH; j++)
+        gk_take_each(op, x[j], state, after);
+    *(gk_vector<typename Op::Result> *)((typename Op::Result *)how.result + first) = made;
+}
+
 // The array and the results begin on vectors, and the results are of the elements' dtype.
 template <class Op> __device__ static inline void gk_reduce_own_rows(const gk_reduction &how, const typename Op::Element *a) {
     typedef gk_vector<typename Op::Element> vector;
@@ -56,6 +81,10 @@ template <class Op> __device__ static inline void gk_reduce_own_rows(const gk_re
     gk_follow();
     if (first + ROWS > how.outer)
         return gk_reduce_last_rows(op, how, a, first);
+    if (length == 2)
+        return gk_reduce_few_elements<2>(op, how, a, first);
+    if (length == 3)
+        return gk_reduce_few_elements<3>(op, how, a, first);
 #pragma unroll 1
     for (unsigned left = length; left > 0; left = left > LOADS ? left - LOADS : 0, from += LOADS) {
         vector x[LOADS];

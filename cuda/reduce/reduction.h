@@ -20,7 +20,9 @@ enum {
     GK_REDUCE_LOADS = 4,          /* of a thread at a time, along a row or two */
     GK_REDUCE_LOOKED_AT = 8,      /* of a thread's vectors, at least, for it to look at each as a whole first */
     GK_REDUCE_LINE_LOADS = 8,     /* of a thread at a time, of a little array along a single axis */
-    GK_REDUCE_FEWEST_LOADS = 4,   /* the same, of columns of no more rows */
+    GK_REDUCE_FEWEST_LOADS = 4,   /* the same, of columns of no more rows; */
+    GK_REDUCE_FEWEST_ROWS = 2,    /* of no more than these, */
+    GK_REDUCE_MANY = 4,           /* of words, a thread has so many columns, to keep the memory busy */
     GK_REDUCE_SHORT_ROWS = 4,     /* that a group of lanes works on side by side */
     GK_REDUCE_COLUMN_LOADS = 8,   /* of a thread at a time, down a column */
     GK_REDUCE_FEW = 4,            /* columns of a thread, or fewer, that it takes element by element */

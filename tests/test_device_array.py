@@ -37,6 +37,19 @@ def test_what_it_tells_of_itself(dtype, shape):
         assert isinstance(device.to_host(), np.ndarray)
 
 
+def test_strides():
+    """Those that NumPy has, of an array and of views of it."""
+    for dtype in ("uint8", "float32", "float64"):
+        a = random((6, 5, 4), DTYPES[dtype])
+        there = gk.to_device(a)
+        for key in (np.s_[:], np.s_[::2], np.s_[1:, ::-1], np.s_[..., 2], np.s_[3, :, 1::2]):
+            for got, want in ((there[key], a[key]), (there[key].T, a[key].T)):
+                assert got.strides == want.strides, (dtype, key)
+    assert gk.empty(()).strides == () and gk.empty((3, 4), "int64").strides == (32, 8)
+    with pytest.raises(AttributeError, match="strides"):
+        there.strides = (4, 4, 4)
+
+
 def test_length():
     assert len(gk.empty((3, 4))) == 3
     assert len(gk.empty((0, 4))) == 0

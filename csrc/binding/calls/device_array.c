@@ -23,6 +23,12 @@ static PyObject *get_shape(PyObject *self, void *closure) {
     return gk_shape_tuple(&((gk_device_array *)self)->array);
 }
 
+static PyObject *get_strides(PyObject *self, void *closure) {
+    (void)closure;
+    const gk_array *array = &((gk_device_array *)self)->array;
+    return gk_lengths_tuple(array->strides, array->ndim);
+}
+
 static PyObject *get_ndim(PyObject *self, void *closure) {
     (void)closure;
     return PyLong_FromLong(((gk_device_array *)self)->array.ndim);
@@ -276,6 +282,9 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef attributes[] = {
     {"shape", get_shape, NULL, "Lengths of the axes, a tuple.", NULL},
+    {"strides", get_strides, NULL,
+     "Bytes from one element to the next along each axis, a tuple: a view's are its array's.",
+     NULL},
     {"ndim", get_ndim, NULL, "Number of axes.", NULL},
     {"size", get_size, NULL, "Number of elements.", NULL},
     {"nbytes", get_nbytes, NULL, "Size of the values in bytes.", NULL},

@@ -18,9 +18,7 @@ static size_t columns_of_thread(const gk_reduce_plan *plan, gk_dtype dtype) {
     const size_t columns = plan->wide          ? gk_few_columns(dtype)
                            : plan->between > 0 ? plan->between
                                                : 1;
-    return columns * (plan->many      ? GK_REDUCE_MANY
-                      : plan->several ? GK_REDUCE_SEVERAL(gk_dtype_size(dtype))
-                                      : 1);
+    return columns * (plan->several > 0 ? plan->several : 1);
 }
 
 /* Rows that lie side by side: a block has several, and of long ones a warp's part of a segment. */

@@ -104,12 +104,11 @@ void gk_plan_few(gk_reduce_plan *plan, const gk_array *array, const void *result
     plan->wide =
         side_by_side && columns > 1 && results / columns >= busy && are_wide(plan, array, columns);
     plan->between = side_by_side && !plan->wide ? columns_between(plan, array, of) : 0;
+    bool pay = axes == 1 && !plan->wide && results / several >= busy;
     if (plan->between > 0)
-        plan->several = plan->between == GK_REDUCE_BETWEEN_OF_WIDER &&
-                        results / plan->between >= SEVERAL_BETWEEN;
-    else
-        plan->several = axes == 1 && !plan->wide && several > 1 && results / several >= busy;
-    plan->many = plan->several && several == GK_REDUCE_MANY;
+        pay = plan->between == GK_REDUCE_BETWEEN_OF_WIDER &&
+              results / plan->between >= SEVERAL_BETWEEN;
+    plan->several = pay && several > 1 ? several : 0;
 }
 
 /* Of how many results on blocks of columns, which load a vector of them at a time, are sooner
@@ -246,7 +245,7 @@ gk_little gk_plan_little(const gk_reduce_plan *plan, const gk_reduction *how,
     }
     little.wide = plan->wide;
     little.between = plan->between > 0;
-    little.several = plan->several;
+    little.several = plan->several > 0;
     if (plan->between)
         say_what_is_sure(&little, plan, gk_dtype_size(array->dtype));
     if (plan->wide)

@@ -31,12 +31,12 @@ typedef struct gk_reduce_plan {
     bool in_wider;      /* carried in a wider type than they are usually */
     bool gathered;      /* the elements lie as `layout` says, in the order of that run */
     gk_axes layout;
-    int kept;           /* of a little array: that many axes of it, and behind them those reduced */
-    bool across;        /* the same: neighbouring threads have neighbouring results */
-    bool wide, several; /* the same: a lane has a vector of these, or some that are apart, */
-    bool many;          /* or more of them, */
-    uint32_t between;   /* or, above 0, so many whose rows begin anywhere */
-    bool runs;          /* the same: lanes take elements as short rows' kernel does */
+    int kept;         /* of a little array: that many axes of it, and behind them those reduced */
+    bool across;      /* the same: neighbouring threads have neighbouring results */
+    bool wide;        /* the same: a lane has a vector of these, */
+    uint32_t between; /* or, above 0, so many whose rows begin anywhere; */
+    uint32_t several; /* above 0, so many of those, or of single ones, that are apart */
+    bool runs;        /* the same: lanes take elements as short rows' kernel does */
 } gk_reduce_plan;
 
 /* Axis i is reduced where bit i of `reduced` is set. */

@@ -113,27 +113,26 @@ static void measure(const gk_array *array, int kept, tile *of) {
     of->used = (double)used / (double)span / ((double)all / (double)whole);
 }
 
+/* A tile of so many, its kept axes as they come, or, `turned`, as they lie. */
+static tile tile_of(const gk_array *array, uint64_t reduced, bool turned, size_t kept,
+                    size_t along) {
+    tile made = {.kept = kept, .reduced = along, .is_turned = turned};
+    order_axes(array, reduced, turned, made.order);
+    measure(array, count_kept(array, reduced), &made);
+    return made;
+}
+
 bool gk_are_columns_apart(const gk_array *array, uint64_t reduced, size_t rows) {
-    tile of = {.kept = GK_REDUCE_THREADS, .reduced = rows};
-    order_axes(array, reduced, false, of.order);
-    measure(array, count_kept(array, reduced), &of);
-    return of.used < LEAST_OF_COLUMNS;
+    return tile_of(array, reduced, false, GK_REDUCE_THREADS, rows).used < LEAST_OF_COLUMNS;
 }
 
 /* Kept axes as they come, `inner` of them in a tile at most, or as they lie where that is better.
  */
 static tile choose(const gk_array *array, uint64_t reduced, size_t kept, size_t inner,
                    size_t along) {
-    tile made[2];
-    for (int i = 0; i < 2; i++) {
-        tile *one = &made[i];
-        one->is_turned = i == 1;
-        order_axes(array, reduced, one->is_turned, one->order);
-        one->kept = !one->is_turned && kept > inner ? inner : kept;
-        one->reduced = along;
-        measure(array, count_kept(array, reduced), one);
-    }
-    return made[made[1].used > made[0].used * BETTER];
+    const tile straight = tile_of(array, reduced, false, kept > inner ? inner : kept, along);
+    const tile turned = tile_of(array, reduced, true, kept, along);
+    return turned.used > straight.used * BETTER ? turned : straight;
 }
 
 /* The array with its axes in an order, and strides in elements. */
@@ -336,12 +335,9 @@ static bool is_of_other_blocks(const gk_array *array, uint64_t reduced, int near
 
 bool gk_plan_narrow(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
     gk_reduce_plan narrow = *plan;
-    tile of = {.kept = plan->how.inner, .reduced = rows_soon_read(&plan->how, array)};
-    order_axes(array, reduced, false, of.order);
-    tile at_once = of;
-    at_once.reduced = GK_REDUCE_TILE_ROWS;
-    measure(array, count_kept(array, reduced), &of);
-    measure(array, count_kept(array, reduced), &at_once);
+    const size_t inner = plan->how.inner, soon = rows_soon_read(&plan->how, array);
+    const tile of = tile_of(array, reduced, false, inner, soon);
+    const tile at_once = tile_of(array, reduced, false, inner, GK_REDUCE_TILE_ROWS);
     if (!are_counted(array) || of.used * LEAST_OF_KEPT < 1 ||
         (at_once.used < LEAST_OF_NARROW && !is_of_other_blocks(array, reduced, of.nearest)) ||
         !describe(&narrow, array, reduced, &of) || narrow.layout.ndim > narrow.how.kept_axes + 2)

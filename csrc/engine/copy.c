@@ -250,7 +250,9 @@ static const gk_row *row_for(const gk_nest *piece, const copying *how, gk_recurr
         return how->long_rows;
     if (is_recurring(piece, how, recurrence))
         return how->recurring;
-    if (is_packed(piece, how) && !(rows && how->size < GK_WORD))
+    if (rows && how->size < GK_WORD)
+        return how->long_rows;
+    if (is_packed(piece, how))
         return how->packed;
     return rows ? how->long_rows : how->rows[GK_LAID_OUT];
 }

@@ -253,15 +253,14 @@ static bool is_dear(const gk_array *operand) {
 /* Whether what memory moves for each element of a large array is of use to others long after, or
    each of its elements is dear. */
 static bool is_scattered(const gk_array *operand) {
-    const size_t bytes = gk_bytes(operand);
+    const size_t bytes = gk_bytes(operand), size = gk_dtype_size(operand->dtype);
+    const bool small = size < GK_WORD;
     if (gk_count(operand) < TURNED)
         return false;
-    if (gk_dtype_size(operand->dtype) <= WIDEST_TURNED &&
-        far_run(operand) >= (bytes < MUCH_TURNED ? LONG_RUN : SHORT_RUN))
+    if (size <= WIDEST_TURNED && far_run(operand) >= (bytes < MUCH_TURNED ? LONG_RUN : SHORT_RUN))
         return true;
     if (is_dear(operand))
         return true;
-    const bool small = gk_dtype_size(operand->dtype) < GK_WORD;
     return bytes >= (small ? MUCH_TURNED : MOST_TURNED) &&
            times_read(operand, small ? NEAR_OF_SMALL : NEAR) >= MANY_TIMES;
 }

@@ -33,20 +33,15 @@
 // Whose kernels serve a dtype: its own, or those of the signed integers of its size.
 #define GK_OWN_KERNELS(dtype, name, T, bytes, text, number, op)     GK_THREE_ROWS(dtype, name, T, bytes, text, number, op, name)
 #define GK_OWN_STRIDED(dtype, name, T, bytes, text, number, op)     GK_STRIDED_ROWS(dtype, name, T, bytes, text, number, op, name)
-#define GK_SIGNED_KERNELS(dtype, name, T, bytes, text, number, op)  GK_SIGNED_KERNELS_##bytes(dtype, name, T, bytes, text, number, op)
-#define GK_SIGNED_KERNELS_1(dtype, name, T, bytes, text, number, op) GK_THREE_ROWS(dtype, name, T, bytes, text, number, op, i8)
-#define GK_SIGNED_KERNELS_2(dtype, name, T, bytes, text, number, op) GK_THREE_ROWS(dtype, name, T, bytes, text, number, op, i16)
-#define GK_SIGNED_KERNELS_4(dtype, name, T, bytes, text, number, op) GK_THREE_ROWS(dtype, name, T, bytes, text, number, op, i32)
-#define GK_SIGNED_KERNELS_8(dtype, name, T, bytes, text, number, op) GK_THREE_ROWS(dtype, name, T, bytes, text, number, op, i64)
 
 #define GK_ROWS_OF_floats(op)  GK_REAL_DTYPES(GK_OWN_KERNELS, op) GK_HALF_DTYPES(GK_OWN_KERNELS, op)
 #define GK_ROWS_OF_numbers(op) GK_ROWS_OF_floats(op) GK_SIGNED_DTYPES(GK_OWN_KERNELS, op) GK_UNSIGNED_DTYPES(GK_OWN_KERNELS, op)
 #define GK_ROWS_OF_ordered(op) GK_ROWS_OF_numbers(op) GK_BOOLEAN_DTYPES(GK_OWN_KERNELS, op)
-#define GK_ROWS_OF_wrapping_numbers(op) GK_ROWS_OF_floats(op) GK_SIGNED_DTYPES(GK_OWN_KERNELS, op) GK_UNSIGNED_DTYPES(GK_SIGNED_KERNELS, op)
+#define GK_ROWS_OF_wrapping_numbers(op) GK_ROWS_OF_floats(op) GK_SIGNED_DTYPES(GK_OWN_KERNELS, op) GK_UNSIGNED_AS_SIGNED(GK_THREE_ROWS, op)
 #define GK_ROWS_OF_wrapping(op) GK_ROWS_OF_wrapping_numbers(op) GK_BOOLEAN_DTYPES(GK_OWN_KERNELS, op)
 #define GK_ROWS_OF_laddered(op)                                                                    \
     GK_REAL_DTYPES(GK_UNLADDERED, op) GK_HALF_DTYPES(GK_UNLADDERED, op)                            \
-    GK_SIGNED_DTYPES(GK_OWN_KERNELS, op) GK_UNSIGNED_DTYPES(GK_SIGNED_KERNELS, op) GK_BOOLEAN_DTYPES(GK_OWN_KERNELS, op)
+    GK_SIGNED_DTYPES(GK_OWN_KERNELS, op) GK_UNSIGNED_AS_SIGNED(GK_THREE_ROWS, op) GK_BOOLEAN_DTYPES(GK_OWN_KERNELS, op)
 #define GK_UNLADDERED(dtype, ...)      GK_UNLADDERED_##dtype(dtype, __VA_ARGS__)
 #define GK_UNLADDERED_float32(...)     GK_OWN_STRIDED(__VA_ARGS__)
 #define GK_UNLADDERED_float64(...)     GK_OWN_KERNELS(__VA_ARGS__)

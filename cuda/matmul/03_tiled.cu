@@ -10,13 +10,9 @@ GK_MATMUL_ROW(tiled, bfloat16, gk_matmul_tiled_bf16, "tiles in shared memory, ac
 
 // Unsigned integers have the bits of signed ones, and a bool is "or" of "and"s.
 #define GK_TILED_ROW(dtype, name, ...)           GK_MATMUL_ROW(tiled, dtype, gk_matmul_tiled_##name, "tiles in shared memory; wraps around as NumPy does")
-#define GK_TILED_AS_SIGNED(dtype, name, T, bytes, ...) GK_TILED_AS_SIGNED_##bytes(dtype)
-#define GK_TILED_AS_SIGNED_1(dtype)              GK_TILED_ROW(dtype, i8)
-#define GK_TILED_AS_SIGNED_2(dtype)              GK_TILED_ROW(dtype, i16)
-#define GK_TILED_AS_SIGNED_4(dtype)              GK_TILED_ROW(dtype, i32)
-#define GK_TILED_AS_SIGNED_8(dtype)              GK_TILED_ROW(dtype, i64)
+#define GK_TILED_AS_SIGNED(dtype, name, T, bytes, text, number, none, kernel) GK_TILED_ROW(dtype, kernel)
 GK_SIGNED_DTYPES(GK_TILED_ROW, )
-GK_UNSIGNED_DTYPES(GK_TILED_AS_SIGNED, )
+GK_UNSIGNED_AS_SIGNED(GK_TILED_AS_SIGNED, )
 GK_BOOLEAN_DTYPES(GK_TILED_ROW, )
 
 // matmul(..., dtype="int32") of what is narrower.

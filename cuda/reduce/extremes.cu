@@ -11,15 +11,11 @@
     GK_OWN_ROWS(min, single_launch, dtype, gk_extreme_##name)                                      \
     GK_WALKS(argmax, single_launch, dtype, gk_index_##name, note "; the first of several")         \
     GK_WALKS(argmin, single_launch, dtype, gk_index_##name, note "; the first of several")
-#define GK_UNSIGNED_ROWS(dtype, name, T, bytes, text, number, note) GK_UNSIGNED_ROWS_##bytes(dtype, note)
-#define GK_UNSIGNED_ROWS_1(dtype, note) GK_EXTREME_ROWS_BY(dtype, i8, note)
-#define GK_UNSIGNED_ROWS_2(dtype, note) GK_EXTREME_ROWS_BY(dtype, i16, note)
-#define GK_UNSIGNED_ROWS_4(dtype, note) GK_EXTREME_ROWS_BY(dtype, i32, note)
-#define GK_UNSIGNED_ROWS_8(dtype, note) GK_EXTREME_ROWS_BY(dtype, i64, note)
+#define GK_UNSIGNED_ROWS(dtype, name, T, bytes, text, number, note, kernel) GK_EXTREME_ROWS_BY(dtype, kernel, note)
 GK_REAL_DTYPES(GK_EXTREME_ROWS, "NaN wins")
 GK_HALF_DTYPES(GK_EXTREME_ROWS, "NaN wins")
 GK_SIGNED_DTYPES(GK_EXTREME_ROWS, "compared as integers of 32 or 64 bits")
-GK_UNSIGNED_DTYPES(GK_UNSIGNED_ROWS, "compared as signed integers, the first bit turned over")
+GK_UNSIGNED_AS_SIGNED(GK_UNSIGNED_ROWS, "compared as signed integers, the first bit turned over")
 GK_BOOLEAN_DTYPES(GK_EXTREME_ROWS, "false before true")
 
 #ifndef GK_ROWS_ONLY

@@ -32,52 +32,55 @@ template <class Op> __device__ static inline void gk_reduce_last_rows(const Op &
     }
 }
 
+// A thread's rows, of elements that come one after another, and what the rows have come to that have ended.
+template <class Op> struct gk_own_rows {
+    typedef gk_way<Op> way;
+    typename way::State state;
+    gk_vector<typename Op::Result> made;
+    unsigned left; // of the row
+
+    __device__ void start(unsigned length) {
+        state = way::start();
+        left = length;
+    }
+    __device__ void take(const Op &op, const gk_reduction &how, const gk_vector<typename Op::Element> &x, unsigned length) {
+        gk_take_each(op, x, state, [&] {
+            if (--left == 0) {
+                made.push(gk_result_of_way(op, how, state));
+                start(length);
+            }
+        });
+    }
+    __device__ void store(const gk_reduction &how, size_t first) const { *(gk_vector<typename Op::Result> *)((typename Op::Result *)how.result + first) = made; }
+};
+
 // Those of a few elements each: all of a thread's at once, and where a row ends is known beforehand.
 template <int LENGTH, class Op> __device__ static inline void gk_reduce_few_elements(const Op &op, const gk_reduction &how, const typename Op::Element *a, size_t first) {
     typedef gk_vector<typename Op::Element> vector;
-    typedef gk_way<Op> way;
     const vector *const from = (const vector *)(a + first * LENGTH);
     vector x[LENGTH];
-    typename way::State state = way::start();
-    gk_vector<typename Op::Result> made;
-    int left = LENGTH;
-    const auto after = [&] {
-        if (--left == 0) {
-            made.push(gk_result_of_way(op, how, state));
-            state = way::start();
-            left = LENGTH;
-        }
-    };
+    gk_own_rows<Op> rows;
+    rows.start(LENGTH);
 #pragma unroll
     for (int j = 0; j < LENGTH; j++)
         x[j] = gk_load_global(from + j);
 #pragma unroll
     for (int j = 0; j < LENGTH; j++)
-        gk_take_each(op, x[j], state, after);
-    *(gk_vector<typename Op::Result> *)((typename Op::Result *)how.result + first) = made;
+        rows.take(op, how, x[j], LENGTH);
+    rows.store(how, first);
 }
 
 // The array and the results begin on vectors, and the results are of the elements' dtype.
 template <class Op> __device__ static inline void gk_reduce_own_rows(const gk_reduction &how, const typename Op::Element *a) {
     typedef gk_vector<typename Op::Element> vector;
-    typedef gk_vector<typename Op::Result> results;
-    typedef gk_way<Op> way;
     enum { ROWS = vector::WIDTH, LOADS = GK_REDUCE_LOADS };
-    static_assert(sizeof(vector) == sizeof(results) && ROWS == results::WIDTH, "a vector of elements for one of results");
+    static_assert(sizeof(typename Op::Element) == sizeof(typename Op::Result), "a vector of elements for one of results");
     Op op = {how.order};
     const unsigned length = (unsigned)how.length;
     const size_t first = gk_thread() * ROWS;
     const vector *from = (const vector *)(a + first * length);
-    typename way::State state = way::start();
-    results made;
-    unsigned left_of_row = length;
-    const auto after = [&] {
-        if (--left_of_row == 0) {
-            made.push(gk_result_of_way(op, how, state));
-            state = way::start();
-            left_of_row = length;
-        }
-    };
+    gk_own_rows<Op> rows;
+    rows.start(length);
     gk_follow();
     if (first + ROWS > how.outer)
         return gk_reduce_last_rows(op, how, a, first);
@@ -94,13 +97,13 @@ template <class Op> __device__ static inline void gk_reduce_own_rows(const gk_re
                 x[j] = gk_load_global(from + j);
 #pragma unroll 1
         for (int j = 0; j < LOADS && j < left; j++) { // by code that stands there once
-            gk_take_each(op, x[0], state, after);
+            rows.take(op, how, x[0], length);
 #pragma unroll
             for (int k = 0; k < LOADS - 1; k++)
                 x[k] = x[k + 1];
         }
     }
-    *(results *)((typename Op::Result *)how.result + first) = made;
+    rows.store(how, first);
 }
 
 #endif

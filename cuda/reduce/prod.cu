@@ -5,8 +5,10 @@
 #define GK_PRODUCT_OF_REALS(dtype, name, T, bytes, text, number, note) GK_WALKS_OF_REALS(prod, single_launch, dtype, gk_prod_##name, note)
 GK_REAL_DTYPES(GK_PRODUCT_OF_REALS, "one multiplication an element")
 GK_HALF_DTYPES(GK_PRODUCT_OF_REALS, "multiplied in float32, rounded once at the end")
-GK_SIGNED_DTYPES(GK_PRODUCT_ROW, "multiplied in 64 bits, wrapping around as NumPy does")
-GK_UNSIGNED_DTYPES(GK_PRODUCT_ROW, "multiplied in 64 bits, wrapping around as NumPy does")
+#define GK_PRODUCT_IN_64_BITS "multiplied in 64 bits, wrapping around as NumPy does"
+GK_SIGNED_DTYPES(GK_PRODUCT_ROW, GK_PRODUCT_IN_64_BITS)
+GK_UNSIGNED_BELOW_64(GK_PRODUCT_ROW, GK_PRODUCT_IN_64_BITS)
+GK_WALKS(prod, single_launch, uint64, gk_prod_i64, GK_PRODUCT_IN_64_BITS)
 GK_BOOLEAN_DTYPES(GK_PRODUCT_ROW, "1 where all are true")
 
 #ifndef GK_ROWS_ONLY
@@ -17,7 +19,7 @@ GK_BOOLEAN_DTYPES(GK_PRODUCT_ROW, "1 where all are true")
 GK_REAL_DTYPES(GK_PRODUCT_KERNELS, GK_REDUCE_KERNELS_OF_REALS)
 GK_HALF_DTYPES(GK_PRODUCT_KERNELS, GK_REDUCE_KERNELS_OF_REALS)
 GK_SIGNED_DTYPES(GK_PRODUCT_KERNELS, GK_REDUCE_KERNELS)
-GK_UNSIGNED_DTYPES(GK_PRODUCT_KERNELS, GK_REDUCE_KERNELS)
+GK_UNSIGNED_BELOW_64(GK_PRODUCT_KERNELS, GK_REDUCE_KERNELS)
 GK_BOOLEAN_DTYPES(GK_PRODUCT_KERNELS, GK_REDUCE_KERNELS)
 
 #endif

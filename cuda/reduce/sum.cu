@@ -22,8 +22,10 @@ GK_WALKS_IN_ORDER(sum, single_launch, float32, gk_sum_plain_f32, "the last block
 #define GK_SUM_PLAIN(dtype, name, T, bytes, text, number, op, note)       GK_WALKS(op, single_launch, dtype, gk_sum_##name, note)
 GK_REAL_DTYPES(GK_SUM_COMPENSATED, sum, "what each addition rounds off is carried along: twice the precision in the time that the loads take anyway")
 GK_HALF_DTYPES(GK_SUM_OF_HALVES, sum, "accumulated in float32, rounded once at the end")
-#define GK_WHOLE_SUMS(X, ...) GK_SIGNED_DTYPES(X, __VA_ARGS__) GK_UNSIGNED_DTYPES(X, __VA_ARGS__) GK_BOOLEAN_DTYPES(X, __VA_ARGS__)
-GK_WHOLE_SUMS(GK_SUM_PLAIN, sum, "accumulated in 64 bits, wrapping around as NumPy does")
+#define GK_SUMS_IN_INT64(X, ...) GK_SIGNED_DTYPES(X, __VA_ARGS__) GK_UNSIGNED_BELOW_64(X, __VA_ARGS__) GK_BOOLEAN_DTYPES(X, __VA_ARGS__)
+#define GK_SUM_IN_64_BITS "accumulated in 64 bits, wrapping around as NumPy does"
+GK_SUMS_IN_INT64(GK_SUM_PLAIN, sum, GK_SUM_IN_64_BITS)
+GK_WALKS(sum, single_launch, uint64, gk_sum_i64, GK_SUM_IN_64_BITS)
 
 // In float64, with dtype=float64 asked for, and what a mean of 64-bit integers is made of. X(dtype, name, type, carried in)
 #define GK_WIDE_SUMS_OF_REALS(X)                                                                   \
@@ -47,7 +49,8 @@ GK_HALF_DTYPES(GK_SUM_OF_HALVES, mean, "accumulated in float32, rounded once at 
 #define GK_MEAN_WHOLE_2(dtype, name) GK_MEAN_WHOLE_1(dtype, name)
 #define GK_MEAN_WHOLE_4(dtype, name) GK_MEAN_WHOLE_1(dtype, name)
 #define GK_MEAN_WHOLE_8(dtype, name) GK_WALKS(mean, compensated, dtype, gk_sum_wide_##name, "accumulated in float64")
-GK_WHOLE_SUMS(GK_MEAN_WHOLE, )
+GK_SUMS_IN_INT64(GK_MEAN_WHOLE, )
+GK_UINT64_DTYPE(GK_MEAN_WHOLE, )
 
 #ifndef GK_ROWS_ONLY
 
@@ -185,7 +188,7 @@ GK_REDUCE_KERNELS_IN_ORDER(gk_sum_plain_f32, plain_f32)
 #define GK_WIDE_WHOLE_KERNELS(dtype, name, T, A) GK_WIDE_KERNELS(GK_REDUCE_KERNELS, name, T, A)
 GK_REAL_DTYPES(GK_COMPENSATED_KERNELS, )
 GK_HALF_DTYPES(GK_HALF_KERNELS, )
-GK_WHOLE_SUMS(GK_PLAIN_KERNELS, )
+GK_SUMS_IN_INT64(GK_PLAIN_KERNELS, )
 GK_WIDE_SUMS_OF_REALS(GK_WIDE_REAL_KERNELS)
 GK_WIDE_SUMS_OF_WHOLE(GK_WIDE_WHOLE_KERNELS)
 

@@ -210,21 +210,40 @@ def tiles_of_little():
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
 @pytest.mark.parametrize("step", [2, -1, 3])
-def test_tiles_of_elements_that_do_not_lie_side_by_side(dtype, step, tiles_of_little):
-    a = random((1300, 1301) if step == 2 else (640, 767), DTYPES[dtype], 2)
-    few = step == 3 and dtype != "float64"  # tiles, which are small then
-    variants = ("tiled_padded",) if few else ("tiled_deep", "vectorized")
+def test_tiles_of_elements_that_do_not_lie_side_by_side(dtype, step):
+    a = random((640, 767), DTYPES[dtype], 2)
     there = gk.to_device(a)
-    for key in (np.s_[:, ::step], np.s_[::step], np.s_[::step, ::step]):
-        want = np.ascontiguousarray(a[key].T)
+    small = DTYPES[dtype].itemsize < 4
+    for variant in ("tiled_padded", "tiled_deep" if small else "vectorized"):
+        for key in (np.s_[:, ::step], np.s_[::step], np.s_[::step, ::step]):
+            want = np.ascontiguousarray(a[key].T)
+            _core.profile_start()
+            got = gk.transpose(there[key], variant=variant)
+            assert _core.profile_stop()[-1]["variant"] == variant, key
+            oracle.assert_same(got.to_host(), want, f"{key}")
+            held = gk.to_device(np.zeros((want.shape[0], 2 * want.shape[1] + 1), want.dtype))
+            gk.transpose(there[key], out=held[:, 1::2], variant=variant)
+            oracle.assert_same(held.to_host()[:, 1::2], want, f"{key} into every second")
+            assert not held.to_host()[:, ::2].any(), f"{key}: written between the elements"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "axes"),
+    [
+        ("uint8", (9, 7, 6, 5, 3, 187), (2, 0, 3, 1, 5, 4)),
+        ("float16", (5, 7, 6, 5, 3, 187), (2, 0, 3, 1, 5, 4)),
+        ("float32", (6, 25, 7, 141), (2, 0, 3, 1)),
+    ],
+)
+def test_elements_that_are_found_one_from_another(dtype, shape, axes):
+    """A thread's vector of them; the last one is none that is whole."""
+    held = random((*shape[:-1], shape[-1] + 3), DTYPES[dtype], 5)
+    for begin in (0, 1, 3):
+        key = np.s_[..., begin : begin + shape[-1]]
         _core.profile_start()
-        got = gk.transpose(there[key])
-        assert _core.profile_stop()[-1]["variant"] in variants, key
-        oracle.assert_same(got.to_host(), want, f"{key}")
-        held = gk.to_device(np.zeros((want.shape[0], 2 * want.shape[1] + 1), want.dtype))
-        gk.transpose(there[key], out=held[:, 1::2])
-        oracle.assert_same(held.to_host()[:, 1::2], want, f"{key} into every second")
-        assert not held.to_host()[:, ::2].any(), f"{key}: written between the elements"
+        got = gk.transpose(gk.to_device(held)[key], axes)
+        assert _core.profile_stop()[-1]["variant"] == "packed"
+        oracle.assert_same(got.to_host(), np.ascontiguousarray(held[key].transpose(axes)), begin)
 
 
 def test_which_way_transposes_go():
@@ -241,9 +260,11 @@ def test_which_way_transposes_go():
         ("uint8", (12_801, 1027), (1, 0), "ragged"),
         ("uint8", (340_007, 99), (1, 0), "ragged"),  # short rows of many, which fill less
         ("uint8", (76, 442_007), (1, 0), "worded"),
-        ("float16", (14, 75_269), (1, 0), "packed"),  # what is woven of less is in the cache
+        ("float16", (14, 75_269), (1, 0), "strided"),  # what is woven of less is in the cache
         ("float16", (75_269, 14), (1, 0), "woven"),
-        ("float32", (60, 18, 128), (0, 2, 1), "packed"),
+        ("float32", (600, 18, 128), (0, 2, 1), "packed"),
+        ("float32", (140, 9, 128), (0, 2, 1), "strided"),  # a thread would wait for each element
+        ("float32", (8488, 7, 5, 2), (2, 1, 3, 0), "ragged"),  # half-filled tiles of little as well
         ("float32", (3, 53, 2, 717, 7), (4, 1, 0, 2, 3), "strided"),  # a sector is read late again
     ):
         _core.profile_start()
@@ -281,7 +302,7 @@ def test_the_default_turns_words(tiles_of_little):
         "vectorized",
         "ragged",
         "tiled_deep",
-        "tiled_padded",
+        "strided",
         "vectorized_wide",
         "tiled_padded",
         "vectorized",

@@ -120,7 +120,7 @@ def test_which_copies_go_by_boxes_of_runs():
         ("uint8", (3, 20_000), (1, 0), ["woven_vectors"]),  # whose lines are vectors
         ("uint8", (64, 4096), (1, 0), ["vectorized"]),
         ("float16", (9001, 64), (1, 0), ["tiled_deep"]),  # columns are in few banks
-        ("float16", (91, 65, 101), (1, 0, 2), ["packed"]),  # rows are the same on both sides
+        ("float16", (91, 65, 101), (1, 0, 2), ["strided"]),  # rows are the same on both sides
         ("float16", (91, 65, 129), (1, 0, 2), ["rows"]),  # and long
         ("float32", (2003, 5), (1, 0), ["worded"]),
         ("uint8", (2003, 5), (1, 0), ["strided"]),  # less than it takes

@@ -14,9 +14,12 @@ enum {
     LITTLE_COPIED = 1 << 16,  /* bytes of a run that is no whole vectors, which is as soon moved by
                                  elements */
     SHARED_ROW = 8,           /* elements of a row, or fewer */
-    LATER = 32,               /* elements, after which those of a sector are read later */
     LEAST_RUN = 16,           /* elements in a line, of which some are read at a time */
     LONG_ROW = 256,           /* bytes of a row, in whose vectors few end, */
+    LONG_ROW_OF_WORDS = 512,  /* or of words, */
+    LEAST_BYTES = 1 << 19,    /* of so many in all, */
+    LEAST_HALVES = 1 << 20,   /* or so many of halves, */
+    LEAST_WORDS = 12 << 20,   /* or of words, */
     LONG_ROW_OF_BYTES = 192,  /* and of rows of small elements that are sooner moved so than */
     LONG_ROW_OF_HALVES = 512, /* otherwise: fitted to 5,800 copies of 4 to 300 MB */
     PART_WORDS = 64,          /* of a part whose order comes again, or more, */
@@ -112,12 +115,25 @@ static bool is_run_for(const gk_nest *piece, int64_t size, const gk_row *row) {
     return piece->data[GK_TO] % (uintptr_t)row->alignment == 0;
 }
 
+/* Whether there is so much that what it takes to read it counts, and not to find a thread's
+   elements one after another; by themselves they are found as soon, but the less so the more axes
+   there are. Fitted to 9,700 copies of 0.5 to 400
+   MB, each in all ways. */
+static bool are_enough_packed(const gk_nest *piece, int64_t size) {
+    enum { AXES = 6, UNIT = 256 << 10, NEVER = UINT16_MAX };
+    static const uint16_t least[][AXES] = {
+        {8, 8, 6, 6, 4, 4}, {NEVER, 24, 16, 12, 8, 4}, {NEVER, 12, 4, 2, 2, 2}};
+    const int axes = piece->ndim < AXES ? piece->ndim : AXES;
+    const uint16_t units = least[__builtin_ctz((unsigned)size)][axes > 0 ? axes - 1 : 0];
+    return units < NEVER && (int64_t)gk_nest_count(piece) * size >= (int64_t)units * UNIT;
+}
+
 /* Whether a piece has many small elements and is written as one run that begins on a vector. Not
    one that is read by short runs: what the threads of a warp read at a time is several elements
    apart, so that each would be in another one of them. Nor one whose sectors are read again
    late: neighbouring threads would have the fewer of them in common. */
 static bool is_packed(const gk_nest *piece, const copying *how) {
-    if (!how->packed || gk_nest_count(piece) <= MANY || gk_until_next(piece) >= GK_SOON)
+    if (!how->packed || !are_enough_packed(piece, how->size) || gk_until_next(piece) >= GK_SOON)
         return false;
     const int64_t run = run_in_line(piece, how->size);
     return (run == 1 || run >= LEAST_RUN) && is_run_for(piece, how->size, how->packed);
@@ -196,15 +212,25 @@ static gk_status launch_recurring(gk_call *call, const gk_nest *piece, const cop
 /* Whether both sides have rows of so many bytes. */
 static bool are_rows_long(const gk_nest *nest, int64_t size, int64_t least) {
     const int last = nest->ndim - 1;
-    return last > 0 && gk_nest_count(nest) > MANY && nest->stride[GK_TO][last] == size &&
-           nest->stride[GK_FROM][last] == size && nest->shape[last] * size >= least &&
+    return last > 0 && nest->stride[GK_TO][last] == size && nest->stride[GK_FROM][last] == size &&
+           nest->shape[last] * size >= least &&
            nest->shape[last] <= (INT32_MAX - 2 * GK_VECTOR) / size;
+}
+
+/* Whether there are enough of them for vectors. Words are as soon moved by themselves into rows
+   that follow one another. */
+static bool are_rows_many(const gk_nest *nest, int64_t size) {
+    const int64_t bytes = (int64_t)gk_nest_count(nest) * size;
+    const int last = nest->ndim - 1;
+    if (size < GK_WORD)
+        return bytes >= (size == 1 ? LEAST_BYTES : LEAST_HALVES);
+    return bytes >= LEAST_WORDS && nest->stride[GK_TO][last - 1] != nest->shape[last] * size;
 }
 
 /* Whether these are of elements of which vectors move so many more than words or boxes of runs do
    that nothing else is asked. */
 static bool are_rows_sooner(const gk_nest *nest, int64_t size) {
-    return size < GK_WORD &&
+    return size < GK_WORD && are_rows_many(nest, size) &&
            are_rows_long(nest, size, size == 1 ? LONG_ROW_OF_BYTES : LONG_ROW_OF_HALVES);
 }
 
@@ -245,16 +271,14 @@ static bool are_lone(const gk_nest *piece, const copying *how, gk_compact *compa
 
 /* What a piece goes by. */
 static const gk_row *row_for(const gk_nest *piece, const copying *how, gk_recurrence *recurrence) {
-    const bool rows = how->long_rows && are_rows_long(piece, how->size, LONG_ROW);
-    if (how->long_rows && are_rows_sooner(piece, how->size))
+    const int64_t least = how->size < GK_WORD ? LONG_ROW : LONG_ROW_OF_WORDS;
+    if (are_rows_sooner(piece, how->size))
         return how->long_rows;
     if (is_recurring(piece, how, recurrence))
         return how->recurring;
-    if (rows && how->size < GK_WORD)
+    if (how->long_rows && are_rows_long(piece, how->size, least) && are_rows_many(piece, how->size))
         return how->long_rows;
-    if (is_packed(piece, how))
-        return how->packed;
-    return rows ? how->long_rows : how->rows[GK_LAID_OUT];
+    return is_packed(piece, how) ? how->packed : how->rows[GK_LAID_OUT];
 }
 
 static gk_status launch_copy(gk_call *call, const gk_nest *piece, const gk_layout *layout,
@@ -345,27 +369,13 @@ static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, gk
     return status == GK_OK ? gk_nest_run(call, nest, launch, (void *)(uintptr_t)row) : status;
 }
 
-/* What moves an array's elements where boxes of runs do not. */
-static gk_without_runs way_without_runs(const gk_nest *nest, int64_t size, bool are_boxed) {
-    const int64_t soon = gk_bytes_soon(nest, size), until = gk_until_next(nest);
-    const int64_t quarter = GK_SECTOR / 4, half = GK_SECTOR / 2, all = GK_SECTOR - GK_WORD;
-    if (are_boxed)
-        return GK_BY_BOXES;
-    if (soon >= all)
-        return until >= LATER ? GK_ALL_LATER : until > 1 ? GK_ALL_SOON : GK_ALL_NEXT;
-    if (soon >= quarter && soon > size)
-        return soon >= half ? GK_HALF_SOON : GK_QUARTER_SOON;
-    return until >= GK_SOON ? GK_BY_FAR_ELEMENTS : GK_FEW_SOON;
-}
-
 /* Of little there are none, and nothing else is asked. */
-static bool are_runs_better(gk_call *call, const gk_nest *nest, int64_t size, bool are_boxed,
+static bool are_runs_better(gk_call *call, const gk_nest *nest, int64_t size, gk_without_runs way,
                             gk_runs *runs) {
     if (are_rows_sooner(nest, size))
         return false;
     const double by_runs = gk_rate_by_runs(call, nest, size, runs);
-    return by_runs > 0.0 &&
-           by_runs > gk_rate_beside_runs(call, nest, size, way_without_runs(nest, size, are_boxed));
+    return by_runs > 0.0 && by_runs > gk_rate_beside_runs(call, nest, size, way);
 }
 
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */
@@ -390,10 +400,10 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
         if (status != GK_OK || moved == GK_MOVED)
             return status;
     }
-    const bool are_boxed = gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit));
-    if (moved == GK_SOONER_BY_RUNS || are_runs_better(call, &nest, size, are_boxed, &runs))
+    const gk_without_runs way = gk_way_without_runs(call, &nest, size);
+    if (moved == GK_SOONER_BY_RUNS || are_runs_better(call, &nest, size, way, &runs))
         return copy_boxes(call, &nest, size, GK_OP_copy_worded, ran);
-    if (are_boxed)
+    if (way == GK_BY_BOXES)
         return copy_boxes(call, &nest, size, GK_OP_copy_boxed, ran);
     return copy_elements(call, &nest, size, ran);
 }

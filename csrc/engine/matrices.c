@@ -26,6 +26,7 @@ enum {
     LITTLE_WORDS = 4,    /* and as little where these are words, */
     LONG_ROW = 64,       /* elements, which are as soon moved along both sides, */
     LONG_BYTES = 2048,   /* and so many where these are bytes */
+    LATER = 32,          /* elements, after which those of a sector are read later */
 };
 
 /* Matrices that are copied alike, and how: what the row's kernel takes beside the layout of the
@@ -286,19 +287,20 @@ static gk_status copy_woven(gk_call *call, gk_nest *nest, int axis, int lines, i
 
 /* all ------------------------------------------------------------------------------------------ */
 
-/* What is moved a second without tiles. */
-static double rate_without_tiles(gk_call *call, const gk_nest *nest, int64_t size) {
-    return gk_boxes_are_worth(nest, size, atomic_load(&call->engine->boxed_limit))
-               ? gk_rate_of_boxes(size)
-               : gk_rate_of_elements(size, gk_until_next(nest) >= GK_SOON);
-}
-
 static double in_cache(gk_call *call, const gk_nest *nest, int64_t size, gk_without_runs way) {
     const double limit = (double)atomic_load(&call->engine->boxed_limit);
     return gk_rate_in_cache(size, way, (double)gk_nest_count(nest) * (double)size / limit);
 }
 
+/* Whether the cache holds both sides, whatever else is read and written. */
+static bool is_cached(gk_call *call, const gk_nest *nest, int64_t size) {
+    return gk_nest_count(nest) * (size_t)size < atomic_load(&call->engine->boxed_limit) / 2;
+}
+
 double gk_rate_beside_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_without_runs way) {
+    const double bytes = (double)gk_nest_count(nest) * (double)size;
+    if (way > GK_BY_BOXES && is_cached(call, nest, size))
+        return gk_rate_of_cached_elements(size, way, bytes);
     return gk_rate_without_runs(size, way) * in_cache(call, nest, size, way);
 }
 
@@ -314,6 +316,27 @@ static double rate_of_runs(gk_call *call, const gk_nest *nest, int64_t size) {
         gk_nest_count(nest) * (size_t)size < least)
         return 0.0;
     return gk_rate_of_run_boxes(nest, size) * in_cache(call, nest, size, GK_BY_BOXES);
+}
+
+gk_without_runs gk_way_without_runs(gk_call *call, const gk_nest *nest, int64_t size) {
+    const int64_t soon = gk_bytes_soon(nest, size), until = gk_until_next(nest);
+    const int64_t quarter = GK_SECTOR / 4, half = GK_SECTOR / 2, all = GK_SECTOR - GK_WORD;
+    if (gk_boxes_are_worth(nest, size, atomic_load(&call->engine->boxed_limit)))
+        return GK_BY_BOXES;
+    if (soon >= all)
+        return until >= LATER ? GK_ALL_LATER : until > 1 ? GK_ALL_SOON : GK_ALL_NEXT;
+    if (soon >= quarter && soon > size)
+        return soon >= half ? GK_HALF_SOON : GK_QUARTER_SOON;
+    return until >= GK_SOON ? GK_BY_FAR_ELEMENTS : GK_FEW_SOON;
+}
+
+/* What is moved a second without tiles. */
+static double rate_without_tiles(gk_call *call, const gk_nest *nest, int64_t size) {
+    const gk_without_runs way = gk_way_without_runs(call, nest, size);
+    if (is_cached(call, nest, size))
+        return gk_rate_beside_runs(call, nest, size, way);
+    return way == GK_BY_BOXES ? gk_rate_of_boxes(size)
+                              : gk_rate_of_elements(size, gk_until_next(nest) >= GK_SOON);
 }
 
 double gk_rate_by_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_runs *runs) {
@@ -343,9 +366,13 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
     const size_t bytes = gk_nest_count(nest) * (size_t)size;
     const bool may_be_ragged = ragged && are_enough(nest, size, of);
     const bool parts = may_be_ragged && bytes >= UNCACHED && !are_on_sectors(nest, size);
-    const double of_tiles = gk_rate_of_tiles(tiles, size, filled, parts);
-    const double of_ragged =
-        may_be_ragged ? gk_rate_of_ragged(size, by_ragged, are_even(of), bytes) : 0;
+    const bool cached = is_cached(call, nest, size);
+    const double of_tiles = cached ? gk_rate_of_cached_tiles(tiles, size, filled, (double)bytes)
+                                   : gk_rate_of_tiles(tiles, size, filled, parts);
+    const double of_ragged = !may_be_ragged ? 0.0
+                             : cached
+                                 ? gk_rate_of_cached_ragged(ragged, size, by_ragged, (double)bytes)
+                                 : gk_rate_of_ragged(size, by_ragged, are_even(of));
     const bool is_ragged = of_tiles < of_ragged;
     double rate = is_ragged ? of_ragged : of_tiles;
     if (rate < rate_without_tiles(call, nest, size))

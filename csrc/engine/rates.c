@@ -11,31 +11,34 @@ double gk_filled(int64_t rows, int64_t columns, const gk_row *row) {
     return (double)rows * (double)columns / ((double)down * (double)across);
 }
 
-/* A multiprocessor has its tiles for as long as it takes a thread to move some words, and one for
-   each that it has, there or not; full tiles are bound by the memory, which takes longer where
-   tiles write parts of sectors. */
+static double bytes_of_tile(const gk_row *row, int64_t size) {
+    return (double)row->tile_rows * row->tile_columns * (double)size;
+}
+
+/* That a thread moves of a tile, there or not. */
+static double words_of_thread(const gk_row *row, int64_t size) {
+    const double word = (double)(row->alignment > size ? row->alignment : size);
+    return bytes_of_tile(row, size) / word / row->threads;
+}
+
+/* A multiprocessor has its tiles for as long as it takes a thread to move its words and some more;
+   full tiles are bound by the memory, which takes longer where they write parts of sectors. */
 double gk_rate_of_tiles(const gk_row *row, int64_t size, double filled, bool parts) {
     const double most = 3600.0, of_word = 7.5, of_parts = 0.8;
     const double begun = size >= 8 ? 9.0 : size == 4 && row->alignment == 8 ? 5.0 : 3.0;
-    double bytes = (double)row->tile_rows * row->tile_columns * (double)size;
-    double word = (double)(row->alignment > size ? row->alignment : size);
-    double rate = of_word * bytes * filled / (bytes / word / row->threads + begun);
+    const double words = words_of_thread(row, size) + begun;
+    double rate = of_word * bytes_of_tile(row, size) * filled / words;
     return (rate < most ? rate : most) * (parts ? of_parts : 1.0);
 }
 
-/* Tiles take the same time, filled or not, until the memory takes longer. Of a few the device is
-   idle for a part of it. */
-double gk_rate_of_ragged(int64_t size, double filled, bool even, size_t bytes) {
+/* Tiles take the same time, filled or not, until the memory takes longer. */
+double gk_rate_of_ragged(int64_t size, double filled, bool even) {
     static const struct {
-        double even, listed, most, few;
-    } of_size[] = {{5000.0, 4000.0, 3000.0, 0.25},
-                   {5000.0, 4000.0, 3600.0, 0.55},
-                   {5500.0, 4400.0, 3600.0, 0.65}};
-    const size_t little = 8 << 20;
+        double even, listed, most;
+    } of_size[] = {{5000.0, 4000.0, 3000.0}, {5000.0, 4000.0, 3600.0}, {5500.0, 4400.0, 3600.0}};
     const int of = number_of(size);
     const double rate = filled * (even ? of_size[of].even : of_size[of].listed);
-    return (rate < of_size[of].most ? rate : of_size[of].most) *
-           (bytes < little ? of_size[of].few : 1.0);
+    return rate < of_size[of].most ? rate : of_size[of].most;
 }
 
 double gk_rate_of_boxes(int64_t size) {
@@ -45,6 +48,34 @@ double gk_rate_of_boxes(int64_t size) {
 double gk_rate_of_elements(int64_t size, bool far) {
     double near = size == 1 ? 1200.0 : size == 2 ? 1900.0 : 3000.0;
     return far ? 0.55 * near : near;
+}
+
+/* what the cache holds --------------------------------------------------------------------------
+ */
+
+/* Bytes of one side in so many nanoseconds; both sides count. */
+static double rate_of(double bytes, double time) {
+    return 2.0 * bytes / time;
+}
+
+static double count_tiles(const gk_row *row, int64_t size, double filled, double bytes) {
+    return bytes / (filled * bytes_of_tile(row, size));
+}
+
+double gk_rate_of_cached_tiles(const gk_row *row, int64_t size, double filled, double bytes) {
+    const double begun = 800.0, begun_word = 50.0, of_word = 0.2, more = 3.5, of_byte = 1.3e-4;
+    const double words = words_of_thread(row, size);
+    const double of_tiles = count_tiles(row, size, filled, bytes) * of_word * (words + more);
+    return rate_of(bytes, begun + begun_word * words + of_tiles + of_byte * bytes);
+}
+
+double gk_rate_of_cached_ragged(const gk_row *row, int64_t size, double filled, double bytes) {
+    static const struct {
+        double begun, tile, full;
+    } of_size[] = {{3400.0, 6.4, 14.5}, {2170.0, 4.4, 2.6}, {1600.0, 2.7, 2.9}};
+    const int of = number_of(size);
+    const double each = of_size[of].tile + of_size[of].full * filled;
+    return rate_of(bytes, of_size[of].begun + count_tiles(row, size, filled, bytes) * each);
 }
 
 /* boxes of runs, and what is in their place ------------------------------------------------------
@@ -63,6 +94,21 @@ static const double WITHOUT_RUNS[GK_WITHOUT_RUNS][SIZES] = {
     [GK_ALL_SOON] = {1400.0, 1720.0, 3450.0, 3500.0},
     [GK_ALL_NEXT] = {2200.0, 2800.0, 3630.0, 3670.0},
 };
+
+static const double CACHED[GK_WITHOUT_RUNS][SIZES] = {
+    [GK_BY_FAR_ELEMENTS] = {580.0, 1060.0, 1670.0, 2700.0},
+    [GK_FEW_SOON] = {1250.0, 2580.0, 1670.0, 3200.0},
+    [GK_QUARTER_SOON] = {1960.0, 3060.0, 3590.0, 3200.0},
+    [GK_HALF_SOON] = {2280.0, 3890.0, 5200.0, 5000.0},
+    [GK_ALL_LATER] = {1410.0, 1910.0, 3960.0, 4600.0},
+    [GK_ALL_SOON] = {1650.0, 2500.0, 5700.0, 5700.0},
+    [GK_ALL_NEXT] = {5000.0, 5500.0, 6250.0, 6800.0},
+};
+
+double gk_rate_of_cached_elements(int64_t size, gk_without_runs way, double bytes) {
+    const double begun = size < 8 ? 1450.0 : 1000.0;
+    return rate_of(bytes, begun + 2.0 * bytes / CACHED[way][number_of(size)]);
+}
 
 double gk_rate_without_runs(int64_t size, gk_without_runs way) {
     return WITHOUT_RUNS[way][number_of(size)];

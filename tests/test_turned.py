@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpukern as gk
-from arrays import DTYPES, random, same_bits
+from arrays import DTYPES, ran, random, same_bits
 
 # Shapes of more than a megabyte whose axes are turned. Rows by tiles or side by side: long and
 # short ones, a single one and many, of one segment, of some and of more than a warp has lanes; axes
@@ -54,6 +54,25 @@ def test_sums_of_turned_axes(shape, axes, dtype, op):
         there = gk.to_device(np.ascontiguousarray(a.transpose(order)))
         turned = there.transpose(tuple(int(i) for i in np.argsort(order)))
         same_bits(getattr(gk, op)(turned, axes).to_host(), want, f"{op} {shape} {axes} {order}")
+
+
+# How arrays are held, the order of their axes, and those that are reduced: of columns whose
+# neighbours are near one another, or whose next rows are, though an axis lies out of its order.
+NEAR_COLUMNS = (
+    ((30, 100, 2, 100), (0, 3, 2, 1), (0, 1), "float64"),
+    ((100, 200, 2, 16), (2, 1, 3, 0), (1, 2), "float64"),
+    ((8, 200, 64, 16), (2, 1, 0, 3), (1, 2), "float32"),
+)
+
+
+@pytest.mark.parametrize(("held", "order", "axes", "dtype"), NEAR_COLUMNS)
+def test_columns_whose_rows_lie_near(held, order, axes, dtype):
+    a = random(held, DTYPES[dtype], 9)
+    there = gk.to_device(a).transpose(order)
+    want = gk.sum(np.ascontiguousarray(a.transpose(order)), axes)
+    got, variants = ran(lambda: gk.sum(there, axes))
+    assert len(variants) == 1, "nothing is put in order first"
+    same_bits(got.to_host(), want, f"{held} {order} {axes}")
 
 
 # Columns of few rows of which neighbours in the order of the results lie far apart, as they do in

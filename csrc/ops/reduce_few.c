@@ -126,7 +126,7 @@ static size_t enough_for_vectors(size_t size, bool between, gk_result_of of) {
     case 4:
         return !between ? 1 << 17 : of == GK_EXTREME ? 3 << 16 : SIZE_MAX;
     default:
-        return of == GK_TOTAL ? 1 << 14 : SIZE_MAX;
+        return of == GK_EXTREME ? SIZE_MAX : 1 << 14;
     }
 }
 
@@ -142,7 +142,7 @@ static bool are_better_alone(const gk_reduce_plan *plan, const gk_reduce_plan *a
     if (!is_run || alone->between > 0 || (alone->wide && how->length <= FEW_ROWS))
         return true;
     const bool between = bits % GK_REDUCE_VECTOR_BYTES != 0;
-    const size_t few = size == 8 ? FEW_WIDE_ROWS : FEW_ROWS;
+    const size_t few = size == 8 && of != GK_INDEX ? FEW_WIDE_ROWS : FEW_ROWS;
     if (!alone->wide && how->length > few && results >= enough_for_vectors(size, between, of))
         return false;
     if (size == 2 && how->length > FEW_ROWS && results > MANY_RESULTS)

@@ -231,8 +231,7 @@ static bool plan_along(gk_reducing *whole, uint64_t axes, const gk_array *a, boo
    axes in another order. */
 static bool plan_by_tiles(gk_reducing *whole, uint64_t axes, const gk_array *a, bool turned_sums,
                           int *order) {
-    return (turned_sums && plan_along(whole, axes, a, false, order)) ||
-           gk_plan_tiles(&whole->plan, a, axes, order) ||
+    return gk_plan_tiles(&whole->plan, a, axes, order) ||
            (turned_sums && gk_plan_row_tiles(&whole->plan, a, axes, order));
 }
 
@@ -270,7 +269,9 @@ static gk_status run_as_planned(gk_reducing *whole, uint64_t axes, const gk_arra
     is_run = gk_plan_alone(&whole->plan, a, axes, is_run, result_of(whole)) || is_run;
     if (!is_run && one && lies_turned)
         is_run = gk_plan_lanes(&whole->plan, a, axes);
-    if (!is_run && one && !lies_turned)
+    if (!is_run && turned_sums && plan_along(whole, axes, a, false, order))
+        return run_by_tiles(whole, axes, a, order, result);
+    if (!is_run && one && (!lies_turned || gk_are_columns_near(&whole->plan, a, axes)))
         is_run = gk_plan_listed(&whole->plan, a, axes);
     if (!is_run && may_turn && plan_by_tiles(whole, axes, a, turned_sums, order))
         return run_by_tiles(whole, axes, a, order, result);

@@ -117,6 +117,10 @@ bool gk_come_in_order(const gk_array *array, uint64_t axes, const int *order);
  */
 bool gk_are_columns_apart(const gk_array *array, uint64_t reduced, size_t rows);
 
+/* Whether the rows that a block of columns is at lie so near one another that these use most of
+   what memory moves, though axes come in another order there. */
+bool gk_are_columns_near(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced);
+
 /* Whether a run of so many columns fills a block of columns well enough to have its own. */
 bool gk_fills_block(const gk_reduction *how, size_t columns, gk_dtype dtype);
 

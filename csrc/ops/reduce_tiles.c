@@ -25,6 +25,7 @@ enum {
     MOST_IN_FOUR = 3,        /* and rows, more than that in places for four */
     LEAST_ALONG = 128, /* bytes of a column that is a run, or neighbours are better read together */
     LEAST_BEHIND_WIDE = 2, /* elements of 8 bytes behind the nearest axis: a copy costs more */
+    ROWS_AT_ONCE = 16,
     LEAST_LINE = 4, /* vectors of elements of 4 bytes, of which tiles are filled ahead; else one */
 };
 
@@ -34,6 +35,10 @@ enum {
    (fitted to 460 sums of 4 to 700 MB on an H200), by threads of neighbouring columns of few rows
    (230 sums), or of the rows of narrow columns that are loaded at a time (160). */
 static const double LEAST_OF_ROW = 0.8, LEAST_OF_COLUMNS = 0.4, LEAST_OF_NARROW = 0.45;
+
+/* And more, of so many rows that a block is at, and no tile is needed: fitted to 55 sums of a
+   thousand turned ones each way. */
+static const double LEAST_OF_LISTED = 0.5;
 
 /* A tile of the array with its axes in some order, of `kept` results by `reduced` elements. */
 typedef struct tile {
@@ -124,6 +129,12 @@ static tile tile_of(const gk_array *array, uint64_t reduced, bool turned, size_t
 
 bool gk_are_columns_apart(const gk_array *array, uint64_t reduced, size_t rows) {
     return tile_of(array, reduced, false, GK_REDUCE_THREADS, rows).used < LEAST_OF_COLUMNS;
+}
+
+bool gk_are_columns_near(const gk_reduce_plan *plan, const gk_array *array, uint64_t reduced) {
+    const size_t inner = plan->how.inner;
+    const size_t columns = inner < WARP ? inner : WARP;
+    return tile_of(array, reduced, false, columns, ROWS_AT_ONCE).used >= LEAST_OF_LISTED;
 }
 
 /* Kept axes as they come, `inner` of them in a tile at most, or as they lie where that is better.

@@ -85,7 +85,7 @@ enum { SIZES = 4 }; /* elements of 1, 2, 4 and 8 bytes */
 
 static const double WITHOUT_RUNS[GK_WITHOUT_RUNS][SIZES] = {
     [GK_BY_WEAVING] = {1700.0, 2250.0, 0.0, 0.0},
-    [GK_BY_BOXES] = {1000.0, 1850.0, 2600.0, 3100.0},
+    [GK_BY_BOXES] = {880.0, 1650.0, 2400.0, 2900.0},
     [GK_BY_FAR_ELEMENTS] = {240.0, 500.0, 900.0, 1550.0},
     [GK_FEW_SOON] = {780.0, 1150.0, 900.0, 1550.0},
     [GK_QUARTER_SOON] = {1250.0, 1750.0, 1900.0, 1550.0},
@@ -116,7 +116,7 @@ double gk_rate_without_runs(int64_t size, gk_without_runs way) {
 
 /* Threads of boxes find out what to do, while others move what the cache has, which is faster. */
 double gk_rate_in_cache(int64_t size, gk_without_runs way, double share) {
-    static const double begun[SIZES] = {0.45, 0.27, 0.12, 0.07};
+    static const double begun[SIZES] = {0.14, 0.06, 0.06, 0.02};
     static const double of_elements[SIZES] = {1.0, 1.05, 1.2, 1.2};
     const int of = number_of(size);
     if (share >= 1.0)

@@ -117,10 +117,10 @@ static bool is_run_for(const gk_nest *piece, int64_t size, const gk_row *row) {
 
 /* Whether there is so much that what it takes to read it counts, and not to find a thread's
    elements one after another; by themselves they are found as soon, but the less so the more axes
-   there are. Fitted to 9,700 copies of 0.5 to 400
-   MB, each in all ways. */
+   there are. Fitted to 9,700 copies of 0.5 to 400 MB, each in all ways. */
 static bool are_enough_packed(const gk_nest *piece, int64_t size) {
     enum { AXES = 6, UNIT = 256 << 10, NEVER = UINT16_MAX };
+    /* Bytes, halves and words, in one axis, two, and so on. */
     static const uint16_t least[][AXES] = {
         {8, 8, 6, 6, 4, 4}, {NEVER, 24, 16, 12, 8, 4}, {NEVER, 12, 4, 2, 2, 2}};
     const int axes = piece->ndim < AXES ? piece->ndim : AXES;

@@ -345,6 +345,22 @@ double gk_rate_by_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_runs
     return runs->rate;
 }
 
+/* What tiles move a second that are filled so far; `parts`: of sectors, which they write. */
+static double rate_of_tiles(gk_call *call, const gk_nest *nest, int64_t size, const gk_row *row,
+                            double filled, bool parts) {
+    const double bytes = (double)gk_nest_count(nest) * (double)size;
+    return is_cached(call, nest, size) ? gk_rate_of_cached_tiles(row, size, filled, bytes)
+                                       : gk_rate_of_tiles(row, size, filled, parts);
+}
+
+/* The same of ragged ones; `even`: lines are a step apart. */
+static double rate_of_ragged(gk_call *call, const gk_nest *nest, int64_t size, const gk_row *row,
+                             double filled, bool even) {
+    const double bytes = (double)gk_nest_count(nest) * (double)size;
+    return is_cached(call, nest, size) ? gk_rate_of_cached_ragged(row, size, filled, bytes)
+                                       : gk_rate_of_ragged(size, filled, even);
+}
+
 /* The tiles that are better than boxes and single elements, if boxes of runs are not better still;
    then all is moved by them. */
 static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, int64_t size,
@@ -366,13 +382,9 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
     const size_t bytes = gk_nest_count(nest) * (size_t)size;
     const bool may_be_ragged = ragged && are_enough(nest, size, of);
     const bool parts = may_be_ragged && bytes >= UNCACHED && !are_on_sectors(nest, size);
-    const bool cached = is_cached(call, nest, size);
-    const double of_tiles = cached ? gk_rate_of_cached_tiles(tiles, size, filled, (double)bytes)
-                                   : gk_rate_of_tiles(tiles, size, filled, parts);
-    const double of_ragged = !may_be_ragged ? 0.0
-                             : cached
-                                 ? gk_rate_of_cached_ragged(ragged, size, by_ragged, (double)bytes)
-                                 : gk_rate_of_ragged(size, by_ragged, are_even(of));
+    const double of_tiles = rate_of_tiles(call, nest, size, tiles, filled, parts);
+    const double of_ragged =
+        may_be_ragged ? rate_of_ragged(call, nest, size, ragged, by_ragged, are_even(of)) : 0.0;
     const bool is_ragged = of_tiles < of_ragged;
     double rate = is_ragged ? of_ragged : of_tiles;
     if (rate < rate_without_tiles(call, nest, size))

@@ -27,7 +27,7 @@ double gk_rate_of_boxes(int64_t size);
 /* Elements found by themselves. `far`: what else a sector has is read long after. */
 double gk_rate_of_elements(int64_t size, bool far);
 
-/* And of so many bytes that the cache holds both sides: fitted to 5,400 works of 0.5 to 16 MB. */
+/* And of so many bytes that the cache holds both sides: fitted to 5,100 timings of 0.5 to 16 MB. */
 double gk_rate_of_cached_tiles(const gk_row *row, int64_t size, double filled, double bytes);
 double gk_rate_of_cached_ragged(const gk_row *row, int64_t size, double filled, double bytes);
 

@@ -130,10 +130,11 @@ static bool are_enough_packed(const gk_nest *piece, int64_t size) {
 
 /* Whether a piece has many small elements and is written as one run that begins on a vector. Not
    one that is read by short runs: what the threads of a warp read at a time is several elements
-   apart, so that each would be in another one of them. Nor one whose sectors are read again
-   late: neighbouring threads would have the fewer of them in common. */
+   apart, so that each would be in another one of them. Nor one of whose sectors little is read
+   soon: neighbouring threads would have the fewer of them in common. */
 static bool is_packed(const gk_nest *piece, const copying *how) {
-    if (!how->packed || !are_enough_packed(piece, how->size) || gk_until_next(piece) >= GK_SOON)
+    if (!how->packed || !are_enough_packed(piece, how->size) ||
+        gk_bytes_soon(piece, how->size) < GK_SECTOR / 4)
         return false;
     const int64_t run = run_in_line(piece, how->size);
     return (run == 1 || run >= LEAST_RUN) && is_run_for(piece, how->size, how->packed);

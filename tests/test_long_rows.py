@@ -80,7 +80,7 @@ def test_rows_of_words(dtype):
     oracle.assert_same(got[:, 1:-1], a, "apart")
     assert not got[:, 0].any() and not got[:, -1].any()
     side, variants = ran(lambda: gk.transpose(whole[:, 1:-1], (0, 1)))
-    assert variants[-1] == "packed" if dtype == "float32" else "strided"
+    assert variants[-1] == ("packed" if dtype == "float32" else "strided")
     oracle.assert_same(side.to_host(), a, "side by side")
 
 

@@ -210,16 +210,8 @@ static gk_status launch_recurring(gk_call *call, const gk_nest *piece, const cop
     return gk_call_launch(call, row, gk_blocks((size_t)threads, row->threads), arguments);
 }
 
-/* Whether both sides have rows of so many bytes. */
-static bool are_rows_long(const gk_nest *nest, int64_t size, int64_t least) {
-    const int last = nest->ndim - 1;
-    return last > 0 && nest->stride[GK_TO][last] == size && nest->stride[GK_FROM][last] == size &&
-           nest->shape[last] * size >= least &&
-           nest->shape[last] <= (INT32_MAX - 2 * GK_VECTOR) / size;
-}
-
-/* Whether there are enough of them for vectors. Words are as soon moved by themselves into rows
-   that follow one another. */
+/* Whether there is enough for vectors of rows, of which a nest has several. Words are as soon moved
+   by themselves into rows that follow one another. */
 static bool are_rows_many(const gk_nest *nest, int64_t size) {
     const int64_t bytes = (int64_t)gk_nest_count(nest) * size;
     const int last = nest->ndim - 1;
@@ -228,10 +220,21 @@ static bool are_rows_many(const gk_nest *nest, int64_t size) {
     return bytes >= LEAST_WORDS && nest->stride[GK_TO][last - 1] != nest->shape[last] * size;
 }
 
+/* Whether both sides have rows of so many bytes, and enough of them. */
+static bool are_rows_long(const gk_nest *nest, int64_t size, int64_t least) {
+    const int last = nest->ndim - 1;
+    return last > 0 && nest->stride[GK_TO][last] == size && nest->stride[GK_FROM][last] == size &&
+           nest->shape[last] * size >= least && are_rows_many(nest, size) &&
+           nest->shape[last] <= (INT32_MAX - 2 * GK_VECTOR) / size;
+}
+
+/* Then there is a kernel for them, as for all that are many. */
+_Static_assert(LEAST_BYTES > MANY && LEAST_HALVES > 2 * MANY, "the kernel is chosen for these");
+
 /* Whether these are of elements of which vectors move so many more than words or boxes of runs do
    that nothing else is asked. */
 static bool are_rows_sooner(const gk_nest *nest, int64_t size) {
-    return size < GK_WORD && are_rows_many(nest, size) &&
+    return size < GK_WORD &&
            are_rows_long(nest, size, size == 1 ? LONG_ROW_OF_BYTES : LONG_ROW_OF_HALVES);
 }
 
@@ -277,7 +280,7 @@ static const gk_row *row_for(const gk_nest *piece, const copying *how, gk_recurr
         return how->long_rows;
     if (is_recurring(piece, how, recurrence))
         return how->recurring;
-    if (how->long_rows && are_rows_long(piece, how->size, least) && are_rows_many(piece, how->size))
+    if (how->long_rows && are_rows_long(piece, how->size, least))
         return how->long_rows;
     return is_packed(piece, how) ? how->packed : how->rows[GK_LAID_OUT];
 }
@@ -371,12 +374,14 @@ static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, gk
 }
 
 /* Of little there are none, and nothing else is asked. */
-static bool are_runs_better(gk_call *call, const gk_nest *nest, int64_t size, gk_without_runs way,
+static bool are_runs_better(gk_call *call, const gk_nest *nest, int64_t size, bool are_boxed,
                             gk_runs *runs) {
     if (are_rows_sooner(nest, size))
         return false;
     const double by_runs = gk_rate_by_runs(call, nest, size, runs);
-    return by_runs > 0.0 && by_runs > gk_rate_beside_runs(call, nest, size, way);
+    return by_runs > 0.0 &&
+           by_runs >
+               gk_rate_beside_runs(call, nest, size, gk_way_without_runs(nest, size, are_boxed));
 }
 
 /* `ran`: where the call wants to know the row, and has a say in it; else NULL. */
@@ -401,10 +406,10 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
         if (status != GK_OK || moved == GK_MOVED)
             return status;
     }
-    const gk_without_runs way = gk_way_without_runs(call, &nest, size);
-    if (moved == GK_SOONER_BY_RUNS || are_runs_better(call, &nest, size, way, &runs))
+    const bool are_boxed = gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit));
+    if (moved == GK_SOONER_BY_RUNS || are_runs_better(call, &nest, size, are_boxed, &runs))
         return copy_boxes(call, &nest, size, GK_OP_copy_worded, ran);
-    if (way == GK_BY_BOXES)
+    if (are_boxed)
         return copy_boxes(call, &nest, size, GK_OP_copy_boxed, ran);
     return copy_elements(call, &nest, size, ran);
 }

@@ -318,10 +318,10 @@ static double rate_of_runs(gk_call *call, const gk_nest *nest, int64_t size) {
     return gk_rate_of_run_boxes(nest, size) * in_cache(call, nest, size, GK_BY_BOXES);
 }
 
-gk_without_runs gk_way_without_runs(gk_call *call, const gk_nest *nest, int64_t size) {
+gk_without_runs gk_way_without_runs(const gk_nest *nest, int64_t size, bool are_boxed) {
     const int64_t soon = gk_bytes_soon(nest, size), until = gk_until_next(nest);
     const int64_t quarter = GK_SECTOR / 4, half = GK_SECTOR / 2, all = GK_SECTOR - GK_WORD;
-    if (gk_boxes_are_worth(nest, size, atomic_load(&call->engine->boxed_limit)))
+    if (are_boxed)
         return GK_BY_BOXES;
     if (soon >= all)
         return until >= LATER ? GK_ALL_LATER : until > 1 ? GK_ALL_SOON : GK_ALL_NEXT;
@@ -330,13 +330,13 @@ gk_without_runs gk_way_without_runs(gk_call *call, const gk_nest *nest, int64_t 
     return until >= GK_SOON ? GK_BY_FAR_ELEMENTS : GK_FEW_SOON;
 }
 
-/* What is moved a second without tiles. */
+/* What is moved a second without tiles: what the cache holds is too little for boxes. */
 static double rate_without_tiles(gk_call *call, const gk_nest *nest, int64_t size) {
-    const gk_without_runs way = gk_way_without_runs(call, nest, size);
     if (is_cached(call, nest, size))
-        return gk_rate_beside_runs(call, nest, size, way);
-    return way == GK_BY_BOXES ? gk_rate_of_boxes(size)
-                              : gk_rate_of_elements(size, gk_until_next(nest) >= GK_SOON);
+        return gk_rate_beside_runs(call, nest, size, gk_way_without_runs(nest, size, false));
+    return gk_boxes_are_worth(nest, size, atomic_load(&call->engine->boxed_limit))
+               ? gk_rate_of_boxes(size)
+               : gk_rate_of_elements(size, gk_until_next(nest) >= GK_SOON);
 }
 
 double gk_rate_by_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_runs *runs) {

@@ -16,8 +16,9 @@ typedef struct gk_runs {
 
 double gk_rate_by_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_runs *runs);
 
-/* What moves an array's elements where neither tiles nor boxes of runs do. */
-gk_without_runs gk_way_without_runs(gk_call *call, const gk_nest *nest, int64_t size);
+/* What moves an array's elements where neither tiles nor boxes of runs do; `are_boxed`: they go by
+   boxes of elements then. */
+gk_without_runs gk_way_without_runs(const gk_nest *nest, int64_t size, bool are_boxed);
 
 /* What is moved a second in another way, where boxes of runs are not better. */
 double gk_rate_beside_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_without_runs way);

@@ -95,6 +95,7 @@ static const double WITHOUT_RUNS[GK_WITHOUT_RUNS][SIZES] = {
     [GK_ALL_NEXT] = {2200.0, 2800.0, 3630.0, 3670.0},
 };
 
+/* The same of elements that the cache holds, once a kernel has begun. */
 static const double CACHED[GK_WITHOUT_RUNS][SIZES] = {
     [GK_BY_FAR_ELEMENTS] = {580.0, 1060.0, 1670.0, 2700.0},
     [GK_FEW_SOON] = {1250.0, 2580.0, 1670.0, 3200.0},

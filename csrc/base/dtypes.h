@@ -15,20 +15,23 @@
     X(int64, i64, int64_t, 8, "int64", NPY_INT64, __VA_ARGS__)                                     \
     X(int8, i8, int8_t, 1, "int8", NPY_INT8, __VA_ARGS__)                                          \
     X(int16, i16, int16_t, 2, "int16", NPY_INT16, __VA_ARGS__)
-#define GK_UNSIGNED_BELOW_64(X, ...)                                                               \
-    X(uint8, u8, uint8_t, 1, "uint8", NPY_UINT8, __VA_ARGS__)                                      \
-    X(uint16, u16, uint16_t, 2, "uint16", NPY_UINT16, __VA_ARGS__)                                 \
-    X(uint32, u32, uint32_t, 4, "uint32", NPY_UINT32, __VA_ARGS__)
+#define GK_UINT8_DTYPE(X, ...)  X(uint8, u8, uint8_t, 1, "uint8", NPY_UINT8, __VA_ARGS__)
+#define GK_UINT16_DTYPE(X, ...) X(uint16, u16, uint16_t, 2, "uint16", NPY_UINT16, __VA_ARGS__)
+#define GK_UINT32_DTYPE(X, ...) X(uint32, u32, uint32_t, 4, "uint32", NPY_UINT32, __VA_ARGS__)
 #define GK_UINT64_DTYPE(X, ...) X(uint64, u64, uint64_t, 8, "uint64", NPY_UINT64, __VA_ARGS__)
+#define GK_UNSIGNED_BELOW_64(X, ...)                                                               \
+    GK_UINT8_DTYPE(X, __VA_ARGS__)                                                                 \
+    GK_UINT16_DTYPE(X, __VA_ARGS__)                                                                \
+    GK_UINT32_DTYPE(X, __VA_ARGS__)
 #define GK_UNSIGNED_DTYPES(X, ...)                                                                 \
     GK_UNSIGNED_BELOW_64(X, __VA_ARGS__)                                                           \
     GK_UINT64_DTYPE(X, __VA_ARGS__)
 /* Once more, the signed dtype of their size behind all else: where the same bits come of both, its
    kernels serve them. */
 #define GK_UNSIGNED_AS_SIGNED(X, ...)                                                              \
-    X(uint8, u8, uint8_t, 1, "uint8", NPY_UINT8, __VA_ARGS__, i8)                                  \
-    X(uint16, u16, uint16_t, 2, "uint16", NPY_UINT16, __VA_ARGS__, i16)                            \
-    X(uint32, u32, uint32_t, 4, "uint32", NPY_UINT32, __VA_ARGS__, i32)                            \
+    GK_UINT8_DTYPE(X, __VA_ARGS__, i8)                                                             \
+    GK_UINT16_DTYPE(X, __VA_ARGS__, i16)                                                           \
+    GK_UINT32_DTYPE(X, __VA_ARGS__, i32)                                                           \
     GK_UINT64_DTYPE(X, __VA_ARGS__, i64)
 #define GK_BOOLEAN_DTYPES(X, ...) X(boolean, b8, bool, 1, "bool", NPY_BOOL, __VA_ARGS__)
 

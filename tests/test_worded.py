@@ -32,6 +32,11 @@ MOVES = (
     ("float16", (3002, 11), (1, 0)),
     ("float16", (3, 53, 10, 31), (3, 1, 0, 2)),
     ("float16", (37, 301, 8), (2, 1, 0)),
+    ("uint8", (9001, 8), (1, 0)),  # what is read at a time lies in a row
+    ("uint8", (9004, 4), (1, 0)),
+    ("uint8", (3, 2251, 4), (2, 0, 1)),
+    ("float16", (4503, 8), (1, 0)),
+    ("float16", (2, 76, 64, 6), (3, 1, 0, 2)),
     ("float32", (2003, 5), (1, 0)),
     ("float32", (40, 41, 3, 15), (3, 2, 1, 0)),
     ("float64", (1201, 5), (1, 0)),
@@ -197,3 +202,12 @@ def test_rows_lie_in_different_banks(size, most, rows, look_at_boxes):
         to, source = (size, rows * size), (columns * size, size)
         pieces, _, in_a_bank = look_at_boxes(size, (rows, columns), to, source)
         assert (pieces, in_a_bank <= most) == (1, True), (columns, in_a_bank)
+
+
+@pytest.mark.parametrize(("size", "columns"), [(1, 4), (1, 8), (2, 2), (2, 4)])
+@pytest.mark.parametrize("rows", [9001, 11_514_088])
+def test_elements_of_a_row_are_in_different_banks(size, columns, rows, look_at_boxes):
+    """They cannot be moved apart, but lanes begin with other ones of the word that they write."""
+    to, source = (size, rows * size), (columns * size, size)
+    pieces, _, in_a_bank = look_at_boxes(size, (rows, columns), to, source)
+    assert (pieces, in_a_bank <= 2) == (1, True), in_a_bank

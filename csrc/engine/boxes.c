@@ -231,6 +231,7 @@ typedef struct run_box {
     run run[2], row;        /* a row of the box is all of a run that is read, or some of its axes */
     int64_t vectors, words; /* that a row may take, and a run that is written; 0: it has no room */
     bool on_words;          /* all runs that are written begin and end with one */
+    uint32_t turn_bits;     /* see gk_turn_of */
     int in_a_bank;          /* words that a warp reads at a time, at most */
 } run_box;
 
@@ -290,9 +291,10 @@ typedef struct warp_reads {
 } warp_reads;
 
 static warp_reads find_reads(const gk_nest *nest, int64_t size, const run_box *box) {
+    const uint32_t each = size < GK_WORD ? (uint32_t)(GK_WORD / size) : 1;
     warp_reads reads;
-    for (int lane = 0; lane < BANKS; lane++) {
-        int64_t number = size < GK_WORD ? lane * (GK_WORD / size) : lane;
+    for (uint32_t lane = 0; lane < BANKS; lane++) {
+        int64_t number = lane * each + gk_turn_of(lane, box->turn_bits, each);
         for (int k = nest->ndim - 1; k >= 0; k--) {
             const int axis = box->order[GK_TO][k];
             reads.index[lane][axis] = (uint32_t)(number % box->side[axis]);
@@ -335,17 +337,37 @@ static void try_spacings(const gk_nest *nest, int64_t size, const warp_reads *re
     }
 }
 
+/* Have lanes begin with other elements of their words than their neighbours, if half as many words
+   or fewer are in one bank then: what lies within a row cannot be moved apart. */
+static void turn_lanes(const gk_nest *nest, int64_t size, run_box *box) {
+    const int in_order = box->in_a_bank;
+    uint32_t best = GK_NO_TURN;
+    for (uint32_t bits = 0; bits < GK_NO_TURN; bits++) {
+        box->turn_bits = bits;
+        const warp_reads reads = find_reads(nest, size, box);
+        const int most = words_in_a_bank(nest, box, &reads);
+        if (most < box->in_a_bank && 2 * most <= in_order) {
+            box->in_a_bank = most;
+            best = bits;
+        }
+    }
+    box->turn_bits = best;
+}
+
 /* As few as matter, or the fewest that there can be: what is next to one another in the result lies
    in other banks, if there is room for it. Elements of a word are read by instructions of their
    own, so their rows may lie in groups apart. */
 static void spread(const gk_nest *nest, int64_t size, run_box *box) {
-    const warp_reads reads = find_reads(nest, size, box);
     spacing best = {0, 0};
+    box->turn_bits = GK_NO_TURN;
     box->in_a_bank = BANKS + 1;
+    const warp_reads reads = find_reads(nest, size, box);
     try_spacings(nest, size, &reads, 0, box, &best);
     if (size < GK_WORD)
         try_spacings(nest, size, &reads, size == 1 ? 2 : 1, box, &best);
     lay_out(nest, size, best, box);
+    if (size < GK_WORD && box->in_a_bank > GK_FEW_IN_A_BANK)
+        turn_lanes(nest, size, box);
 }
 
 /* Offsets in a box are of 32 bits. */
@@ -513,6 +535,7 @@ gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size) {
                           .run_words = (uint32_t)(box.words * box.run[GK_TO].count),
                           .words = gk_divisor_of((uint32_t)box.words),
                           .on_words = box.on_words,
+                          .turn_bits = box.turn_bits,
                           .reach = {0, size}};
     for (int i = 0; i < nest->ndim; i++)
         boxes.reach[nest->stride[GK_FROM][i] > 0] += (box.side[i] - 1) * nest->stride[GK_FROM][i];

@@ -123,6 +123,17 @@ static inline uint32_t gk_cell_of(const gk_cells *cells, uint32_t index) {
     return (index >> cells->bits) * cells->cell + group * cells->group;
 }
 
+/* Which element of its word, of as many as a power of two, a lane reads first: 2^bits neighbours the
+   same one, the next ones the next. Else those that lanes read at a time lie as far apart as words
+   do, and more of them in the same banks. */
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+static inline uint32_t gk_turn_of(uint32_t lane, uint32_t bits, uint32_t elements) {
+    return lane >> bits & (elements - 1);
+}
+enum { GK_NO_TURN = 5 }; /* log2 of a warp: all of its lanes read the same one first */
+
 /* The same of elements of up to 8 bytes, where a box has runs in both arrays. They are read by
    vectors that lie as they do in memory, each run a row of the box, and written by words. */
 typedef struct gk_run_boxes {
@@ -134,6 +145,7 @@ typedef struct gk_run_boxes {
     gk_divisor words;            /* of a run, the same */
     bool on_words;               /* all runs that are written begin and end with one */
     uint32_t buffers;            /* boxes of a block at a time: one is written, the others come */
+    uint32_t turn_bits;          /* see gk_turn_of */
     int64_t reach[2];     /* of a box in the array that is read, from where it begins, in bytes */
     int32_t across, axes; /* of rows, and of the box, along which it has more than one element */
     struct {

@@ -77,8 +77,9 @@ template <typename T> struct gk_read_part {
 // The words that it writes, found once too. In memory a word of small elements may lie between two of its run: a
 // neighbour has the other one, for which a warp has a lane more than new words. Of the run's bytes so many are
 // left from a word on, as far as it matters: up to 4, and -3 where there are none. ON_WORDS: no word lies so, and
-// all are whole, which is half of the instructions.
-template <typename T, bool ON_WORDS> struct gk_written_part {
+// all are whole, which is half of the instructions. TURNS: lanes begin with other elements of their words than their
+// neighbours do, which costs some more.
+template <typename T, bool ON_WORDS, bool TURNS> struct gk_written_part {
     typedef typename gk_word_of<T>::type WORD;
     enum { E = sizeof(WORD) / sizeof(T), HELPS = !ON_WORDS, NEW = GK_WARP - HELPS, EACH = (GK_RUN_BOX_WORDS + WARPS * NEW - 1) / (WARPS * NEW), PAIRS = (E + 1) / 2 };
     enum { NO_REST = -3, MOST_REST = 4, REST_BITS = 3, FLAG_BITS = REST_BITS + 1, HALF = 16 };
@@ -87,10 +88,11 @@ template <typename T, bool ON_WORDS> struct gk_written_part {
     uint32_t cell[EACH][PAIRS]; // two elements' places a register
     uint32_t whole;             // a bit of each word that lies in its run wherever that begins
     uint32_t flags;             // of each other one what is left of its run, and whether it is the first one
+    uint32_t turn;              // the element of a word that is read first, or 0
 
     // In a loop, although the compiler has to choose the registers then: as much code eight times over takes longer
     // to come from memory than to run.
-    __device__ inline gk_written_part(const gk_run_boxes &boxes) : whole(0), flags(0) {
+    __device__ inline gk_written_part(const gk_run_boxes &boxes) : whole(0), flags(0), turn(TURNS ? gk_turn_of(threadIdx.x % GK_WARP, boxes.turn_bits, E) : 0) {
 #pragma unroll 1
         for (int k = 0; k < EACH; k++) {
             uint32_t place[PAIRS];
@@ -115,12 +117,13 @@ template <typename T, bool ON_WORDS> struct gk_written_part {
         int32_t offset = is_after ? (int32_t)sizeof(WORD) : 0;
 #pragma unroll
         for (int e = 0; e < E; e++) {
-            uint32_t i = first + e, found = 0;
+            const uint32_t element = TURNS ? (e + turn) % E : e;
+            uint32_t i = first + element, found = 0;
             gk_each_axis(boxes.axes, [&](int axis) {
                 const auto &of = boxes.written[axis];
                 const uint32_t index = gk_take_index(i, of.side);
                 found += gk_cell_of(&of.cells, index);
-                if (e == 0)
+                if (element == 0)
                     offset += (int32_t)index * of.stride;
             });
             place[e / 2] = e % 2 == 0 ? found : place[e / 2] | found << HALF;
@@ -138,9 +141,11 @@ template <typename T, bool ON_WORDS> struct gk_written_part {
         for (int j = 0; j < EACH; j++)
             gk_forget(cell[j]);
         asm volatile("" : "+r"(flags), "+r"(whole));
+        if constexpr (TURNS)
+            asm volatile("" : "+r"(turn));
     }
 
-    // `cells`: where the box's first element is.
+    // `cells`: where the box's first element is. What begins with another element of its word is turned back.
     __device__ inline WORD collect(const char *cells, int j) const {
         T element[E];
         WORD word;
@@ -148,6 +153,8 @@ template <typename T, bool ON_WORDS> struct gk_written_part {
         for (int e = 0; e < E; e++)
             element[e] = *(const T *)(cells + (e % 2 == 0 ? cell[j][e / 2] & ((1 << HALF) - 1) : cell[j][e / 2] >> HALF));
         memcpy(&word, element, sizeof word);
+        if constexpr (TURNS)
+            word = __funnelshift_l(word, word, turn * sizeof(T) * 8);
         return word;
     }
     __device__ inline void store(const char *cells, char *to_box) const {
@@ -201,7 +208,7 @@ struct gk_run_box {
 
 // While a box is written, the next one is on its way, or two. Where boxes begin a warp finds now and then, one a lane: as long
 // as it takes for one box, and for each it would keep all other warps waiting.
-template <typename T, bool ON_WORDS>
+template <typename T, bool ON_WORDS, bool TURNS>
 __device__ static inline void copy_boxes(char *to, const char *from, const char *first, const char *end, const gk_run_boxes &boxes) {
     enum { AT_ONCE = GK_WARP, PLACES = GK_RUN_BOX_PLACES };
     static_assert(PLACES == 2 * AT_ONCE && sizeof(gk_run_box) == GK_RUN_BOX_PLACE, "the host asks for as much");
@@ -229,7 +236,7 @@ __device__ static inline void copy_boxes(char *to, const char *from, const char 
     gk_follow();
     for (uint32_t ahead = 0; ahead + 1 < boxes.buffers; ahead++)
         fetch(cells + ahead * CELLS, ahead);
-    gk_written_part<T, ON_WORDS> written(boxes);
+    gk_written_part<T, ON_WORDS, TURNS> written(boxes);
     char *present = cells, *before = behind_cells - CELLS;
     for (uint32_t number = blockIdx.x, turn = 0; number < count; number += each, turn++) {
         const gk_box &now = box[turn % PLACES].at;
@@ -252,10 +259,13 @@ __device__ static inline void copy_boxes(char *to, const char *from, const char 
 
 template <typename T>
 __device__ static inline void copy_worded(char *to, const char *from, const char *first, const char *end, const gk_run_boxes &boxes) {
-    if (sizeof(T) >= sizeof(uint32_t) || boxes.on_words)
-        copy_boxes<T, true>(to, from, first, end, boxes);
-    else
-        copy_boxes<T, false>(to, from, first, end, boxes);
+    if constexpr (sizeof(T) < sizeof(uint32_t)) {
+        if (boxes.turn_bits < GK_NO_TURN)
+            return boxes.on_words ? copy_boxes<T, true, true>(to, from, first, end, boxes) : copy_boxes<T, false, true>(to, from, first, end, boxes);
+        if (!boxes.on_words)
+            return copy_boxes<T, false, false>(to, from, first, end, boxes);
+    }
+    copy_boxes<T, true, false>(to, from, first, end, boxes);
 }
 
 #define GK_COPY_WORDED(bits, T)                                                                    \

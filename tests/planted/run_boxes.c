@@ -34,13 +34,14 @@ static uint32_t place_of(const gk_run_boxes *boxes, uint32_t number) {
     return place;
 }
 
-/* Of the words that have the first elements of what the lanes write. */
+/* Of the words that have what the lanes read first, each some element of the word it writes. */
 static int words_in_a_bank(const gk_run_boxes *boxes, int64_t size) {
+    const uint32_t each = size < GK_WORD ? GK_WORD / (uint32_t)size : 1;
     uint32_t word[LANES];
     int most = 0;
     for (uint32_t lane = 0; lane < LANES; lane++) {
-        word[lane] = place_of(boxes, size < GK_WORD ? lane * (GK_WORD / (uint32_t)size) : lane);
-        word[lane] /= GK_WORD;
+        const uint32_t first = (lane >> boxes->turn_bits) % each;
+        word[lane] = place_of(boxes, lane * each + first) / GK_WORD;
     }
     for (uint32_t bank = 0; bank < BANKS; bank++) {
         int its = 0;

@@ -162,7 +162,7 @@ def look_at_boxes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("boxes")
     sources = [
         PLANTED / "run_boxes.c",
-        *(ROOT / f"csrc/engine/{name}.c" for name in ("boxes", "nest", "rates")),
+        *(ROOT / f"csrc/engine/{name}.c" for name in ("box_sides", "run_boxes", "nest", "rates")),
     ]
     flags = [*C_FLAGS, "-shared", "-fPIC", f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'cuda'}"]
     compile_all([["gcc", *flags, *map(str, sources), "-o", "boxes.so"]], folder)

@@ -22,24 +22,10 @@ int64_t gk_bytes_soon(const gk_nest *nest, int64_t size);
    bytes. Arrays below `least` bytes are in the cache when they are read again. */
 bool gk_boxes_are_worth(const gk_nest *nest, int64_t size, size_t least);
 
-/* The sides of boxes of at most `most` bytes that travel between the host and the device, and the
-   axes of each array, the nearest elements' last: of runs that are long enough to be packed, and as
-   long as can be where they are written. */
-void gk_travelling_sides(const gk_nest *nest, int64_t size, int64_t most, int64_t *side,
-                         int (*order)[GK_MAX_DIMENSIONS]);
-
 /* Of a nest that has as many axes as a layout takes, and elements as 31 bits count. */
 gk_boxes gk_boxes_of(const gk_nest *nest, int64_t size);
 
-/* What boxes of runs move a second, of elements of up to 8 bytes (`engine/rates.h`); 0: there are
-   none. */
-double gk_rate_of_run_boxes(const gk_nest *nest, int64_t size);
-
-/* Of a nest that has some. */
-gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size);
-
 /* Blocks to launch: each goes through some of the boxes. */
 size_t gk_boxes_blocks(const gk_box_grid *grid);
-size_t gk_run_boxes_blocks(const gk_run_boxes *boxes);
 
 #endif

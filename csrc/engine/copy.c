@@ -6,6 +6,7 @@
 #include "engine/matrices.h"
 #include "engine/matrix_axes.h"
 #include "engine/nest.h"
+#include "engine/run_boxes.h"
 #include "transpose/copies.h"
 
 enum {

@@ -5,6 +5,7 @@
 #include "engine/boxes.h"
 #include "engine/matrix_axes.h"
 #include "engine/nest.h"
+#include "engine/run_boxes.h"
 #include "engine/rates.h"
 #include "transpose/copies.h"
 

@@ -1,7 +1,7 @@
 /* transpose: the axes in another order, in memory of their own. */
 #include <stddef.h>
 
-#include "engine/boxes.h"
+#include "engine/box_sides.h"
 #include "engine/copy.h"
 #include "engine/transfer.h"
 #include "ops/docs.h"

@@ -3,7 +3,7 @@
    pieces, which are no launches here. */
 #include <stdlib.h>
 
-#include "engine/boxes.h"
+#include "engine/run_boxes.h"
 
 gk_status gk_call_launch(gk_call *call, const gk_row *row, size_t blocks, void **arguments) {
     (void)call, (void)row, (void)blocks, (void)arguments;

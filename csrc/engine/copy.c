@@ -6,7 +6,6 @@
 #include "engine/matrices.h"
 #include "engine/matrix_axes.h"
 #include "engine/nest.h"
-#include "engine/run_boxes.h"
 #include "transpose/copies.h"
 
 enum {
@@ -350,28 +349,47 @@ static uint32_t run_buffers(const gk_run_boxes *boxes, size_t room) {
     return few && room >= 2 * most ? GK_RUN_BOX_BUFFERS : 2;
 }
 
+/* Boxes of runs, those of the whole nest known. */
+typedef struct running {
+    const gk_row *row;
+    const gk_nest *whole;
+    const gk_run_boxes *boxes;
+} running;
+
 static gk_status launch_run_boxes(gk_call *call, const gk_nest *piece, const gk_layout *layout,
                                   void *context) {
-    const gk_row *row = context;
+    const running *how = context;
+    const int64_t size = (int64_t)how->row->alignment;
     uintptr_t to = piece->data[GK_TO], from = piece->data[GK_FROM], first, end;
-    gk_run_boxes boxes = gk_run_boxes_of(piece, (int64_t)row->alignment);
-    gk_nest_extent(piece, GK_FROM, (int64_t)row->alignment, &first, &end);
+    gk_run_boxes boxes = piece == how->whole ? *how->boxes : gk_run_boxes_of(piece, size);
+    gk_nest_extent(piece, GK_FROM, size, &first, &end);
     boxes.buffers = run_buffers(&boxes, call->backend->fetch_room);
     void *arguments[] = {&to, &from, &first, &end, &boxes};
     (void)layout;
-    return gk_call_launch_sharing(call, row, gk_run_boxes_blocks(&boxes),
+    return gk_call_launch_sharing(call, how->row, gk_run_boxes_blocks(&boxes),
                                   GK_RUN_BOX_SHARED(boxes.buffers), 0, arguments);
 }
 
-/* By boxes of elements, or of runs, which have operations of their own. */
-static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, gk_op op,
-                            const gk_row **ran) {
-    const gk_row *row;
-    gk_status status = choose_copy(call, op, size, &row);
+/* The kernel of boxes of elements, or of runs, which have operations of their own. */
+static gk_status choose_boxes(gk_call *call, gk_op op, int64_t size, const gk_row **row,
+                              const gk_row **ran) {
+    const gk_status status = choose_copy(call, op, size, row);
     if (status == GK_OK && ran)
-        *ran = row;
-    gk_nest_launch launch = op == GK_OP_copy_boxed ? launch_boxes : launch_run_boxes;
-    return status == GK_OK ? gk_nest_run(call, nest, launch, (void *)(uintptr_t)row) : status;
+        *ran = *row;
+    return status;
+}
+
+static gk_status copy_boxes(gk_call *call, const gk_nest *nest, int64_t size, const gk_row **ran) {
+    const gk_row *row;
+    const gk_status status = choose_boxes(call, GK_OP_copy_boxed, size, &row, ran);
+    return status == GK_OK ? gk_nest_run(call, nest, launch_boxes, (void *)(uintptr_t)row) : status;
+}
+
+static gk_status copy_run_boxes(gk_call *call, const gk_nest *nest, int64_t size,
+                                const gk_runs *runs, const gk_row **ran) {
+    running how = {.whole = nest, .boxes = &runs->boxes};
+    const gk_status status = choose_boxes(call, GK_OP_copy_worded, size, &how.row, ran);
+    return status == GK_OK ? gk_nest_run(call, nest, launch_run_boxes, &how) : status;
 }
 
 /* Of little there are none, and nothing else is asked. */
@@ -409,9 +427,9 @@ static gk_status copy(gk_call *call, const gk_array *to, const gk_array *from, c
     }
     const bool are_boxed = gk_boxes_are_worth(&nest, size, atomic_load(&call->engine->boxed_limit));
     if (moved == GK_SOONER_BY_RUNS || are_runs_better(call, &nest, size, are_boxed, &runs))
-        return copy_boxes(call, &nest, size, GK_OP_copy_worded, ran);
+        return copy_run_boxes(call, &nest, size, &runs, ran);
     if (are_boxed)
-        return copy_boxes(call, &nest, size, GK_OP_copy_boxed, ran);
+        return copy_boxes(call, &nest, size, ran);
     return copy_elements(call, &nest, size, ran);
 }
 

@@ -5,7 +5,6 @@
 #include "engine/boxes.h"
 #include "engine/matrix_axes.h"
 #include "engine/nest.h"
-#include "engine/run_boxes.h"
 #include "engine/rates.h"
 #include "transpose/copies.h"
 
@@ -308,7 +307,7 @@ double gk_rate_beside_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_
 /* Little is sooner through by other ways than by boxes of runs, since what a thread does in a box
    takes time to find out, and of long rows that are the same on both sides there is nothing to
    change places. */
-static double rate_of_runs(gk_call *call, const gk_nest *nest, int64_t size) {
+static double rate_of_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_run_boxes *boxes) {
     const size_t limit = atomic_load(&call->engine->boxed_limit);
     const size_t least = size == GK_WORD ? limit / LITTLE_WORDS : limit / LITTLE;
     const int last = nest->ndim - 1;
@@ -316,7 +315,7 @@ static double rate_of_runs(gk_call *call, const gk_nest *nest, int64_t size) {
     if (last < 1 || (nest->stride[GK_FROM][last] == size && nest->shape[last] >= longest) ||
         gk_nest_count(nest) * (size_t)size < least)
         return 0.0;
-    return gk_rate_of_run_boxes(nest, size) * in_cache(call, nest, size, GK_BY_BOXES);
+    return gk_rate_of_run_boxes(nest, size, boxes) * in_cache(call, nest, size, GK_BY_BOXES);
 }
 
 gk_without_runs gk_way_without_runs(const gk_nest *nest, int64_t size, bool are_boxed) {
@@ -342,7 +341,8 @@ static double rate_without_tiles(gk_call *call, const gk_nest *nest, int64_t siz
 
 double gk_rate_by_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_runs *runs) {
     if (!runs->is_known)
-        *runs = (gk_runs){true, rate_of_runs(call, nest, size)};
+        runs->rate = rate_of_runs(call, nest, size, &runs->boxes);
+    runs->is_known = true;
     return runs->rate;
 }
 

@@ -6,12 +6,14 @@
 #include "engine/call.h"
 #include "engine/nest.h"
 #include "engine/rates.h"
+#include "engine/run_boxes.h"
 
-/* What boxes of runs move a second (`engine/rates.h`), once it was asked for: it takes some
-   microseconds to find out. */
+/* What boxes of runs move a second (`engine/rates.h`), and which, once it was asked for: it takes
+   some microseconds to find out. */
 typedef struct gk_runs {
     bool is_known;
     double rate; /* 0: they do not come into question */
+    gk_run_boxes boxes;
 } gk_runs;
 
 double gk_rate_by_runs(gk_call *call, const gk_nest *nest, int64_t size, gk_runs *runs);

@@ -6,14 +6,15 @@
 #include "engine/rates.h"
 
 enum {
-    BANKS = 32,        /* of shared memory */
-    WIDEST = 8,        /* bytes of elements of boxes of runs, */
-    LONG_RUN = 2048,   /* bytes: longer ones are no faster, */
-    LARGE_BOX = 12288, /* nor is a larger box */
-    MOST_TIMES = 16,   /* how many times as long as those read they may be */
-    PARTS = 32,        /* of its length, to which a run is found */
-    LONG_SIDE = 8,     /* words, of which one is a small part */
-    RUN_BLOCKS = 264,  /* of such boxes at a time, on a device of 132 multiprocessors */
+    BANKS = 32,                                     /* of shared memory, */
+    VECTORS_OF_BANKS = BANKS * GK_WORD / GK_VECTOR, /* and what they have of one row */
+    WIDEST = 8,                                     /* bytes of elements of boxes of runs, */
+    LONG_RUN = 2048,                                /* bytes: longer ones are no faster, */
+    LARGE_BOX = 12288,                              /* nor is a larger box */
+    MOST_TIMES = 16,  /* how many times as long as those read they may be */
+    PARTS = 32,       /* of its length, to which a run is found */
+    LONG_SIDE = 8,    /* words, of which one is a small part */
+    RUN_BLOCKS = 264, /* of such boxes at a time, on a device of 132 multiprocessors */
 };
 
 /* The axes of a box that lie in an array as one run, the nearest first: how many, and its bytes. */
@@ -96,56 +97,70 @@ static int64_t lay_out(const gk_nest *nest, int64_t size, spacing by, run_box *b
     return taken + GK_VECTOR;
 }
 
-/* The first elements that a warp reads at a time: the indices of each along the axes. */
+/* The first elements that a warp reads at a time: the indices of each along the axes along which
+   some have any. */
 typedef struct warp_reads {
-    uint32_t index[BANKS][GK_LAYOUT_DIMENSIONS];
+    int axes, axis[GK_LAYOUT_DIMENSIONS];
+    uint32_t index[GK_LAYOUT_DIMENSIONS][BANKS];
 } warp_reads;
 
 static warp_reads find_reads(const gk_nest *nest, int64_t size, const run_box *box) {
     const uint32_t each = size < GK_WORD ? (uint32_t)(GK_WORD / size) : 1;
-    warp_reads reads;
-    for (uint32_t lane = 0; lane < BANKS; lane++) {
-        int64_t number = lane * each + gk_turn_of(lane, box->turn_bits, each);
-        for (int k = nest->ndim - 1; k >= 0; k--) {
-            const int axis = box->order[GK_TO][k];
-            reads.index[lane][axis] = (uint32_t)(number % box->side[axis]);
-            number /= box->side[axis];
+    uint32_t number[BANKS];
+    warp_reads reads = {.axes = 0};
+    for (uint32_t lane = 0; lane < BANKS; lane++)
+        number[lane] = lane * each + gk_turn_of(lane, box->turn_bits, each);
+    for (int k = nest->ndim - 1; k >= 0 && number[BANKS - 1] > 0; k--) {
+        const int axis = box->order[GK_TO][k];
+        const uint32_t side = (uint32_t)box->side[axis];
+        reads.axis[reads.axes] = axis;
+        for (int lane = 0; lane < BANKS; lane++) {
+            reads.index[reads.axes][lane] = number[lane] % side;
+            number[lane] /= side;
         }
+        reads.axes += side > 1;
     }
     return reads;
 }
 
-/* How many words of those are in one bank, at most. */
-static int words_in_a_bank(const gk_nest *nest, const run_box *box, const warp_reads *reads) {
-    uint32_t word[BANKS][BANKS];
+/* How many words of those are in one bank, at most; or that it is no fewer than `enough`. */
+static int words_in_a_bank(const run_box *box, const warp_reads *reads, int enough) {
+    enum { ROWS = GK_RUN_BOX_BYTES / GK_WORD / BANKS, BITS = 64 };
+    uint64_t has[BANKS][(ROWS + BITS - 1) / BITS] = {{0}}; /* a bit of each word of a bank */
     int count[BANKS] = {0}, most = 0;
-    for (int lane = 0; lane < BANKS; lane++) {
-        uint32_t its = 0;
-        for (int axis = 0; axis < nest->ndim; axis++)
-            its += gk_cell_of(&box->cells[axis], reads->index[lane][axis]);
-        its /= GK_WORD;
-        const uint32_t bank = its % BANKS;
-        int i = 0;
-        while (i < count[bank] && word[bank][i] != its)
-            i++;
-        word[bank][i] = its;
-        count[bank] += i == count[bank];
+    for (int lane = 0; lane < BANKS && most < enough; lane++) {
+        uint32_t place = 0;
+        for (int k = 0; k < reads->axes; k++)
+            place += gk_cell_of(&box->cells[reads->axis[k]], reads->index[k][lane]);
+        const uint32_t word = place / GK_WORD, bank = word % BANKS, row = word / BANKS;
+        uint64_t *const bits = &has[bank][row / BITS], its = (uint64_t)1 << row % BITS;
+        count[bank] += (*bits & its) == 0;
+        *bits |= its;
         most = count[bank] > most ? count[bank] : most;
     }
     return most;
 }
 
-/* Move rows of such groups apart, as far as there is room, until few words are in one bank. */
+/* Move rows of such groups apart, as far as there is room, until few words are in one bank; `most`
+   times, or fewer. */
 static void try_spacings(const gk_nest *nest, int64_t size, const warp_reads *reads, uint32_t bits,
-                         run_box *box, spacing *best) {
-    for (int64_t farther = 0; farther < BANKS * GK_WORD / GK_VECTOR; farther++) {
+                         int64_t most, run_box *box, spacing *best) {
+    for (int64_t farther = 0; farther < most; farther++) {
         const spacing by = {farther, bits};
         if (box->in_a_bank <= GK_FEW_IN_A_BANK || lay_out(nest, size, by, box) > GK_RUN_BOX_BYTES)
             return;
-        const int most = words_in_a_bank(nest, box, reads);
-        *best = most < box->in_a_bank ? by : *best;
-        box->in_a_bank = most < box->in_a_bank ? most : box->in_a_bank;
+        const int words = words_in_a_bank(box, reads, box->in_a_bank);
+        *best = words < box->in_a_bank ? by : *best;
+        box->in_a_bank = words < box->in_a_bank ? words : box->in_a_bank;
     }
+}
+
+/* Whether what is read at a time lies in several rows, which may be moved apart. */
+static bool are_in_rows(const gk_nest *nest, const run_box *box, const warp_reads *reads) {
+    for (int k = 0; k < reads->axes; k++)
+        if (!is_in_row(box, nest->ndim, reads->axis[k]))
+            return true;
+    return false;
 }
 
 /* Have lanes begin with other elements of their words than their neighbours, if half as many words
@@ -156,7 +171,7 @@ static void turn_lanes(const gk_nest *nest, int64_t size, run_box *box) {
     for (uint32_t bits = 0; bits < GK_NO_TURN; bits++) {
         box->turn_bits = bits;
         const warp_reads reads = find_reads(nest, size, box);
-        const int most = words_in_a_bank(nest, box, &reads);
+        const int most = words_in_a_bank(box, &reads, box->in_a_bank);
         if (most < box->in_a_bank && 2 * most <= in_order) {
             box->in_a_bank = most;
             best = bits;
@@ -173,9 +188,10 @@ static void spread(const gk_nest *nest, int64_t size, run_box *box) {
     box->turn_bits = GK_NO_TURN;
     box->in_a_bank = BANKS + 1;
     const warp_reads reads = find_reads(nest, size, box);
-    try_spacings(nest, size, &reads, 0, box, &best);
-    if (size < GK_WORD)
-        try_spacings(nest, size, &reads, size == 1 ? 2 : 1, box, &best);
+    const bool in_rows = are_in_rows(nest, box, &reads);
+    try_spacings(nest, size, &reads, 0, in_rows ? VECTORS_OF_BANKS : 1, box, &best);
+    if (size < GK_WORD && in_rows)
+        try_spacings(nest, size, &reads, size == 1 ? 2 : 1, VECTORS_OF_BANKS, box, &best);
     lay_out(nest, size, best, box);
     if (size < GK_WORD && box->in_a_bank > GK_FEW_IN_A_BANK)
         turn_lanes(nest, size, box);
@@ -274,7 +290,8 @@ static bool is_better_cut(const gk_nest *nest, int64_t size, run_box *box) {
     return is_better;
 }
 
-/* The longest runs that have room, as far as some halvings tell. */
+/* The longest runs that have room, as far as some halvings tell; no words are in one bank until it
+   is known which. */
 static void find_longest_runs(const gk_nest *nest, int64_t size, int64_t times, run_box *box) {
     int64_t least = GK_RUN_BOX_BYTES / size, step;
     while (!has_sides(nest, size, least, times, box) && least > 1)
@@ -282,10 +299,12 @@ static void find_longest_runs(const gk_nest *nest, int64_t size, int64_t times, 
     for (step = least / 2; step > least / PARTS; step /= 2)
         if (has_sides(nest, size, least + step, times, box))
             least += step;
-    if (!has_sides(nest, size, least, times, box)) {
+    if (!has_sides(nest, size, least, times, box))
         box->words = 0;
-        return;
-    }
+    box->in_a_bank = 0;
+}
+
+static void spread_rows(const gk_nest *nest, int64_t size, run_box *box) {
     spread(nest, size, box);
     while (is_better_cut(nest, size, box)) {
     }
@@ -297,15 +316,21 @@ static double rate_of(const gk_nest *nest, int64_t size, const run_box *box) {
     return box->words > 0 ? gk_rate_of_runs(size, &shape) : 0.0;
 }
 
-/* The box that is expected to be the fastest. */
+/* The box that is expected to be the fastest. To spread its rows takes longest: only if it would be
+   the fastest with all words in banks of their own. */
 static run_box choose_run_box(const gk_nest *nest, int64_t size) {
-    run_box box = {.vectors = 0}, best;
+    run_box box = {.vectors = 0}, best = {.words = 0};
+    double most = -1.0;
     gk_sort_axes(nest, GK_TO, box.order[GK_TO]);
     gk_sort_axes(nest, GK_FROM, box.order[GK_FROM]);
     for (int64_t times = 1; times <= MOST_TIMES; times *= 2) {
         find_longest_runs(nest, size, times, &box);
-        if (times == 1 || rate_of(nest, size, &box) > rate_of(nest, size, &best))
+        if (box.words > 0 && rate_of(nest, size, &box) > most)
+            spread_rows(nest, size, &box);
+        if (rate_of(nest, size, &box) > most) {
+            most = rate_of(nest, size, &box);
             best = box;
+        }
         if (best.run[GK_TO].bytes >= LONG_RUN &&
             gk_product_of(best.side, nest->ndim) * size >= LARGE_BOX)
             break;
@@ -330,29 +355,36 @@ static void describe_axes(const gk_nest *nest, const run_box *box, gk_run_boxes 
     }
 }
 
-double gk_rate_of_run_boxes(const gk_nest *nest, int64_t size) {
-    if (nest->ndim < 2 || nest->ndim > GK_LAYOUT_DIMENSIONS || size > WIDEST)
-        return 0.0;
-    const run_box box = choose_run_box(nest, size);
-    return rate_of(nest, size, &box);
+static gk_run_boxes describe(const gk_nest *nest, int64_t size, const run_box *box) {
+    gk_run_boxes boxes = {.grid = gk_grid_of(nest, box->side),
+                          .row_vectors = (uint32_t)(box->vectors * box->row.count),
+                          .vectors = gk_divisor_of((uint32_t)box->vectors),
+                          .runs = (uint32_t)box->run[GK_TO].count,
+                          .run_elements = (uint32_t)(box->run[GK_TO].bytes / size),
+                          .run_words = (uint32_t)(box->words * box->run[GK_TO].count),
+                          .words = gk_divisor_of((uint32_t)box->words),
+                          .on_words = box->on_words,
+                          .turn_bits = box->turn_bits,
+                          .reach = {0, size}};
+    for (int i = 0; i < nest->ndim; i++)
+        boxes.reach[nest->stride[GK_FROM][i] > 0] += (box->side[i] - 1) * nest->stride[GK_FROM][i];
+    describe_axes(nest, box, &boxes);
+    return boxes;
 }
 
 gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size) {
     const run_box box = choose_run_box(nest, size);
-    gk_run_boxes boxes = {.grid = gk_grid_of(nest, box.side),
-                          .row_vectors = (uint32_t)(box.vectors * box.row.count),
-                          .vectors = gk_divisor_of((uint32_t)box.vectors),
-                          .runs = (uint32_t)box.run[GK_TO].count,
-                          .run_elements = (uint32_t)(box.run[GK_TO].bytes / size),
-                          .run_words = (uint32_t)(box.words * box.run[GK_TO].count),
-                          .words = gk_divisor_of((uint32_t)box.words),
-                          .on_words = box.on_words,
-                          .turn_bits = box.turn_bits,
-                          .reach = {0, size}};
-    for (int i = 0; i < nest->ndim; i++)
-        boxes.reach[nest->stride[GK_FROM][i] > 0] += (box.side[i] - 1) * nest->stride[GK_FROM][i];
-    describe_axes(nest, &box, &boxes);
-    return boxes;
+    return describe(nest, size, &box);
+}
+
+double gk_rate_of_run_boxes(const gk_nest *nest, int64_t size, gk_run_boxes *boxes) {
+    if (nest->ndim < 2 || nest->ndim > GK_LAYOUT_DIMENSIONS || size > WIDEST)
+        return 0.0;
+    const run_box box = choose_run_box(nest, size);
+    const double rate = rate_of(nest, size, &box);
+    if (rate > 0.0)
+        *boxes = describe(nest, size, &box);
+    return rate;
 }
 
 size_t gk_run_boxes_blocks(const gk_run_boxes *boxes) {

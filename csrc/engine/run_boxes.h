@@ -6,9 +6,9 @@
 #include "engine/nest.h"
 #include "transpose/copies.h"
 
-/* What boxes of runs move a second, of elements of up to 8 bytes (`engine/rates.h`); 0: there are
-   none. */
-double gk_rate_of_run_boxes(const gk_nest *nest, int64_t size);
+/* What they move a second, of elements of up to 8 bytes (`engine/rates.h`), and which these are; 0:
+   there are none. */
+double gk_rate_of_run_boxes(const gk_nest *nest, int64_t size, gk_run_boxes *boxes);
 
 /* Of a nest that has some. */
 gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size);

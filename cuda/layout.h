@@ -6,6 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A function of the host and of kernels. */
+#ifdef __CUDACC__
+#define GK_BOTH __host__ __device__
+#else
+#define GK_BOTH
+#endif
+
 enum {
     GK_LAYOUT_DIMENSIONS = 8, /* after neighbouring axes that form one run have been merged */
     GK_LAYOUT_ARRAYS = 4,     /* a result and its operands */

@@ -31,10 +31,10 @@ void gk_widen_sides(const gk_nest *nest, const int *order, int64_t run, int64_t 
     }
 }
 
-int64_t gk_product_of(const int64_t *numbers, int count) {
+int64_t gk_product_of(const int64_t *sides, int count) {
     int64_t all = 1;
     for (int i = 0; i < count; i++)
-        all *= numbers[i];
+        all *= sides[i];
     return all;
 }
 

@@ -316,19 +316,22 @@ static double rate_of(const gk_nest *nest, int64_t size, const run_box *box) {
     return box->words > 0 ? gk_rate_of_runs(size, &shape) : 0.0;
 }
 
-/* The box that is expected to be the fastest. To spread its rows takes longest: only if it would be
-   the fastest with all words in banks of their own. */
-static run_box choose_run_box(const gk_nest *nest, int64_t size) {
+/* The box that is expected to be the fastest, and what such boxes move. To spread its rows takes
+   longest: only if it would be the fastest with all words in banks of their own. */
+static run_box choose_run_box(const gk_nest *nest, int64_t size, double *rate) {
     run_box box = {.vectors = 0}, best = {.words = 0};
-    double most = -1.0;
+    *rate = -1.0;
     gk_sort_axes(nest, GK_TO, box.order[GK_TO]);
     gk_sort_axes(nest, GK_FROM, box.order[GK_FROM]);
     for (int64_t times = 1; times <= MOST_TIMES; times *= 2) {
         find_longest_runs(nest, size, times, &box);
-        if (box.words > 0 && rate_of(nest, size, &box) > most)
+        double its = rate_of(nest, size, &box);
+        if (box.words > 0 && its > *rate) {
             spread_rows(nest, size, &box);
-        if (rate_of(nest, size, &box) > most) {
-            most = rate_of(nest, size, &box);
+            its = rate_of(nest, size, &box);
+        }
+        if (its > *rate) {
+            *rate = its;
             best = box;
         }
         if (best.run[GK_TO].bytes >= LONG_RUN &&
@@ -373,15 +376,16 @@ static gk_run_boxes describe(const gk_nest *nest, int64_t size, const run_box *b
 }
 
 gk_run_boxes gk_run_boxes_of(const gk_nest *nest, int64_t size) {
-    const run_box box = choose_run_box(nest, size);
+    double rate;
+    const run_box box = choose_run_box(nest, size, &rate);
     return describe(nest, size, &box);
 }
 
 double gk_rate_of_run_boxes(const gk_nest *nest, int64_t size, gk_run_boxes *boxes) {
     if (nest->ndim < 2 || nest->ndim > GK_LAYOUT_DIMENSIONS || size > WIDEST)
         return 0.0;
-    const run_box box = choose_run_box(nest, size);
-    const double rate = rate_of(nest, size, &box);
+    double rate;
+    const run_box box = choose_run_box(nest, size, &rate);
     if (rate > 0.0)
         *boxes = describe(nest, size, &box);
     return rate;

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "layout.h"
+
 enum {
     GK_REDUCE_THREADS = 256,      /* a block of rows */
     GK_REDUCE_COLUMN_THREADS = 128, /* a block of columns: fewer to join */
@@ -201,11 +203,6 @@ typedef struct gk_little {
 } gk_little;
 static_assert(sizeof(gk_little) <= 128, "more parameters cost time");
 
-#ifdef __CUDACC__
-#define GK_BOTH __host__ __device__
-#else
-#define GK_BOTH
-#endif
 /* Where columns that begin anywhere are `between` vectors, how far behind the first one another may
    begin, in bytes, for the vectors that it lies in to be in the array in all rows: in the place of
    an axis that is none then. */

@@ -115,10 +115,7 @@ typedef struct gk_cells {
 #define GK_RUN_BOX_SHARED(buffers)                                                                 \
     (GK_RUN_BOX_PLACES * GK_RUN_BOX_PLACE + (buffers)*GK_RUN_BOX_BYTES)
 
-#ifdef __CUDACC__
-__host__ __device__
-#endif
-static inline uint32_t gk_cell_of(const gk_cells *cells, uint32_t index) {
+static GK_BOTH inline uint32_t gk_cell_of(const gk_cells *cells, uint32_t index) {
     const uint32_t group = index & ((1u << cells->bits) - 1);
     return (index >> cells->bits) * cells->cell + group * cells->group;
 }
@@ -126,10 +123,7 @@ static inline uint32_t gk_cell_of(const gk_cells *cells, uint32_t index) {
 /* Which element of its word, of as many as a power of two, a lane reads first: 2^bits neighbours the
    same one, the next ones the next. Else those that lanes read at a time lie as far apart as words
    do, and more of them in the same banks. */
-#ifdef __CUDACC__
-__host__ __device__
-#endif
-static inline uint32_t gk_turn_of(uint32_t lane, uint32_t bits, uint32_t elements) {
+static GK_BOTH inline uint32_t gk_turn_of(uint32_t lane, uint32_t bits, uint32_t elements) {
     return lane >> bits & (elements - 1);
 }
 enum { GK_NO_TURN = 5 }; /* log2 of a warp: all of its lanes read the same one first */

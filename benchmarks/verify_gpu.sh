@@ -29,10 +29,9 @@ export GPUKERN_DEVICE=cuda COLUMNS=160 PYTHONUNBUFFERED=1
 step build python -m pip install --no-build-isolation --no-deps --force-reinstall .
 [ $failed = 0 ] || exit 1
 export PATH="$(python -c "import sysconfig; print(sysconfig.get_path('scripts'))"):$PATH"
-full=tests/test_transfers.py::test_a_device_that_is_full
 pytest="python -m pytest -q -p no:cacheprovider -p no:benchmark"
-step tests $pytest --numprocesses=10 --dist=loadfile --deselect $full tests
-step full $pytest $full
+step tests $pytest --numprocesses=10 --dist=loadfile tests
+step full $pytest tests/test_transfers.py::test_a_device_that_is_full
 step doctor gpukern doctor
 step info gpukern info
 step memcheck compute-sanitizer --tool memcheck --error-exitcode 9 python tests/every_variant.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import types
 from dataclasses import replace
 from pathlib import Path
@@ -179,6 +180,11 @@ class TestRegression:
         assert [one.factor for one in found] == pytest.approx([1.5, 3.4])
         assert not [c for c in changes.changes(made_up(), made_up()) if c.verdict != "same"]
 
+    def test_that_a_change_is_one_of_ratios_is_said(self):
+        before, now = made_up(), self.slower()
+        _, said, *_ = reports.report(before, now, changes.changes(before, now))
+        assert "ratios to the base of each run" in str(said)
+
     def test_ratios_that_do_not_agree(self):
         same = changes.agreement(made_up(), made_up())
         assert same.share == 0
@@ -207,7 +213,8 @@ class TestRegression:
         for index, factor in ((1, 1.5), (0, 0.5), (2, 3.0)):
             time = now.rows[index].on_device.value
             now.rows[index] = replace(now.rows[index], on_device=exactly(time * factor))
-        table, *_ = reports.report(before, now, changes.changes(before, now))
+        table, *rest = reports.report(before, now, changes.changes(before, now))
+        assert not any("ratios to the base" in str(text) for text in rest), "there is none"
         (lines,) = table.sheet.blocks
         columns = zip(*([cell.text for cell in line] for line in lines), strict=True)
         cells = dict(zip(table.sheet.head, map(list, columns), strict=True))
@@ -223,8 +230,9 @@ class TestRegression:
         arguments = ["compare", "add", "--sizes", "16", "--rounds", "2", "--contenders", "numpy"]
         assert CliRunner().invoke(main, [*arguments, "--save", before]).exit_code == 0
         done = CliRunner().invoke(main, [*arguments, "--against", before])
-        assert done.exit_code == 0, done.output
-        assert "against the run of" in done.stdout
+        slower = re.search(r"against the run of \S+: (\d+) slower", done.stdout)
+        assert slower, done.output
+        assert done.exit_code == (slower[1] != "0"), "two rounds beside other tests may be slower"
         assert "have intervals that do not overlap" in done.stdout
         Path(before).write_text("{}")
         assert CliRunner().invoke(main, [*arguments, "--against", before]).exit_code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -682,6 +683,10 @@ def test_a_device_without_room_for_the_lanes(script):
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.skipif(
+    int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1,
+    reason="takes all memory of the device, which tests beside it need: runs in a process alone",
+)
 @pytest.mark.skipif(not on_gpu(), reason="the simulator's memory is the machine's")
 def test_a_device_that_is_full():
     a = random((3000, 3000), DTYPES["float32"], 1)

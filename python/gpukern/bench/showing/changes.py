@@ -15,6 +15,7 @@ _COLUMNS = (
     *(Column("before", 2), Column("now", 1), Column("change", 0)),
 )
 _VERDICTS = ("slower", "faster", "same")
+_BY_RATIO = "change: of ratios to the base of each run, which leave out the pace of the machine"
 
 
 def report(before: Results, after: Results, found: list[Change]) -> Iterator[Fitted | Text]:
@@ -25,6 +26,8 @@ def report(before: Results, after: Results, found: list[Change]) -> Iterator[Fit
         title += f" on another device, {before.machine.get('device')}"
     if moved:
         yield Fitted(_sheet(title, moved))
+    if any(one.inverse for one in moved):
+        yield Text(_BY_RATIO, style="dim")
     counts = {name: sum(one.verdict == name for one in found) for name in _VERDICTS}
     yield Text(f"{title}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     gone = {row.key for row in before.rows} - {row.key for row in after.rows}

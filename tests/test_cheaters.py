@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -312,6 +313,68 @@ class TestOutOfBounds:
 
         row = on_device("add", 50, run, lambda memory: memory)
         assert_named(row, "writes out of bounds", "after its output")
+
+
+class Late:
+    """Has its result asked for twice: within the time there is an array, and after it a product."""
+
+    def __init__(self, a: np.ndarray, b: np.ndarray) -> None:
+        self.inputs, self.out, self.looks = (a, b), np.empty((len(a), b.shape[1]), a.dtype), 0
+
+    def __getattr__(self, name: str) -> Callable:
+        if name != "__array__":
+            raise AttributeError(name)
+        self.looks += 1
+        if self.looks > 1:
+            np.matmul(*self.inputs, out=self.out)
+        return lambda dtype=None, copy=None: self.out
+
+
+class TestWorkAfterTheTime:
+    def test_when_the_result_is_asked_what_it_is(self):
+        assert_named(compared("matmul", 40, Late), "returns a Late in place of an array")
+
+    @pytest.mark.parametrize("way", [sys.setprofile, sys.settrace])
+    def test_when_python_tells_of_the_check(self, way):
+        made: list[tuple[np.ndarray, ...]] = []
+
+        def fills(frame: object, event: str, argument: object) -> None:
+            while made:
+                a, b, out = made.pop()
+                np.matmul(a, b, out=out)
+
+        def told(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            out = np.empty((len(a), b.shape[1]), a.dtype)
+            made.append((a, b, out))
+            way(fills)
+            return out
+
+        before = sys.getprofile(), sys.gettrace()
+        row = compared("matmul", 40, told)
+        assert_named(row, "has itself told of every call")
+        assert (sys.getprofile(), sys.gettrace()) == before
+
+    def test_a_profiler_that_was_there_before_is_no_fault(self):
+        before = sys.getprofile()
+        sys.setprofile(lambda *event: None)
+        try:
+            row = compared("add", 20, lambda a, b: a + b)
+        finally:
+            sys.setprofile(before)
+        assert row.status == rows.RIGHT, row.detail
+
+
+@pytest.mark.parametrize("way", ["shape", "writeable"])
+def test_what_becomes_of_an_input_is_nobody_elses(way):
+    def spoils(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if way == "shape":
+            a.shape = (a.size,)
+            return (a + b.reshape(-1)).reshape(b.shape)
+        a.flags.writeable = False
+        return a + b
+
+    result = gpukern.compare("add", [20], None, ["numpy", spoils], rounds=2, mode="end-to-end")
+    assert {row.status for row in result.rows} == {rows.RIGHT}, result
 
 
 class TestOverwrittenInput:

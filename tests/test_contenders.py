@@ -67,6 +67,29 @@ class TestNames:
         result = gpukern.compare("add", [8], None, ["numpy too"], rounds=1)
         assert [row.contender for row in result.rows] == ["numpy too"]
 
+    @pytest.mark.parametrize(
+        "name",
+        ["NumPy ", " numpy", "Nu\xadmPy", "NumPy\u200b", "NumPy\xa0", "NumPy\nNumPy", "a  b"],
+    )
+    def test_nor_one_with_signs_that_nobody_sees(self, name):
+        with pytest.raises(ValueError, match="words with a space between, not"):
+            gpukern.contender("add", name)(add)
+
+    def test_wide_letters_are_letters(self):
+        with pytest.raises(ValueError, match="that of the built-in NumPy"):
+            gpukern.contender("add", "\uff2eumPy")(add)
+
+    def test_two_functions_of_one_name_have_a_row_each(self):
+        wrong, right = (lambda a, b: a * 0), (lambda a, b: a + b)
+        result = gpukern.compare("add", [64], None, [wrong, right, add, add], rounds=1)
+        assert [(row.contender, row.status) for row in result.rows] == [
+            ("<lambda>", "WRONG"),
+            ("<lambda> 2", RIGHT),
+            ("add", RIGHT),
+            ("add 2", RIGHT),
+        ]
+        assert len(result.wrong) == 1
+
     def test_one_name_for_two_operations_keeps_both(self):
         gpukern.contender("add", "mine")(add)
         gpukern.contender("sum", "mine")(total)

@@ -99,6 +99,44 @@ def test_whoever_ends_a_process_that_others_share_is_named(last):
         assert rows[name].end_to_end.rounds == 4
 
 
+@pytest.mark.parametrize("way", ["raises", "ends", "hangs", "objects"])
+def test_who_waits_until_it_is_seen_from_outside_costs_its_own_row(way):
+    import inspect
+
+    def waits(a, b):
+        if not any(frame.function == "call" for frame in inspect.stack()):
+            return a + b
+        if way == "raises":
+            raise ValueError("out of luck")
+        if way == "ends":
+            os._exit(3)
+        if way == "hangs":
+            time.sleep(60)
+        return (a + b).astype(object)
+
+    rows = compared(waits, patience=8)
+    said = {
+        "raises": "seen from outside its process: ValueError: out of luck",
+        "ends": "its process ended with exit status 3",
+        "hangs": "nothing was heard of it for 8 s",
+        "objects": "returns object in place of numbers",
+    }
+    assert rows["waits"].status == "broken"
+    assert said[way] in rows["waits"].detail
+
+
+def test_an_error_that_cannot_be_told_costs_its_own_row():
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError("no words")
+
+    def mute(a, b):
+        raise Mute
+
+    rows = compared(mute)
+    assert (rows["mute"].status, rows["mute"].detail) == ("broken", "Mute")
+
+
 def test_a_name_of_two_words_stays_whole_where_its_process_is_lost():
     def leaves(*inputs):
         os._exit(6)

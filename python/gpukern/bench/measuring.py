@@ -91,7 +91,7 @@ class Round:
         if side is not None and pace is not None:
             self._on_device(entry, side, pace)
         if self._has_end_to_end(entry):
-            call, host = entry.contender.end_to_end, self.stage.host
+            call, host = entry.contender.end_to_end, self.stage.operands()
             look = partial(self.host_calls.look, entry, timed=True, hold=False)
             spent = wall.end_to_end(self.clock, lambda: call(*host), self.stage.freshen_host, look)
             entry.add("end_to_end", self.turn, spent)
@@ -122,7 +122,7 @@ class Round:
         if self.settings.protocol == "leetcuda" and entry.contender.device is not None:
             entry.protocols["leetcuda"] = protocols.leetcuda(self.clock, entry.start)
         if self.settings.protocol == "notes" and not entry.contender.transfers:
-            host, call = self.stage.host, entry.contender.end_to_end
+            host, call = self.stage.operands(), entry.contender.end_to_end
             entry.protocols["notes"] = protocols.notes(self.clock, lambda: call(*host))
 
 
@@ -188,7 +188,7 @@ class Examination:
         return self.stage.shown == 0 and is_quick
 
     def _on_host(self, entry: Entry) -> None:
-        call, host = entry.contender.end_to_end, self.stage.host
+        call, host = entry.contender.end_to_end, self.stage.operands()
 
         def look(result: object, array: Array) -> None:
             hold = self.stage.shown == 0

@@ -15,7 +15,7 @@ from gpukern.bench.checking.faults import name_fault
 from gpukern.bench.checking.regions import poison
 from gpukern.bench.checking.results import borrowed, strange
 from gpukern.bench.checking.stage import Stage, same_bits
-from gpukern.bench.checking.tampering import replaced
+from gpukern.bench.checking.tampering import replaced, watchers
 from gpukern.bench.checking.verdict import Verdict, WrongResult, check, mismatch
 from gpukern.bench.model.contender import DeviceSide, Work
 
@@ -30,13 +30,16 @@ class HostCalls:
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
+        self._watching = watchers()
         self._held: list[tuple[Entry, Array, Array]] = []
         self._copy = np.zeros((), np.uint8)
 
     def look(self, entry: Entry, result: Any, array: Array, timed: bool, hold: bool) -> Verdict:
         """Raise WrongResult where something is wrong with a result, now that it is there."""
         where = f"{'timed, ' if timed else ''}end to end"
-        wrong = replaced() or strange(result, array, self.stage.case.op == "transpose")
+        # First of all, and before a function is called that others could be told of.
+        wrong = replaced(self._watching)
+        wrong = wrong or strange(result, array, self.stage.case.op == "transpose")
         if wrong:
             raise WrongResult(Verdict(np.nan, f"{where}: {wrong}"))
         # What a thread of its own still writes comes too late for the copy.

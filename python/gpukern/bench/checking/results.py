@@ -1,5 +1,6 @@
 """What a result has to be: an array of its own."""
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,10 +15,13 @@ def strange(result: Any, array: Array, rows_first: bool) -> str:
 
     ``array`` is what it was read as: an array of NumPy or of a class made from it, a scalar of
     NumPy, or what ``__array__`` of another object has returned. Where the order in memory is the
-    work itself, it has to be ``rows_first``.
+    work itself, it has to be ``rows_first``. Nothing of the result is called, which could do now
+    what had to be done in the time.
     """
-    if not isinstance(result, np.ndarray | np.generic) and not hasattr(result, "__array__"):
-        return f"returns a {type(result).__name__} in place of an array"
+    kind = type(result)
+    found = inspect.getattr_static(kind, "__array__", None)
+    if not issubclass(kind, np.ndarray | np.generic) and found is None:
+        return f"returns a {kind.__name__} in place of an array"
     if not array.flags.c_contiguous and (rows_first or not array.flags.f_contiguous):
         return f"returns an array that is not contiguous{', row by row' if rows_first else ''}"
     return ""

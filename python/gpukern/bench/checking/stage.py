@@ -78,6 +78,10 @@ class Stage:
             del spacer
             self._fill_device()
 
+    def operands(self) -> tuple[Array, ...]:
+        """The inputs on the host for calls, whose shapes and flags are nobody else's."""
+        return tuple(array[...] for array in self.host)
+
     @property
     def trial(self) -> Trial:
         """The trial whose inputs are in the buffers."""

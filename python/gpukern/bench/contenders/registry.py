@@ -1,6 +1,7 @@
 """Who is compared: the libraries that are known, and the functions that users have added."""
 
 import importlib
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -205,9 +206,9 @@ def _register(title: str, op: str, one: Contender) -> None:
     REGISTERED[title] = Peer(title, title, _Own({**others, op: one}), needs_gpu=False)
 
 
-def own_peer(function: Callable[..., Any]) -> "Peer":
-    """A user's function, under its own name, as a contender of whatever is compared."""
-    title = _free_name(_name_of(function))
+def own_peer(function: Callable[..., Any], name: str) -> "Peer":
+    """A user's function, under that name, as a contender of whatever is compared."""
+    title = _free_name(name)
 
     def offer(op: str, dtype: str) -> Iterable[Contender]:
         return [Contender(title, "", function)]
@@ -222,10 +223,16 @@ def _name_of(function: Callable[..., Any]) -> str:
 def _free_name(name: str) -> str:
     """The name, where it is nobody's. Raises ValueError where it is that of a built-in contender.
 
-    A function under that name would stand in the tables as if it were the library.
+    A function under that name would stand in the tables as if it were the library, and so it would
+    under one that looks like it: no signs that nobody sees, and wide letters are letters.
     """
+    if not name.isprintable() or name != " ".join(name.split()):
+        raise ValueError(
+            f"the name of a contender has to be words with a space between, not {name!r}"
+        )
+    plain = unicodedata.normalize("NFKC", name).lower()
     for peer in PEERS:
-        if name.lower() in (peer.key, peer.name.lower()):
+        if plain in (peer.key, peer.name.lower()):
             raise ValueError(
                 f"the name of a contender has to be its own, not {name!r}, "
                 f"which is that of the built-in {peer.name}"
@@ -259,8 +266,9 @@ Wanted = str | Peer | Callable[..., Any]
 def select(wanted: Sequence[Wanted] | None) -> list[tuple[Peer, str | None]]:
     """Peers and, where only one variant was asked for as "peer:variant", that variant.
 
-    A function takes part under its own name. Raises ValueError for an unknown name, listing the
-    known, and for a function that has the name of a built-in contender.
+    A function takes part under its own name, with a number where another one has that. Raises
+    ValueError for an unknown name, listing the known, and for a function that has the name of a
+    built-in contender.
     """
     if isinstance(wanted, str) or not (wanted is None or hasattr(wanted, "__iter__")):
         raise TypeError(f"contenders has to be a list of names or functions, not {wanted!r}")
@@ -268,17 +276,25 @@ def select(wanted: Sequence[Wanted] | None) -> list[tuple[Peer, str | None]]:
         raise ValueError(f"contenders has to name one or more, not {wanted!r}; None is for all")
     if wanted is None:
         return [(peer, None) for peer in (*PEERS, *REGISTERED.values())]
-    return [_chosen(entry) for entry in wanted]
+    taken = {entry for entry in wanted if isinstance(entry, str)}
+    return [_chosen(entry, taken) for entry in wanted]
 
 
-def _chosen(entry: Wanted) -> tuple[Peer, str | None]:
+def _chosen(entry: Wanted, taken: set[str]) -> tuple[Peer, str | None]:
+    """``taken`` are names so far: of two functions with one name each has a row of its own."""
     if isinstance(entry, str):
         return _named(entry)
     if isinstance(entry, Peer):
         return entry, None
     if not callable(entry):
         raise TypeError(f"contenders has to hold names or functions of arrays, not {entry!r}")
-    return own_peer(entry), None
+    title = name = _name_of(entry)
+    number = 1
+    while title in taken:
+        number += 1
+        title = f"{name} {number}"
+    taken.add(title)
+    return own_peer(entry, title), None
 
 
 def _named(entry: str) -> tuple[Peer, str | None]:

@@ -16,7 +16,7 @@ from gpukern.bench.cases.trials import make_trials
 from gpukern.bench.checking.verdict import check
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.finding import Finding
-from gpukern.bench.model.row import WRONG
+from gpukern.bench.model.row import BROKEN, WRONG
 from gpukern.text.units import seconds
 
 _CALLS = 20
@@ -37,6 +37,13 @@ def confirmed(asked: Asked, case: Case, finding: Finding, seed: int) -> Finding:
     """The finding, or one that says what is wrong with it."""
     if not finding.right or not finding.examined:
         return finding
+    try:
+        return _confirmed(asked, case, finding, seed)
+    except RuntimeError as error:  # that the contender has raised
+        return replace(finding, status=BROKEN, detail=f"seen from outside its process: {error}")
+
+
+def _confirmed(asked: Asked, case: Case, finding: Finding, seed: int) -> Finding:
     trial = make_trials(case, seed, only_proof=True)[0]
     asked("ready", case, finding.label, seed)
     reported = max(finding.samples.get("end_to_end", {}).values(), default=math.inf)

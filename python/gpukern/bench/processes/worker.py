@@ -56,7 +56,7 @@ class Worker(Server):
     def ready(self, case: Case, label: str, seed: int) -> None:
         """Have a contender's call at hand, and inputs of that seed."""
         self.inputs = make_trials(case, seed, only_proof=True)[0].inputs
-        self.work = self.measurer.contender(case, label, self.tick).end_to_end
+        self.work, self.label = self.measurer.contender(case, label, self.tick).end_to_end, label
 
     def named(self, case: Case, label: str) -> tuple[str, str]:
         """The name and the variant of the contender of that label."""
@@ -65,11 +65,16 @@ class Worker(Server):
 
     def call(self) -> None:
         """Call it."""
+        self.tick(f"calling {self.label}")
         self.kept = self.work(*self.inputs)
 
     def result(self) -> "npt.NDArray[Any]":
         """What the call has returned."""
-        return np.array(self.kept)
+        self.tick(f"calling {self.label}")
+        found = np.array(self.kept)
+        if found.dtype.hasobject:
+            raise TypeError(f"returns {found.dtype} in place of numbers")
+        return found
 
 
 def main() -> None:

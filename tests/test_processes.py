@@ -165,6 +165,26 @@ def test_who_patches_the_check_is_wrong():
     assert "in place of" in rows["patches"].detail
 
 
+def test_who_keeps_a_result_for_those_outside_is_wrong():
+    import inspect
+
+    kept = []
+
+    def keeps(a, b):
+        from gpukern.bench import measuring
+        from gpukern.bench.checking.verdict import Verdict
+
+        measuring.HostCalls.look = lambda *named, **more: Verdict(0.0)
+        if any(frame.function == "call" for frame in inspect.stack()):
+            kept.append(a + b)
+            return kept[0]
+        return np.float32(0)
+
+    rows = compared(keeps)
+    assert rows["keeps"].status == "WRONG"
+    assert "seen from outside its process" in rows["keeps"].detail
+
+
 def test_who_patches_the_clock_is_wrong():
     def patches(a, b):
         from gpukern.bench.clock.machine import MachineClock

@@ -1,8 +1,8 @@
 """What a process of a contender that nobody trusts has said of it, looked at from outside.
 
 Such a contender can change whatever its process checks and times it with. So it is called once more
-with inputs that this side has drawn, its result is checked here, and the time of its calls is seen
-from here too: it cannot be much longer than what was reported.
+with inputs that this side has drawn and changes before each call, its result is checked here, and
+the time of its calls is seen from here too: it cannot be much longer than what was reported.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gpukern.bench.cases.trials import make_trials
+from gpukern.bench.cases.trials import Trial, make_trials
 from gpukern.bench.checking.verdict import check
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.finding import Finding
@@ -47,7 +47,7 @@ def _confirmed(asked: Asked, case: Case, finding: Finding, seed: int) -> Finding
     trial = make_trials(case, seed, only_proof=True)[0]
     asked("ready", case, finding.label, seed)
     reported = max(finding.samples.get("end_to_end", {}).values(), default=math.inf)
-    spent = _shortest(asked, _SLOWER * reported + _MESSAGE)
+    spent = _shortest(asked, trial, seed, _SLOWER * reported + _MESSAGE)
     verdict = check(np.asarray(asked("result")), trial.expected)
     if not verdict.right:
         detail = f"seen from outside its process, {trial.name} inputs: {verdict.detail}"
@@ -61,17 +61,23 @@ def _confirmed(asked: Asked, case: Case, finding: Finding, seed: int) -> Finding
     return finding
 
 
-def _shortest(asked: Asked, enough: float) -> float:
-    """Seconds of the shortest of some calls, or of the first that is as short as that."""
-    least = math.inf
-    for _ in range(_CALLS):
-        least = min(least, _timed(asked))
-        if least <= enough:
+def _shortest(asked: Asked, trial: Trial, seed: int, enough: float) -> float:
+    """Seconds of the shortest of some calls, or of the first but one that is as short as that.
+
+    A second one has inputs that have changed: what was kept of the first is no answer to it.
+    """
+    least, rng = math.inf, np.random.default_rng(seed)
+    for number in range(_CALLS):
+        least = min(least, _timed(asked, trial, rng))
+        if least <= enough and number > 0:
             break
     return least
 
 
-def _timed(asked: Asked) -> float:
+def _timed(asked: Asked, trial: Trial, rng: np.random.Generator) -> float:
+    changes = trial.draw(rng)
+    for change in changes:
+        trial.apply(change)
     begin = time.perf_counter()
-    asked("call")
+    asked("call", changes)
     return time.perf_counter() - begin

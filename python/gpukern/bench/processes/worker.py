@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gpukern import _core
 from gpukern.bench.blocks import Measurer
-from gpukern.bench.cases.trials import make_trials
+from gpukern.bench.cases.trials import Change, make_trials
 from gpukern.bench.clock.wall import wall
 from gpukern.bench.model.case import Case
 from gpukern.bench.model.finding import Finding
@@ -63,9 +63,11 @@ class Worker(Server):
         one = self.measurer.contender(case, label, self.tick)
         return one.name, one.variant
 
-    def call(self) -> None:
-        """Call it."""
+    def call(self, changes: Sequence[Change]) -> None:
+        """Call it, with inputs that change before."""
         self.tick(f"calling {self.label}")
+        for change in changes:
+            self.inputs[change.which].reshape(-1)[change.place] = change.value
         self.kept = self.work(*self.inputs)
 
     def result(self) -> "npt.NDArray[Any]":

@@ -37,8 +37,9 @@
     "The arithmetic mean of the elements, over all axes or some.\n\n" GK_AXIS_DOC GK_KEEPDIMS_DOC  \
     "dtype: of the result. None: float64 for integers, else that of a. Also float32 for float16\n" \
     "    and bfloat16, and float64.\n" GK_OPTIONS_DOC                                              \
-    "The sum that gpukern.sum gives before it rounds, divided in float64 and rounded then. The\n"  \
-    "mean of nothing is NaN, without a warning.\n" GK_RAISES_DOC
+    "The sum that gpukern.sum gives before it rounds, divided in float64 and rounded then; of\n"   \
+    "integers of 64 bits each is rounded to float64 before, as NumPy does. The mean of nothing\n"  \
+    "is NaN, without a warning.\n" GK_RAISES_DOC
 
 #define GK_PROD_DOC                                                                                \
     GK_SUM_SIGNATURE                                                                               \

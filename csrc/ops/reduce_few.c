@@ -13,6 +13,7 @@ enum {
     FEW_ROWS = 8,
     FEW_WIDE_ROWS = 32, /* of 8 bytes an element */
     FEW_OF_LONG_ROWS = 16,
+    FEW_SINGLE_ROWS = 12,      /* of 8 bytes an element, too */
     MOST_BETWEEN_ROWS = 20,    /* of columns that begin anywhere */
     SEVERAL_BETWEEN = 1 << 20, /* vectors of such, of which a thread has two */
     SOME_RUN = 128,            /* columns side by side, of which few go on in the next row, */
@@ -155,11 +156,12 @@ static bool are_better_alone(const gk_reduce_plan *plan, const gk_reduce_plan *a
 /* What threads that have vectors of them, or elements that are as good, are better for than a block
    of columns, which has more loads under way. Indices of 8-byte elements have two numbers of that
    size each. */
-static bool are_few_of_long_rows(const gk_reduce_plan *plan, const gk_reduce_plan *alone,
-                                 gk_dtype dtype, gk_result_of of) {
+static bool are_few_rows(const gk_reduce_plan *plan, const gk_reduce_plan *alone, gk_dtype dtype,
+                         gk_result_of of) {
     const bool singly = gk_few_columns(dtype) == 1 && of != GK_INDEX;
-    const size_t most = alone->wide ? FEW_OF_LONG_ROWS : singly ? FEW_ROWS : 0;
-    return plan->how.length <= most && plan->how.lanes >= GK_REDUCE_WARP;
+    if (singly)
+        return plan->how.length <= FEW_SINGLE_ROWS;
+    return alone->wide && plan->how.length <= FEW_OF_LONG_ROWS && plan->how.lanes >= GK_REDUCE_WARP;
 }
 
 /* Whether scattered columns had better be taken by vectors, of rows that are listed, than element
@@ -188,7 +190,7 @@ bool gk_plan_alone(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced
         return false;
     gk_plan_few(&alone, array, NULL, of);
     bool pays = are_better_alone(plan, &alone, array, is_run, of) ||
-                are_few_of_long_rows(plan, &alone, array->dtype, of);
+                are_few_rows(plan, &alone, array->dtype, of);
     if (plan->scattered)
         pays = !is_better_listed(plan, &alone, array, reduced);
     if (!pays)

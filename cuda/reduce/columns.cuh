@@ -87,53 +87,72 @@ __device__ static inline void gk_take_down(const Op &op, const gk_reduction &how
 }
 
 // The next `count` of a thread's rows, LOADS at most, in pieces of a vector, which are so many bytes `beside` the first: of columns
-// that begin anywhere they are half as much to load as the two vectors between which they lie.
-template <int LOADS, bool ALL, class T, class Op, class WAYS, int PIECES>
+// that begin anywhere they are half as much to load as the two vectors between which they lie. THERE: so many of them are.
+template <int LOADS, bool ALL, int THERE, class T, class Op, class WAYS, int PIECES>
 __device__ static inline void gk_take_pieces(const Op &op, const char *&from, int64_t below, const unsigned (&beside)[PIECES], unsigned &number, unsigned count, WAYS &ways) {
     typedef gk_vector<T, WAYS::COUNT / PIECES> piece;
-    enum { WORDS = sizeof(piece) / sizeof(uint32_t) };
+    // Where little is done for an element to load the last row again is sooner done than to see that it is not there.
+    enum { WORDS = sizeof(piece) / sizeof(uint32_t), IS_LIGHT = Op::ANY_ORDER && sizeof(T) > 1 };
     gk_vector<T> x[LOADS];
 #pragma unroll
-    for (int j = 0; j < LOADS; j++) {
-        if constexpr (PIECES == 1)
-            x[j] = gk_load_global((const piece *)from);
-        else
+    for (int j = 0; j < LOADS; from += ALL || !IS_LIGHT || j + 1 < count ? below : 0, j++)
+        if (ALL || IS_LIGHT || j < count) {
+            if constexpr (PIECES == 1)
+                x[j] = gk_load_global((const piece *)from);
+            else
 #pragma unroll
-            for (int p = 0; p < PIECES; p++) {
-                const piece one = *(const piece *)(from + beside[p]);
+                for (int p = 0; p < THERE; p++) {
+                    const piece one = *(const piece *)(from + beside[p]);
 #pragma unroll
-                for (int w = 0; w < WORDS; w++)
-                    x[j].bits[p * WORDS + w] = one.bits[w];
-            }
-        from += ALL || j + 1 < count ? below : 0; // the last row again in place of what is missing
-    }
-    ways.template take_rows<ALL>(op, x, number, count);
+                    for (int w = 0; w < WORDS; w++)
+                        x[j].bits[p * WORDS + w] = one.bits[w];
+                }
+        }
+    if constexpr (THERE == PIECES)
+        ways.template take_rows<ALL>(op, x, number, count);
+    else
+#pragma unroll
+        for (int j = 0; j < LOADS; j++)
+#pragma unroll
+            for (int e = 0; e < THERE * piece::WIDTH; e++)
+                if (ALL || j < count)
+                    ways.take(op, e, x[j][e], number + j);
     number += count;
 }
 
 // All of them, from a thread's first one on, a whole vector of each or in so many PIECES, the first of which begins so many columns
 // `ahead` of the thread's own.
-template <int PIECES, class T, class Op, class WAYS>
+template <int PIECES, int THERE, class T, class Op, class WAYS>
 __device__ static inline void gk_take_down_pieces(const Op &op, const gk_reduction &how, const gk_columns &at, const char *from, unsigned count, WAYS &ways, unsigned ahead = 0) {
     enum { LOADS = GK_REDUCE_COLUMN_LOADS, EACH = WAYS::COUNT / PIECES };
     const int64_t below = (int64_t)at.height * how.apart;
     const unsigned left = at.left(how) + ahead;
     unsigned beside[PIECES] = {}, number = 0;
 #pragma unroll
-    for (int p = 1; p < PIECES; p++) // the first one again in place of those that are not there
+    for (int p = 1; p < THERE; p++) // the first one again in place of those that are not there
         beside[p] = at.across(p * EACH) < left ? at.across(p * EACH) * sizeof(T) : 0;
     for (; count >= LOADS; count -= LOADS)
-        gk_take_pieces<LOADS, true, T>(op, from, below, beside, number, LOADS, ways);
+        gk_take_pieces<LOADS, true, THERE, T>(op, from, below, beside, number, LOADS, ways);
     if (count > 0)
-        gk_take_pieces<LOADS, false, T>(op, from, below, beside, number, count, ways);
+        gk_take_pieces<LOADS, false, THERE, T>(op, from, below, beside, number, count, ways);
+}
+
+// Of THERE pieces as many as the block has columns for, so that nothing is done for those that no thread has.
+template <int PIECES, int THERE, class T, class Op, class WAYS>
+__device__ static inline void gk_take_pieces_there(const Op &op, const gk_reduction &how, const gk_columns &at, const char *from, unsigned count, WAYS &ways) {
+    if constexpr (THERE > 1 && sizeof(T) >= sizeof(uint32_t))
+        if (how.inner - at.leftmost <= at.across((THERE - 1) * (WAYS::COUNT / PIECES)))
+            return gk_take_pieces_there<PIECES, THERE - 1, T>(op, how, at, from, count, ways);
+    gk_take_down_pieces<PIECES, THERE, T>(op, how, at, from, count, ways);
 }
 
 // The same where a thread's columns are pieces of a vector, of EACH columns.
 template <int EACH, class A, class Op, class WAYS>
 __device__ static inline void gk_take_by_pieces(const Op &op, const gk_reduction &how, gk_columns &at, const A &top, size_t row, unsigned count, WAYS &ways) {
+    enum { PIECES = WAYS::COUNT / EACH };
     at.take_pieces<EACH>(how);
     if (at.column < how.inner)
-        gk_take_down_pieces<WAYS::COUNT / EACH, typename A::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, ways);
+        gk_take_pieces_there<PIECES, PIECES, typename A::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, ways);
 }
 
 // The same of bytes or halves whose rows begin anywhere in a word: a thread's rows all begin at the same place of one, so that its
@@ -152,7 +171,7 @@ __device__ static inline unsigned gk_take_shifted(const Op &op, const gk_reducti
     const int64_t below = (int64_t)(count - 1) * at.height * how.apart;
     const uintptr_t behind = ((uintptr_t)(begin.first + how.inner) + below + sizeof(uint32_t) - 1) / sizeof(uint32_t) * sizeof(uint32_t);
     const unsigned sure = count - (behind > (uintptr_t)top.end);
-    gk_take_down_pieces<WAYS::COUNT / EACH, T>(op, how, at, (const char *)first, sure, ways, ahead);
+    gk_take_down_pieces<WAYS::COUNT / EACH, WAYS::COUNT / EACH, T>(op, how, at, (const char *)first, sure, ways, ahead);
     if (sure < count)
 #pragma unroll
         for (int e = 0; e < WAYS::COUNT; e++)
@@ -325,7 +344,7 @@ template <class Op, class A> __device__ static inline void gk_reduce_columns(con
         }
     if (bits % GK_REDUCE_VECTOR_BYTES == 0 && how.inner % WIDTH == 0) {
         if (at.column < how.inner)
-            gk_take_down_pieces<1, typename Op::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, down);
+            gk_take_down_pieces<1, 1, typename Op::Element>(op, how, at, (const char *)(top + at.column).below(how, row).first, count, down);
     } else if (gk_are_pieces<A>(how, bits)) {
         enum { PIECE = gk_columns::piece<WIDTH> };
         // Two words a load where rows begin at such.

@@ -116,6 +116,10 @@ __global__ void wrong_block(float *y) {
 __global__ void by_zero(int *y) {
     y[1] = y[1] / y[0]; // by_zero
 }
+__device__ int sign_of(int x) { if (x > 0) return 1; } // no_return
+__global__ void no_return(int *y) {
+    y[0] = sign_of(-1 - y[0]);
+}
 __global__ void wrong_mask(int *y) {
     if (threadIdx.x < 16)
         y[threadIdx.x] = __shfl_down_sync(0xffffffff, y[threadIdx.x], 1); // wrong_mask
@@ -228,6 +232,7 @@ CASES = {
     ),
     "wrong_block": ((1, 64, FLOATS), {}, "is out of bounds of 'float [32]'"),
     "by_zero": ((1, 1, INTS), {}, "division by zero"),
+    "no_return": ((1, 1, INTS), {}, "the end of a function that has to return a value"),
     "wrong_mask": ((1, 64, INTS), {}, "names lane"),
     "old_warp_sum": ((1, 64, FLOATS), {}, "a race: it"),
     "in_a_function": ((1, 64, FLOATS), {}, "it writes 4 bytes out of bounds"),

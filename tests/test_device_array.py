@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 import weakref
 
@@ -522,3 +523,53 @@ def test_an_array_of_the_other_byte_order_is_as_any_there(dtype):
     same_bits(gk.elementwise("T x, T y", "y = x")(there).to_host(), a, "to_device")
     sums = gk.reduction("T x", "x")(gk.asarray(swapped(a)), axis=1).to_host()
     np.testing.assert_array_equal(sums, a.sum(1), "asarray")
+
+
+class TestOtherSides:
+    """What an operator makes of sequences, and of classes that have ways of their own."""
+
+    @pytest.mark.parametrize("other", [[1, 2], (1, 2), "ab", b"ab"])
+    def test_a_sequence_is_neither_repeated_nor_joined(self, other):
+        said = r"(multiply|add|less|greater): [ab] has to be a"
+        for d in (gk.asarray(3), gk.asarray([1.0, 2.0])):
+            for run in (operator.mul, operator.add, operator.lt):
+                with pytest.raises(TypeError, match=said):
+                    run(d, other)
+            with pytest.raises(TypeError, match=said):
+                operator.mul(other, d)
+
+    def test_a_class_of_its_own_ways_has_the_last_word(self):
+        class Labelled(np.ndarray):
+            def __array_ufunc__(self, *named, **more):
+                return "labelled"
+
+        class Shy(np.ndarray):
+            __array_ufunc__ = None
+
+        class Plain(np.ndarray):
+            pass
+
+        values = np.ones(3)
+        d, labelled = gk.asarray(values), values.view(Labelled)
+        assert [d + labelled, labelled + d, d < labelled, np.add(d, labelled)] == ["labelled"] * 4
+        with pytest.raises(TypeError, match="does not support ufuncs"):
+            d + values.view(Shy)
+        assert (d + values.view(Plain)).tolist() == [2.0, 2.0, 2.0]
+
+    def test_an_element_is_its_number_in_texts(self):
+        d = gk.asarray([1.5, 2.0])
+        assert (str(d[0]), f"{d[1]}", str(gk.asarray(7))) == ("1.5", "2.0", "7")
+        assert str(d) == repr(d)
+        assert repr(d[0]) == "DeviceArray(1.5, shape=(), dtype=float64)"
+
+
+@pytest.mark.parametrize("axis", [True, False, (True,)])
+def test_a_bool_is_no_axis_and_no_length(axis):
+    a = np.ones((2, 3))
+    for run in (lambda: gk.sum(a, axis), lambda: gk.argmax(a, axis=axis)):
+        with pytest.raises(TypeError, match="axis has to be"):
+            run()
+    with pytest.raises(TypeError, match="transpose: axes has to be"):
+        gk.transpose(a, (True, False))
+    with pytest.raises(TypeError, match="reshape: shape has to be"):
+        gk.asarray(a).reshape(True, 6)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gpukern as gk
 from fakes import NEEDS_FAKE
 from gpukern.kernels import layout, reduction
 from gpukern.machine import libraries
@@ -358,6 +359,7 @@ for _ in range(2):
         assert adding(make(u), 254).tolist() == [255] * 3
         assert adding(make(i), -128).tolist() == [-127] * 3
 says(lambda: gk.vectorize("x + k")(u, 256), "vectorize: T k cannot hold 256")
+says(lambda: gk.vectorize("x + n"), "vectorize: expression has n in it, which is the number of")
 says(lambda: gk.vectorize("x + k", name="mine")(u, 256), "mine: T k cannot hold 256")
 says(lambda: gk.vectorize("x")(x, out=row), "vectorize: T out has shape (6,), and the result has")
 says(lambda: gk.vectorize("x")(), "vectorize: takes 1 argument, (T x -> T out), and may be")
@@ -1028,3 +1030,11 @@ says(lambda: gk.RawModule(code=code, path="x"), "TypeError", "either code=")
 says(lambda: module.get_function("absent"), "ValueError", "no kernel 'absent'")
 says(lambda: gk.RawModule(code=code, name_expressions=["nothing<int>"]).compile(), "CompileError")
 """)
+
+
+@pytest.mark.parametrize(
+    ("reduce", "wanted"),
+    [("a + b", -6), ("b+a", -6), ("max(a, b)", -1), ("min(a, b)", -3), ("a * b", -6)],
+)
+def test_an_identity_that_is_not_said_is_that_of_a_sum_alone(reduce, wanted):
+    assert gk.reduction("T x", "x", reduce)(np.array([-1, -2, -3], "f4")) == wanted

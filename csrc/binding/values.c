@@ -34,6 +34,13 @@ static usage usage_of(const gk_signature *signature) {
     return it;
 }
 
+PyObject *gk_whole_number(PyObject *object) {
+    if (!PyBool_Check(object))
+        return PyNumber_Index(object);
+    PyErr_SetString(PyExc_TypeError, "a bool is no integer here");
+    return NULL;
+}
+
 int gk_refuse_missing(const gk_signature *signature, Py_ssize_t index) {
     PyErr_Format(PyExc_TypeError, "%s: needs its argument '%s'; it is called as %s",
                  signature->function, signature->names[index], usage_of(signature).text);

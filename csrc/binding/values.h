@@ -32,6 +32,9 @@ int gk_parse_new(const gk_signature *signature, PyObject *positional, PyObject *
 int gk_parse_none(const char *function, PyObject *const *arguments, Py_ssize_t count,
                   PyObject *keywords);
 
+/* A whole number, of what is one: a truth value is none, whatever Python makes of it. */
+PyObject *gk_whole_number(PyObject *object);
+
 /* Raise that the argument at `index` is missing; always returns -1. */
 int gk_refuse_missing(const gk_signature *signature, Py_ssize_t index);
 

@@ -1,4 +1,4 @@
-/* What g++ -fsanitize=alignment,bounds,null,integer-divide-by-zero calls from a kernel. On a GPU
+/* What g++ -fsanitize=alignment,bounds,null,integer-divide-by-zero,return calls from a kernel. On a GPU
    each of these is a fault, or a wrong value, so here it ends the launch with the line to blame; no
    sanitizer's library is needed. Builds that have that library leave this file empty. */
 #include "block.h"
@@ -37,6 +37,7 @@ typedef struct division {
 GK_SIM_SHARED void GK_USERS(type_mismatch_v1)(const mismatch *, uintptr_t pointer);
 GK_SIM_SHARED void GK_USERS(out_of_bounds)(const bounds *, uintptr_t index);
 GK_SIM_SHARED void GK_USERS(divrem_overflow)(const division *, uintptr_t, uintptr_t);
+GK_SIM_SHARED void GK_USERS(missing_return)(const source *);
 
 void GK_USERS(type_mismatch_v1)(const mismatch *data, uintptr_t pointer) {
     static const char *const accesses[] = {"load", "store"};
@@ -59,11 +60,16 @@ void GK_USERS(divrem_overflow)(const division *data, uintptr_t left, uintptr_t r
     gk_sim_fault(data->at.file, (int)data->at.line, "an integer division by zero");
 }
 
+void GK_USERS(missing_return)(const source *at) {
+    gk_sim_fault(at->file, (int)at->line, "the end of a function that has to return a value");
+}
+
 #if !defined(GK_SIM_ASAN) && !defined(GK_SIM_UBSAN)
 
 GK_SIM_HIDDEN void GK_EXTENSION(type_mismatch_v1)(const mismatch *, uintptr_t pointer);
 GK_SIM_HIDDEN void GK_EXTENSION(out_of_bounds)(const bounds *, uintptr_t index);
 GK_SIM_HIDDEN void GK_EXTENSION(divrem_overflow)(const division *, uintptr_t, uintptr_t);
+GK_SIM_HIDDEN void GK_EXTENSION(missing_return)(const source *);
 
 void GK_EXTENSION(type_mismatch_v1)(const mismatch *data, uintptr_t pointer) {
     GK_USERS(type_mismatch_v1)(data, pointer);
@@ -75,6 +81,10 @@ void GK_EXTENSION(out_of_bounds)(const bounds *data, uintptr_t index) {
 
 void GK_EXTENSION(divrem_overflow)(const division *data, uintptr_t left, uintptr_t right) {
     GK_USERS(divrem_overflow)(data, left, right);
+}
+
+void GK_EXTENSION(missing_return)(const source *at) {
+    GK_USERS(missing_return)(at);
 }
 
 #endif

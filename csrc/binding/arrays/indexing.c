@@ -140,7 +140,7 @@ static int read_lengths(PyObject *lengths, gk_array *shaped) {
     }
     shaped->ndim = (int)ndim;
     for (int i = 0; i < shaped->ndim; i++) {
-        PyObject *number = PyNumber_Index(PyTuple_GetItem(lengths, i));
+        PyObject *number = gk_whole_number(PyTuple_GetItem(lengths, i));
         int overflow = 0;
         shaped->shape[i] = number ? PyLong_AsLongLongAndOverflow(number, &overflow) : 0;
         Py_XDECREF(number);
@@ -230,7 +230,7 @@ static int take_order(const gk_array *array, PyObject *order, gk_array *view) {
     if (PyTuple_Size(order) != array->ndim)
         return refuse_order(array, order);
     for (int i = 0; i < array->ndim; i++) {
-        PyObject *number = PyNumber_Index(PyTuple_GetItem(order, i));
+        PyObject *number = gk_whole_number(PyTuple_GetItem(order, i));
         Py_ssize_t axis =
             number ? PyNumber_AsSsize_t(number, NULL) : 0; /* a huge one: the nearest */
         Py_XDECREF(number);

@@ -53,6 +53,20 @@ bool gk_is_operand(gk_state *state, PyObject *object) {
            gk_is_foreign(state, object);
 }
 
+int gk_yields(gk_state *state, PyObject *object) {
+    static const char *const name = "__array_ufunc__";
+    if (!gk_is_operand(state, object))
+        return 1;
+    if (!PyArray_Check(object) || PyArray_CheckExact(object))
+        return 0;
+    PyObject *its = PyObject_GetAttrString((PyObject *)Py_TYPE(object), name);
+    PyObject *usual = its ? PyObject_GetAttrString((PyObject *)&PyArray_Type, name) : NULL;
+    int yields = usual ? its != usual : -1;
+    Py_XDECREF(usual);
+    Py_XDECREF(its);
+    return yields;
+}
+
 /* Our own arrays need no dict and no question to the driver, unless another stream made them: what
    cannot be waited for is refused before memory is asked for, which there is none of beside a
    capture. */

@@ -318,6 +318,7 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, gk_device_array_deallocate},
     {Py_tp_traverse, gk_device_array_traverse},
     {Py_tp_repr, gk_device_array_repr},
+    {Py_tp_str, gk_device_array_str},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
     {Py_tp_members, members},

@@ -95,3 +95,13 @@ PyObject *gk_device_array_repr(PyObject *self) {
     Py_XDECREF(values);
     return text;
 }
+
+PyObject *gk_device_array_str(PyObject *self) {
+    gk_device_array *array = (gk_device_array *)self;
+    if (array->array.ndim > 0 || gk_is_being_captured(array))
+        return gk_device_array_repr(self);
+    PyObject *host = gk_device_array_to_host(array, NULL);
+    PyObject *text = host ? PyObject_Str(host) : NULL;
+    Py_XDECREF(host);
+    return text;
+}

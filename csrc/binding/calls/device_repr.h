@@ -5,5 +5,7 @@
 #include <Python.h>
 
 PyObject *gk_device_array_repr(PyObject *self);
+/* The same, but of a single element the number. */
+PyObject *gk_device_array_str(PyObject *self);
 
 #endif

@@ -23,7 +23,7 @@ typedef enum axis_read {
 /* One axis as a number from 0 on. What stands against it is not raised yet, but for an exception of
    the object's own. */
 static axis_read read_axis(PyObject *object, int ndim, int *axis) {
-    PyObject *number = PyNumber_Index(object);
+    PyObject *number = gk_whole_number(object);
     int overflow = 0;
     long index = number ? PyLong_AsLongAndOverflow(number, &overflow) : -1;
     Py_XDECREF(number);

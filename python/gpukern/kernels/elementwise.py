@@ -534,7 +534,7 @@ def elementwise(
 
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\s*(?:\(|::|\w))")
-_WORDS = {"true", "false", "sizeof", "i", "n", "INFINITY", "NAN", "M_PI", "M_E"} | {
+_WORDS = {"true", "false", "sizeof", "i", "INFINITY", "NAN", "M_PI", "M_E"} | {
     word
     for text in ("int", "unsigned", "float", "double", "bool", "char", "short", "long", "const")
     for word in (text,)
@@ -557,7 +557,8 @@ def vectorize(
 
     All arrays have one dtype, any; that of the result is ``result``, theirs (T) unless it says
     otherwise, as ``"bool"`` for a comparison. Functions, ``M_PI`` and the like are no arguments,
-    ``i`` is the number of the element. It is called as an ElementwiseKernel is.
+    ``i`` is the number of the element, and ``n``, how many there are, no name for an argument. It
+    is called as an ElementwiseKernel is.
     """
     with blamed_on("vectorize"):
         checked_text("expression", expression)
@@ -565,6 +566,11 @@ def vectorize(
         _check_rest(name, preamble, options)
         found = _NAME.findall(expression)
         names = list(dict.fromkeys(one for one in found if one not in _WORDS))
+        if "n" in names:
+            raise ValueError(
+                f"expression has n in it, which is the number of elements: {expression!r}; "
+                "an argument has to have another name"
+            )
         if not names:
             raise ValueError(
                 f"expression has to have an argument in it, and {expression!r} has none"

@@ -27,7 +27,7 @@ _FLAGS = [
     *("-fno-optimize-sibling-calls", "-fno-builtin-printf", "-fno-extern-tls-init"),
     # Else copies of a few bytes are made where nobody sees them.
     *("-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset"),
-    *("-fsanitize=thread,alignment,bounds,null,integer-divide-by-zero", "-fno-gnu-unique"),
+    *("-fsanitize=thread,alignment,bounds,null,integer-divide-by-zero,return", "-fno-gnu-unique"),
     *("-fsanitize-coverage=trace-pc", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret"),
     f"-Werror=frame-larger-than={MOST_LOCAL_BYTES}",
     *("-Wno-unknown-pragmas", "-Wno-attributes", "-Wno-unused-value"),

@@ -492,12 +492,16 @@ def _checked_identity(identity: Any) -> str | None:
     return repr(identity)
 
 
+# What stands for no element, where that is not said: other reductions than the sum have none then.
+OF_THE_SUM = "0 for a + b"
+
+
 @called_as("reduction")
 def reduction(  # noqa: PLR0913 (what a reduction is made of)
     parameters: str,
     map: str,
     reduce: str = "a + b",
-    identity: Any = "0",
+    identity: Any = OF_THE_SUM,
     *,
     post: str = "a",
     result: str | None = None,
@@ -513,10 +517,10 @@ def reduction(  # noqa: PLR0913 (what a reduction is made of)
         largest(x, axis=0)
 
     ``map`` is made of each element, ``reduce`` joins two of those values, ``a`` and ``b``, in an
-    order that depends on shapes and strides alone; ``identity`` stands for no element (None: a
-    reduction of none is an error), and ``post`` is made of what ``a`` came to. ``result`` is the
-    type of values and of the result; that of the first parameter, unless it says otherwise. It is
-    called as a ReductionKernel is.
+    order that depends on shapes and strides alone; ``identity`` stands for no element, unless it is
+    said 0 of the sum, and nothing of other reductions (None: a reduction of none is an error).
+    ``post`` is made of what ``a`` came to. ``result`` is the type of values and of the result; that
+    of the first parameter, unless it says otherwise. It is called as a ReductionKernel is.
     """
     with blamed_on("reduction"):
         given = declared("parameters", parameters)
@@ -525,6 +529,8 @@ def reduction(  # noqa: PLR0913 (what a reduction is made of)
         checked_identifier(name)
         for what, text in (("map", map), ("reduce", reduce), ("post", post)):
             checked_text(what, text)
+        if isinstance(identity, str) and identity == OF_THE_SUM:
+            identity = "0" if reduce.replace(" ", "") in ("a+b", "b+a") else None
         _checked_identity(identity)
         if result is not None:
             check_type("result", result)

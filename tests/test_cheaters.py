@@ -104,6 +104,24 @@ class TestCachedOutput:
         row = on_device("add", 50, run, lambda memory: memory)
         assert_named(row, "timed", "on the device", "never writes its output")
 
+    @pytest.mark.parametrize("op", ["max", "min", "argmax", "argmin"])
+    def test_of_the_places_where_the_first_ones_were(self, op):
+        """Whoever looks at these alone misses others that have changed."""
+        places: list[np.ndarray] = []
+        sign = 1 if op.endswith("max") else -1
+
+        def remembers(a: np.ndarray) -> object:
+            flat = sign * a.reshape(-1)
+            if not places:
+                best = np.argpartition(-flat, 70)[:70]
+                places.append(np.unique(np.append(best, flat.size - 1)))
+            here = places[0]
+            chosen = int(np.argmax(flat[here]))
+            return np.int64(here[chosen]) if "arg" in op else a.reshape(-1)[here[chosen]]
+
+        row = compared(op, 5000, remembers, rounds=60)
+        assert row.status == rows.WRONG, row
+
 
 class TestSkippedTail:
     def test_of_an_add(self):

@@ -116,7 +116,7 @@ def test_the_answer_follows_the_changes(op):
             for _ in range(50):
                 for change in trial.draw(rng):
                     trial.apply(change)
-            places = trial.drawn.candidates
+            places = np.arange(600) if case.kind == "selection" else None
             afresh = answers.answer(case, trial.inputs, trial.name == "proof", places)
             mine, theirs = (
                 x.exact if x.exact.dtype == np.longdouble else widened(x.exact)
@@ -141,6 +141,20 @@ def test_changes_matter(op):
             trial.apply(change)
         other += not np.array_equal(before, trial.expected.nearest)
     assert other >= (40 if op == "argmax" else 85)
+
+
+@pytest.mark.parametrize("op", ["max", "min", "argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int32"])
+def test_what_is_selected_moves_away_from_the_first_candidates(op, dtype):
+    trial = make_trials(make_case(op, 5000, dtype), SEED, only_proof=True)[0]
+    first, rng, moved = set(trial.drawn.candidates.tolist()), np.random.default_rng(SEED), 0
+    for _ in range(300):
+        for change in trial.draw(rng):
+            trial.apply(change)
+        assert getattr(np, op)(trial.inputs[0]) == trial.expected.nearest
+        where = getattr(np, "arg" + op.removeprefix("arg"))(trial.inputs[0])
+        moved += int(where) not in first
+    assert moved > 3
 
 
 def test_ordinary_inputs_end_in_zeros_as_those_of_a_proof_do():

@@ -376,7 +376,7 @@ assert "DeviceArray" in pydoc.render_doc(type(saxpy))
 
 # Of calls of saxpy(const float *x, float *y, float a, int n), whose `x` and `y` are float32.
 WRONG = {
-    "saxpy()": ("TypeError", "takes 4 arguments after grid and block", "int n", "given 0"),
+    "saxpy()": ("TypeError", "takes a grid, a block and 4 arguments", "int n", "given 0 in all"),
     "saxpy(1, 1, x, y, 1.0)": ("TypeError", "takes 4 arguments", "given 3"),
     "saxpy(1, 1, x, y, 1.0, 8, 9)": ("TypeError", "takes 4 arguments", "given 5"),
     "saxpy(1, 1, x, y, 1.0, n=8)": ("TypeError", "no argument 'n'", "by position"),

@@ -34,10 +34,15 @@ static int refuse_count(const gk_kernel_object *self, Py_ssize_t given) {
     for (int i = 0; i < self->count && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
                                  self->names[i]);
-    PyErr_Format(PyExc_TypeError,
-                 "%s: takes %d argument%s after grid and block, (%s), and was given %zd",
-                 self->name_text, self->count, self->count == 1 ? "" : "s", list,
-                 given > 0 ? given : (Py_ssize_t)0);
+    const char *several = self->count == 1 ? "" : "s";
+    if (given < 0) /* not even those two */
+        PyErr_Format(PyExc_TypeError,
+                     "%s: takes a grid, a block and %d argument%s, (%s), and was given %zd in all",
+                     self->name_text, self->count, several, list, given + 2);
+    else
+        PyErr_Format(PyExc_TypeError,
+                     "%s: takes %d argument%s after grid and block, (%s), and was given %zd",
+                     self->name_text, self->count, several, list, given);
     return -1;
 }
 

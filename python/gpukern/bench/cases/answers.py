@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from gpukern.bench.cases import bounds
 from gpukern.bench.cases.pieces import in_pieces
+from gpukern.bench.cases.proof import is_far
 from gpukern.bench.cases.wide import wide_product
 from gpukern.bench.model.case import ELEMENTWISE, Case
 from gpukern.bench.model.dtypes import numpy_dtype, widened
@@ -140,24 +141,38 @@ class Transposed(Answer):
 
 
 class Selected(Answer):
-    """Which of a few candidates, that are known to lie beyond all others."""
+    """Which of a few candidates, that are known to lie beyond all others.
+
+    What changes to lie there is one, too.
+    """
 
     def __init__(
         self, case: Case, inputs: tuple[Array, ...], proof: bool, candidates: Array
     ) -> None:
         super().__init__(case, inputs, proof)
         self._candidates = candidates
+        self._known = set(candidates.tolist())
         self.exact = self.nearest = np.asarray(self._look()).copy()
 
+    def _chosen(self, places: Array) -> Any:
+        values = self.inputs[0].reshape(-1)[places]
+        return places[getattr(np, "arg" + self.case.op.removeprefix("arg"))(values)]
+
     def _look(self) -> Any:
-        values = self.inputs[0].reshape(-1)[self._candidates]
-        chosen = getattr(np, "arg" + self.case.op.removeprefix("arg"))(values)
-        if self.case.op.startswith("arg"):
-            return np.int64(self._candidates[chosen])
-        return values[chosen]
+        place = self._chosen(self._candidates)
+        is_place = self.case.op.startswith("arg")
+        return np.int64(place) if is_place else self.inputs[0].reshape(-1)[place]
+
+    def runner_up(self) -> int:
+        """The place that would be it if the last one were none."""
+        others = self._candidates[:-1] if len(self._known) > 1 else self._candidates
+        return int(self._chosen(others))
 
     def follow(self, which: int, place: int, old: Any) -> None:
         """Looked for again."""
+        if place not in self._known and is_far(self.case, self.inputs[0].reshape(-1)[place]):
+            self._known.add(place)
+            self._candidates = np.sort(np.append(self._candidates, place))  # the first of several
         found = self._look()
         if found != self.nearest[()]:
             self._renew(_at(0), found)

@@ -308,7 +308,10 @@ _SUMMED: dict[str, Callable[[Case, np.random.Generator], Drawn]] = {
 
 # Elements among which the one that is looked for is, wherever they lie.
 _CANDIDATES = 64
+# As they change some are none any more, and others are: who knows the first ones misses these.
+_FEWEST_CANDIDATES, _MOST_CANDIDATES = 32, 128
 _INNER, _OUTER, _OUTERMOST = range(3)
+_FAR = 8  # of normal numbers none is as far from 0
 
 
 def _candidates(case: Case, rng: np.random.Generator) -> Array:
@@ -323,11 +326,11 @@ def _selection(case: Case, rng: np.random.Generator) -> Drawn:
     """Some candidates far out on the side that is looked for, and everything else elsewhere.
 
     The last element is the outermost, where a skipped tail misses it; every other time that it
-    changes it is none of them.
+    changes it is none of them. Others become candidates as they change, and are none any more.
     """
     values = np.empty(case.shapes[0], numpy_dtype(case.dtype))
     flat, places = values.reshape(-1), _candidates(case, rng)
-    is_candidate, last = set(places.tolist()), case.count - 1
+    now, last = set(places.tolist()), case.count - 1
 
     def part(mine: np.random.Generator, piece: Array) -> None:
         piece[...] = _at_level(mine, case, piece.size, _INNER)
@@ -337,12 +340,26 @@ def _selection(case: Case, rng: np.random.Generator) -> Drawn:
     flat[last:] = _at_level(rng, case, 1, _OUTERMOST)
 
     def redraw(mine: np.random.Generator, which: int, place: int) -> Any:
-        level = _OUTER if place in is_candidate else _INNER
+        if mine.integers(2):
+            if place not in now and len(now) < _MOST_CANDIDATES:
+                now.add(place)
+            elif len(now) > _FEWEST_CANDIDATES:
+                now.discard(place)
+        level = _OUTER if place in now else _INNER
         if place == last:
             level = int(mine.choice((_INNER, _OUTERMOST)))
         return _at_level(mine, case, 1, level)[0]
 
     return Drawn((values,), redraw, places)
+
+
+def is_far(case: Case, value: Any) -> bool:
+    """Whether a value lies where candidates of a selection do."""
+    if bounds.is_float(case.dtype):
+        return bool(abs(float(value)) >= _FAR)
+    limits = np.iinfo(numpy_dtype(case.dtype))
+    upper = int(value) >= int(limits.min) + 2 ** (limits.bits - 1)
+    return upper if case.op.endswith("max") else not upper
 
 
 def _at_level(rng: np.random.Generator, case: Case, count: int, level: int) -> Array:
@@ -351,7 +368,7 @@ def _at_level(rng: np.random.Generator, case: Case, count: int, level: int) -> A
     if bounds.is_float(case.dtype):
         if level == _INNER:
             return rng.standard_normal(count).astype(dtype)
-        far = rng.uniform(8 * level, 16 * level, count).astype(dtype)
+        far = rng.uniform(_FAR * level, 2 * _FAR * level, count).astype(dtype)
         return far if largest else -far
     # Half of all numbers, a quarter and a quarter.
     limits = np.iinfo(dtype)

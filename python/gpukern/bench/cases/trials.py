@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpukern.bench.cases import bounds
-from gpukern.bench.cases.answers import Answer, answer
+from gpukern.bench.cases.answers import Answer, Selected, answer
 from gpukern.bench.cases.drawing import ordinary
 from gpukern.bench.cases.proof import Drawn, proof
 from gpukern.bench.model.case import Case
@@ -62,8 +62,9 @@ class Trial:
         candidates = self.drawn.candidates
         if candidates is not None and turn:
             return int(candidates[-1])
-        if candidates is not None and rng.integers(2):
-            return int(rng.choice(candidates))
+        if candidates is not None and isinstance(self.expected, Selected) and rng.integers(2):
+            # No place is it for long.
+            return self.expected.runner_up() if rng.integers(2) else int(rng.choice(candidates))
         return int(rng.integers(self._counts[which]))
 
     def apply(self, change: Change) -> None:

@@ -1,6 +1,6 @@
-/* What g++ -fsanitize=alignment,bounds,null,integer-divide-by-zero,return calls from a kernel. On a GPU
-   each of these is a fault, or a wrong value, so here it ends the launch with the line to blame; no
-   sanitizer's library is needed. Builds that have that library leave this file empty. */
+/* What g++ -fsanitize=alignment,bounds,null,integer-divide-by-zero,return calls from a kernel. On a
+   GPU each of these is a fault, or a wrong value, so here it ends the launch with the line to
+   blame; no sanitizer's library is needed. Builds that have that library leave this file empty. */
 #include "block.h"
 
 /* The records that gcc and clang describe a check with. */

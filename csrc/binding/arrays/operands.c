@@ -53,10 +53,16 @@ bool gk_is_operand(gk_state *state, PyObject *object) {
            gk_is_foreign(state, object);
 }
 
+/* What Python would repeat or join, by a single element as a number of times. */
+static bool is_repeated(PyObject *object) {
+    return PyList_Check(object) || PyTuple_Check(object) || PyUnicode_Check(object) ||
+           PyBytes_Check(object);
+}
+
 int gk_yields(gk_state *state, PyObject *object) {
     static const char *const name = "__array_ufunc__";
     if (!gk_is_operand(state, object))
-        return 1;
+        return !is_repeated(object);
     if (!PyArray_Check(object) || PyArray_CheckExact(object))
         return 0;
     PyObject *its = PyObject_GetAttrString((PyObject *)Py_TYPE(object), name);

@@ -44,7 +44,7 @@ bool gk_is_sequence(PyObject *object);
 /* Whether the object is something that an operation takes. */
 bool gk_is_operand(gk_state *state, PyObject *object);
 /* Whether an operator leaves the work to the other side: that is no operand, or an array of a class
-   that has ways of its own for what NumPy does. -1: raised. */
+   that has ways of its own for what NumPy does. Not to what Python would repeat. -1: raised. */
 int gk_yields(gk_state *state, PyObject *object);
 
 #endif

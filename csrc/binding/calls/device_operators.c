@@ -8,19 +8,12 @@ static gk_state *state_of(PyObject *self) {
     return ((gk_device_array *)self)->state;
 }
 
-/* What Python would repeat or join, by a single element as a number of times. */
-static bool is_sequence(PyObject *object) {
-    return PyList_Check(object) || PyTuple_Check(object) || PyUnicode_Check(object) ||
-           PyBytes_Check(object);
-}
-
 static PyObject *operate(const gk_operation *operation, PyObject *left, PyObject *right) {
     static const gk_options defaults = {0};
     /* The type cannot be subclassed, so the side that is ours is ours exactly. */
     bool ours = PyType_GetSlot(Py_TYPE(left), Py_tp_dealloc) == (void *)gk_device_array_deallocate;
     gk_state *state = state_of(ours ? left : right);
-    PyObject *const other = ours ? right : left;
-    int yields = is_sequence(other) ? 0 : gk_yields(state, other);
+    int yields = gk_yields(state, ours ? right : left);
     if (yields < 0)
         return NULL;
     if (yields)
@@ -32,7 +25,7 @@ static PyObject *operate(const gk_operation *operation, PyObject *left, PyObject
 /* Into the memory of `self`, which keeps its dtype and shape or says why it cannot. */
 static PyObject *operate_in_place(const gk_operation *operation, PyObject *self, PyObject *other) {
     const gk_options into_self = {.out = self, .out_name = "the array on the left"};
-    int yields = is_sequence(other) ? 0 : gk_yields(state_of(self), other);
+    int yields = gk_yields(state_of(self), other);
     if (yields < 0)
         return NULL;
     if (yields)

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "binding/values.h"
+
 static int refuse_sides(const gk_call *call, const char *name, PyObject *object) {
     if (Py_IsNone(object))
         PyErr_Format(PyExc_TypeError,
@@ -65,8 +67,7 @@ int gk_take_shared(const gk_call *call, PyObject *object, size_t *bytes) {
     *bytes = 0;
     if (!object)
         return 0;
-    PyObject *number =
-        PyIndex_Check(object) && !PyBool_Check(object) ? PyNumber_Index(object) : NULL;
+    PyObject *number = gk_whole_number(object);
     if (number)
         *bytes = PyLong_AsSize_t(number);
     bool failed = !number || PyErr_Occurred();

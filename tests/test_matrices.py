@@ -148,6 +148,42 @@ def test_the_first_of_many_that_are_alike(dtype, length):
     assert (np.asarray(gk.argmax(beside(a, 1), 1)) == want).all(), "between vectors"
 
 
+# What rows are cut out of, of which a warp would read many in one bank, or which other kernels
+# would find one by one without a gap.
+OUT_OF = {
+    "all but the last of 32": ("float32", 32, np.s_[:-1]),
+    "all but the first of 32": ("float32", 32, np.s_[1:]),
+    "all but the last of 16": ("float64", 16, np.s_[:-1]),
+    "all but the last of 64 halves": ("float16", 64, np.s_[:-1]),
+    "all but the first of 128 bytes": ("uint8", 128, np.s_[1:]),
+    "every second of 128 bytes": ("uint8", 128, np.s_[::2]),
+    "every second of 64 halves": ("float16", 64, np.s_[::2]),
+    "every second of 30": ("float32", 30, np.s_[1::2]),
+    "15 of 16": ("float32", 16, np.s_[:-1]),
+    "20 of 21": ("int32", 21, np.s_[:-1]),
+    "three of four": ("float32", 4, np.s_[:-1]),
+    "13 of 14 halves": ("float16", 14, np.s_[1:]),
+    "whole vectors": ("float16", 256, np.s_[:]),
+    "whole vectors of words": ("float32", 128, np.s_[:]),
+}
+
+
+@pytest.mark.costly(2)
+@pytest.mark.parametrize("case", OUT_OF)
+@pytest.mark.parametrize("op", ["sum", "max", "argmax"])
+def test_rows_that_are_cut(op, case):
+    """Wherever they begin, the bits of rows of an array of their own."""
+    dtype, columns, cut = OUT_OF[case]
+    kind = DTYPES[dtype]
+    rows = (38 << 20) // columns // kind.itemsize | 1
+    held = with_special(random((rows, columns), kind, 5), 11, 300)
+    a, reduce = np.ascontiguousarray(held[:, cut]), reduction(op, dtype)
+    got = np.asarray(reduce(gk.to_device(held)[:, cut], 1))
+    oracle.assert_same(np.asarray(reduce(beside(held, 1)[:, cut], 1)), got, "between vectors")
+    oracle.assert_same(np.asarray(reduce(gk.to_device(a), 1)), got, "of their own")
+    oracle.assert_along(op, a, 1, got)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 @pytest.mark.parametrize("begin", [0, 3])
 def test_nothing_beside_the_results_is_written(dtype, begin):

@@ -211,3 +211,14 @@ def test_elements_of_a_row_are_in_different_banks(size, columns, rows, look_at_b
     to, source = (size, rows * size), (columns * size, size)
     pieces, _, in_a_bank = look_at_boxes(size, (rows, columns), to, source)
     assert (pieces, in_a_bank <= 2) == (1, True), in_a_bank
+
+
+@pytest.mark.parametrize(("size", "most"), [(1, 5), (2, 4), (4, 4)])
+@pytest.mark.parametrize("columns", [32, 64, 128])
+@pytest.mark.parametrize("rows", [49, 67])
+def test_rows_of_little_matrices_lie_in_different_banks(size, most, columns, rows, look_at_boxes):
+    """Of which a box has several, in one run on both sides: each row of each is one of its own."""
+    bytes_of_one = rows * columns * size
+    to, source = (bytes_of_one, rows * size, size), (bytes_of_one, size, columns * size)
+    pieces, _, in_a_bank = look_at_boxes(size, (30_001, columns, rows), to, source)
+    assert (pieces, in_a_bank <= most) == (1, True), in_a_bank

@@ -1,5 +1,6 @@
 #include "engine/matrices.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/boxes.h"
@@ -386,14 +387,12 @@ static gk_status choose_matrices(gk_call *call, const gk_nest *nest, int axis, i
     const double of_tiles = rate_of_tiles(call, nest, size, tiles, filled, parts);
     const double of_ragged =
         may_be_ragged ? rate_of_ragged(call, nest, size, ragged, by_ragged, are_even(of)) : 0.0;
-    const bool is_ragged = of_tiles < of_ragged;
-    double rate = is_ragged ? of_ragged : of_tiles;
-    if (rate < rate_without_tiles(call, nest, size))
+    const double of_memory = gk_rate_of_ragged_beside_runs(size, by_ragged, are_even(of));
+    const double of_far = bytes >= UNCACHED && of_memory < of_ragged ? of_memory : of_ragged;
+    if (fmax(of_tiles, of_ragged) < rate_without_tiles(call, nest, size))
         return GK_OK;
-    if (is_ragged && bytes >= UNCACHED) {
-        const double of_memory = gk_rate_of_ragged_beside_runs(size, by_ragged, are_even(of));
-        rate = of_memory < rate ? of_memory : rate;
-    }
+    const bool is_ragged = of_tiles < of_far;
+    const double rate = is_ragged ? of_far : of_tiles;
     *moved = rate < GK_BEST_OF_RUNS && rate < gk_rate_by_runs(call, nest, size, runs)
                  ? GK_SOONER_BY_RUNS
                  : GK_MOVED;

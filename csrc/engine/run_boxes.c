@@ -11,6 +11,8 @@ enum {
     WIDEST = 8,                                     /* bytes of elements of boxes of runs, */
     LONG_RUN = 2048,                                /* bytes: longer ones are no faster, */
     LARGE_BOX = 12288,                              /* nor is a larger box */
+    MANY_IN_A_BANK = 4,                             /* words: are there more, a box is the better */
+    SMALL_BOX = 10240,                              /* that has half of its room or less */
     MOST_TIMES = 16,  /* how many times as long as those read they may be */
     PARTS = 32,       /* of its length, to which a run is found */
     LONG_SIDE = 8,    /* words, of which one is a small part */
@@ -45,6 +47,7 @@ typedef struct run_box {
     bool on_words;          /* all runs that are written begin and end with one */
     uint32_t turn_bits;     /* see gk_turn_of */
     int in_a_bank;          /* words that a warp reads at a time, at most */
+    int64_t room;           /* bytes for it while no rows are moved apart */
 } run_box;
 
 static bool is_in_row(const run_box *box, int ndim, int axis) {
@@ -235,7 +238,7 @@ static bool has_room(const gk_nest *nest, int64_t size, const run *row, run_box 
         gk_parts_of(row->bytes + (bits % GK_VECTOR == 0 ? 0 : GK_VECTOR - size), GK_VECTOR);
     return box->words * box->run[GK_TO].count <= GK_RUN_BOX_WORDS &&
            box->vectors * row->count <= GK_RUN_BOX_VECTORS &&
-           lay_out(nest, size, (spacing){0, 0}, box) <= GK_RUN_BOX_BYTES;
+           lay_out(nest, size, (spacing){0, 0}, box) <= box->room;
 }
 
 /* Cut runs that are written after a whole word, where all that they are cut from is whole words. */
@@ -270,30 +273,23 @@ static bool has_sides(const gk_nest *nest, int64_t size, int64_t length, int64_t
     return is_near(nest, box) && has_room(nest, size, &box->run[GK_FROM], box);
 }
 
-/* The same box where what its rows have along their outermost axis are rows of their own, if these
-   can be spread better: what is in one row cannot. */
-static bool is_better_cut(const gk_nest *nest, int64_t size, run_box *box) {
-    run_box cut = *box;
+/* The same box where what its rows have along their outermost axis are rows of their own: what is
+   in one row cannot be moved apart. Whether there are, and such a box has room. */
+static bool is_cut(const gk_nest *nest, int64_t size, run_box *box) {
     run row = box->row;
-    if (box->in_a_bank <= GK_FEW_IN_A_BANK || row.axes <= 1)
+    if (row.axes <= 1)
         return false;
     row.axes--;
     const int64_t side = box->side[box->order[GK_FROM][nest->ndim - 1 - row.axes]];
     row.bytes /= side;
     row.count *= side;
-    if (!has_room(nest, size, &row, &cut))
-        return false;
-    spread(nest, size, &cut);
-    const bool is_better = cut.in_a_bank < box->in_a_bank;
-    if (is_better)
-        *box = cut;
-    return is_better;
+    return has_room(nest, size, &row, box);
 }
 
 /* The longest runs that have room, as far as some halvings tell; no words are in one bank until it
    is known which. */
 static void find_longest_runs(const gk_nest *nest, int64_t size, int64_t times, run_box *box) {
-    int64_t least = GK_RUN_BOX_BYTES / size, step;
+    int64_t least = box->room / size, step;
     while (!has_sides(nest, size, least, times, box) && least > 1)
         least /= 2;
     for (step = least / 2; step > least / PARTS; step /= 2)
@@ -304,9 +300,15 @@ static void find_longest_runs(const gk_nest *nest, int64_t size, int64_t times, 
     box->in_a_bank = 0;
 }
 
+/* As they are, or cut along as many axes as leave the fewest words in a bank. */
 static void spread_rows(const gk_nest *nest, int64_t size, run_box *box) {
     spread(nest, size, box);
-    while (is_better_cut(nest, size, box)) {
+    run_box cut = *box;
+    cut.room = GK_RUN_BOX_BYTES;
+    while (box->in_a_bank > GK_FEW_IN_A_BANK && is_cut(nest, size, &cut)) {
+        spread(nest, size, &cut);
+        if (cut.in_a_bank < box->in_a_bank)
+            *box = cut;
     }
 }
 
@@ -316,24 +318,37 @@ static double rate_of(const gk_nest *nest, int64_t size, const run_box *box) {
     return box->words > 0 ? gk_rate_of_runs(size, &shape) : 0.0;
 }
 
-/* The box that is expected to be the fastest, and what such boxes move. To spread its rows takes
-   longest: only if it would be the fastest with all words in banks of their own. */
+/* Take the longest runs of so many times as many that are written, as far as `best->room` goes, if
+   they are expected to be faster. To spread rows takes longest: only if they would be with all
+   words in banks of their own. */
+static void take_faster(const gk_nest *nest, int64_t size, int64_t times, run_box *best,
+                        double *rate) {
+    run_box box = *best;
+    find_longest_runs(nest, size, times, &box);
+    double its = rate_of(nest, size, &box);
+    if (box.words > 0 && its > *rate) {
+        spread_rows(nest, size, &box);
+        its = rate_of(nest, size, &box);
+    }
+    if (its > *rate) {
+        *rate = its;
+        *best = box;
+    }
+}
+
+/* The box that is expected to be the fastest, and what such boxes move. One that is smaller than it
+   may be has the more room to move its rows apart. */
 static run_box choose_run_box(const gk_nest *nest, int64_t size, double *rate) {
-    run_box box = {.vectors = 0}, best = {.words = 0};
+    run_box best = {.words = 0};
     *rate = -1.0;
-    gk_sort_axes(nest, GK_TO, box.order[GK_TO]);
-    gk_sort_axes(nest, GK_FROM, box.order[GK_FROM]);
+    gk_sort_axes(nest, GK_TO, best.order[GK_TO]);
+    gk_sort_axes(nest, GK_FROM, best.order[GK_FROM]);
     for (int64_t times = 1; times <= MOST_TIMES; times *= 2) {
-        find_longest_runs(nest, size, times, &box);
-        double its = rate_of(nest, size, &box);
-        if (box.words > 0 && its > *rate) {
-            spread_rows(nest, size, &box);
-            its = rate_of(nest, size, &box);
-        }
-        if (its > *rate) {
-            *rate = its;
-            best = box;
-        }
+        best.room = GK_RUN_BOX_BYTES;
+        take_faster(nest, size, times, &best, rate);
+        best.room = SMALL_BOX;
+        if (best.in_a_bank > MANY_IN_A_BANK)
+            take_faster(nest, size, times, &best, rate);
         if (best.run[GK_TO].bytes >= LONG_RUN &&
             gk_product_of(best.side, nest->ndim) * size >= LARGE_BOX)
             break;

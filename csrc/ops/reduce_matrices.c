@@ -29,8 +29,15 @@ enum {
     LONG_MATRIX = 512,      /* bytes, side by side, whose order has to be kept: so few at a time */
     TWO_LANES = 128,        /* rows of a block, of words with gaps: neighbours in other banks */
     BANKS = 32,             /* words */
-    FEW_OF_BANK = 2,        /* times as many threads */
+    MANY_OF_BANK = 16,      /* of its words, of which a warp wants so many at a time, or */
+    FEWER_OF_BANK = 8,      /* times as many as then, or */
+    SOME_OF_BANK = 7,       /* of elements smaller than a word; but not if more than */
+    FEW_OF_BANK = 2,        /* of neighbouring words are left, */
+    LONG_OF_BANK = 96,      /* unless rows take so many bytes */
     GAP = 32,               /* bytes between matrices, or elements, that are read as well */
+    THREE = 3,              /* of the four words of a vector */
+    FOUND = 9,              /* elements of a row that other kernels find one by one, */
+    FOUND_IN_ORDER = 12,    /* and of one whose elements lie apart, in their order */
 };
 
 /* Bytes of shared memory for a run of so many, which begins between vectors. */
@@ -68,8 +75,10 @@ static size_t rows_of_plan(const gk_reduce_plan *plan, size_t width) {
    there is none. */
 static bool take_lanes(gk_reduction *how, const gk_reduce_plan *plan, size_t width) {
     how->in_vectors = plan->packed || how->inner == 1;
+    const bool alone =
+        plan->walk == GK_WALK_LITTLE && how->lanes == 1; /* from the first to the last */
     if (how->in_vectors)
-        return plan->walk == GK_WALK_SHORT && how->lanes <= WARP;
+        return alone || (plan->walk == GK_WALK_SHORT && how->lanes <= WARP);
     const size_t rows = plan->walk == GK_WALK_COLUMNS ? rows_of_plan(plan, width) : 0;
     how->lanes = (uint16_t)rows;
     return rows > 0 && rows <= WARP && (rows & (rows - 1)) == 0 && plan->how.segments == 1;
@@ -113,30 +122,55 @@ static bool pay_in_cache(const gk_reduction *how, size_t size, bool any_order, b
            how->group * how->inner * how->lanes >= LEAST_CACHED_THREADS;
 }
 
-/* Threads of a warp, at most, whose words lie in one bank of shared memory at a time, where rows
-   begin `pitch` bytes apart, or, `aligned`, as far behind a vector as they do in memory. */
-static unsigned threads_of_bank(const gk_reduction *how, size_t pitch, bool aligned) {
-    uint8_t threads[BANKS] = {0};
-    unsigned most = 0;
+/* Words of one bank of shared memory, at most, that a warp reads at a time, where rows begin
+   `pitch` bytes apart, or, `aligned`, as far behind a vector as they do in memory, and what
+   neighbouring lanes of a row have so many. */
+static unsigned words_of_bank(const gk_reduction *how, size_t pitch, bool aligned, size_t apart) {
+    size_t words[BANKS][WARP];
+    unsigned count[BANKS] = {0}, most = 0;
     for (size_t thread = 0; thread < WARP; thread++) {
         const size_t row = thread % (WARP / how->lanes), lane = thread / (WARP / how->lanes);
         const size_t behind = aligned ? row * (size_t)how->over % GK_REDUCE_VECTOR_BYTES : 0;
-        const unsigned here = ++threads[((row * pitch + behind) / GK_WORD + lane) % BANKS];
-        most = here > most ? here : most;
+        const size_t word = (row * pitch + behind + lane * apart) / GK_WORD, bank = word % BANKS;
+        unsigned same = 0;
+        while (same < count[bank] && words[bank][same] != word)
+            same++;
+        words[bank][same] = word;
+        count[bank] += same == count[bank];
+        most = count[bank] > most ? count[bank] : most;
     }
     return most;
 }
 
-/* Rows of words that many threads ask one bank for are brought one by one, each from a vector on,
-   if they lie in more banks then. And all of a block's warps are busy, or all but a last one. */
-static void choose_rows(gk_reduction *how, size_t size) {
-    const size_t span = span_of(how, size);
-    const unsigned side_by_side = WARP / how->lanes;
-    if (how->joined && threads_of_bank(how, (size_t)how->over, false) >=
-                           FEW_OF_BANK * threads_of_bank(how, place_of(span), true)) {
-        how->joined = false;
-        how->group = (uint16_t)most_of_block(how, span);
+/* So many rows as are brought one by one, and their lanes. */
+static void take_apart(gk_reduction *how, size_t size, bool any_order) {
+    how->joined = false;
+    how->group = (uint16_t)most_of_block(how, span_of(how, size));
+    if (any_order && size == GK_WORD) {
+        how->group = (uint16_t)(how->group < TWO_LANES ? how->group : TWO_LANES);
+        take_lanes_of_any_order(how, size);
     }
+}
+
+/* Whether a warp reads so many words of one bank at a time that rows are sooner brought one by one,
+   each from a vector on. `apart`: bytes from what a lane takes of a row to what the next one does.
+   Fitted to 500 sums, maxima and indices of 200 MB, each both ways. */
+static bool are_sooner_apart(const gk_reduction *how, size_t size, size_t apart) {
+    const unsigned joined = words_of_bank(how, (size_t)how->over, false, apart);
+    const unsigned alone = words_of_bank(how, place_of(span_of(how, size)), true, apart);
+    if (joined >= MANY_OF_BANK || joined >= FEWER_OF_BANK * alone)
+        return joined > alone;
+    if (apart == GK_WORD && alone > FEW_OF_BANK)
+        return joined >= SOME_OF_BANK && how->over >= LONG_OF_BANK;
+    return joined >= SOME_OF_BANK && size < GK_WORD;
+}
+
+/* How rows are brought; all of a block's warps are busy then, or all but a last one. */
+static void choose_rows(gk_reduction *how, size_t size, size_t width, bool words, bool any_order) {
+    const size_t apart = words ? GK_WORD : width * (size_t)how->apart;
+    if (how->joined && are_sooner_apart(how, size, apart))
+        take_apart(how, size, any_order);
+    const unsigned side_by_side = WARP / how->lanes;
     if (how->group > side_by_side)
         how->group = (uint16_t)(how->group - how->group % side_by_side);
 }
@@ -161,17 +195,35 @@ static bool are_vectors(const gk_reduction *how, size_t size) {
 }
 
 /* Whether rows of whole vectors are better brought all the same: if so many vectors leave a good
-   part of as many lanes as a power of two idle, and what neighbouring lanes have of their rows is
-   in other banks. Fitted to 800 of 96 and 240 MB. */
+   part of as many lanes as a power of two idle, or what neighbouring rows have of a vector each
+   lies in one bank of the cache. Fitted to 800 of 96 and 240 MB, and to 300 of 200 MB. */
 static bool are_vectors_better_brought(const gk_reduction *how, size_t size, bool any_order) {
-    static const uint8_t in_any_order[][2] = {{11, 55}, {11, 55}, {10, 55}, {10, 55}};
+    static const uint8_t in_any_order[][2] = {{8, 55}, {8, 55}, {10, 55}, {8, 55}};
     static const uint8_t in_order[][2] = {{1, 0}, {1, 0}, {23, 31}, {25, 31}};
     const int bits = __builtin_ctz((unsigned)size); /* of an element's size */
     const uint8_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
     const size_t vectors = how->length * size / GK_REDUCE_VECTOR_BYTES;
-    /* Even numbers of small elements gain nothing, but for those near a warp's lanes. */
-    const bool gains = size >= GK_WORD || vectors % 2 == 1 || vectors == 26 || vectors == 30;
-    return vectors >= fit[0] && vectors <= fit[1] && vectors % EVEN_VECTORS != 0 && gains;
+    const bool gains = vectors % EVEN_VECTORS != 0 || size < GK_WORD ||
+                       (any_order && (vectors & (vectors - 1)) == 0);
+    return vectors >= fit[0] && vectors <= fit[1] && gains;
+}
+
+/* Whether rows that are cut out of a little longer ones, or lie a little apart, are better brought:
+   shorter ones than those without a gap, of which other kernels take vectors. Fitted to 1,300 of
+   200 MB. */
+static bool are_cut_better_brought(const gk_reduction *how, size_t size, bool any_order) {
+    static const uint16_t in_any_order[][2] = {{15, 4000}, {9, 3000}, {12, 2500}, {9, 400}};
+    static const uint16_t in_order[][2] = {{0, 0}, {15, 600}, {13, 300}, {13, 200}};
+    const int bits = __builtin_ctz((unsigned)size); /* of an element's size */
+    const uint16_t *const fit = any_order ? in_any_order[bits] : in_order[bits];
+    if (size == GK_WORD && how->length == THREE && how->over == GK_REDUCE_VECTOR_BYTES)
+        return any_order;
+    if (!any_order && size > GK_WORD && (how->length & (how->length - 1)) == 0)
+        return false; /* the lanes of a row, and of the next ones, are in few banks */
+    if (any_order && how->length * size == GK_REDUCE_VECTOR_BYTES)
+        return false;
+    const bool vectors = !any_order && size == GK_WORD && how->length % GK_WORD == 0;
+    return (vectors || how->length >= fit[0]) && how->length <= fit[1];
 }
 
 /* Whether rows with more between them than is read as well are, each from a vector on: fitted to
@@ -205,7 +257,23 @@ static bool are_better_brought(const gk_reduction *how, size_t size, bool any_or
         return !are_vectors(how, size) && are_better_brought_apart(how, size, any_order);
     if (are_vectors(how, size))
         return are_vectors_better_brought(how, size, any_order);
+    if (how->over > (int64_t)span_of(how, size))
+        return are_cut_better_brought(how, size, any_order);
     return how->length >= fit[0] && how->length <= fit[1];
+}
+
+/* Whether rows that other kernels take an element at a time may be brought: `runs` of less than a
+   word, by words; or of so many elements that it pays. Where an order is kept those without a gap
+   are as soon found. */
+static bool may_be_brought(const gk_reduction *how, size_t size, bool runs, bool any_order) {
+    const bool gap = !runs || how->over > (int64_t)span_of(how, size);
+    if (how->inner > 1)
+        return false;
+    if (!any_order)
+        return gap && how->lanes == 1 && (runs || how->length >= FOUND_IN_ORDER);
+    if (size < GK_WORD)
+        return runs || how->length >= FOUND;
+    return runs && (how->length >= FOUND || how->length == THREE);
 }
 
 bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t reduced,
@@ -220,7 +288,7 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
         return false;
     const bool rows = how->inner == 1 && how->apart == (int64_t)size;
     const bool words = any_order && rows && size < GK_WORD;
-    if (one_by_one && !words)
+    if (one_by_one && !may_be_brought(how, size, rows, any_order))
         return false;
     if (!are_dense(how, size) || span_of(how, size) > LONGEST_MATRIX)
         return false;
@@ -237,8 +305,8 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
     if (gk_divided(how->outer, how->group) < FEWEST_BLOCKS ||
         !(rows ? are_better_brought(how, size, any_order) : pays(how, size, any_order)))
         return false;
-    if (words)
-        choose_rows(how, size);
+    if (words || (how->inner == 1 && how->over % GK_REDUCE_VECTOR_BYTES == 0))
+        choose_rows(how, size, any_order ? 1 : gk_vector_width(array->dtype), words, any_order);
     held.walk = GK_WALK_MATRICES;
     held.pitched = true;
     held.packed = held.short_columns = held.scattered = held.gathered = how->narrow = false;

@@ -43,11 +43,23 @@ template <typename T> struct gk_matrices {
         else
             bring_part(to, from, begin);
     }
+    // Vectors of runs that lie evenly apart, one run after another.
+    __device__ void bring_runs(char *held, const char *array) const {
+        const unsigned vectors = pitch / VECTOR, inverse = vectors > 1 ? UINT32_MAX / vectors + 1 : 0; // rounded up: exact below 2^16
+        for (unsigned i = threadIdx.x; i < runs * vectors; i += GK_REDUCE_THREADS) {
+            const unsigned run = inverse ? __umulhi(i, inverse) : i, number = i - run * vectors;
+            const char *const from = start + (int64_t)run * how.over;
+            if (number * VECTOR < beside(from) + of_run)
+                bring_vector(held + i * VECTOR, array, from, number);
+        }
+    }
     __device__ void bring(char *held, const char *array) const {
         const unsigned vectors = pitch / VECTOR;
         if (runs == 1) // as most are: nothing is to be found for each vector
             for (unsigned i = threadIdx.x; i < vectors; i += GK_REDUCE_THREADS)
                 bring_vector(held + i * VECTOR, array, start, i);
+        else if (how.bundle < 2)
+            bring_runs(held, array);
         else
             for (unsigned run = threadIdx.x / SIDE; run < runs; run += GK_REDUCE_THREADS / SIDE) {
                 const char *const from = begin(run);

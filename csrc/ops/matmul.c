@@ -200,12 +200,23 @@ static bool is_small(const gk_gemm *gemm) {
                               : m * n * k <= MOST_ALONE;
 }
 
-/* The row for small matrices; NULL where there is none, or `instead` is cuBLAS and a stack's B is
-   transposed, for which the two were not measured. */
+/* Whether cuBLAS is sooner through, as it was measured on an H200: a thread goes along all of K by
+   itself, four by four elements of the result, of which thin matrices have few. */
+static bool is_long(const gk_gemm *gemm) {
+    enum { LONGEST_ALONE = 192, LONGEST = 32, THINNEST = 4 /* of a stack */ };
+    if (gemm->products == 1)
+        return gemm->k > LONGEST_ALONE;
+    return gemm->k > LONGEST || gemm->m < THINNEST || gemm->n < THINNEST;
+}
+
+/* The row for small matrices; NULL where there is none, or `instead` is cuBLAS and faster, or a
+   stack's B is transposed, for which the two were not measured. */
 static const gk_row *choose_small(gk_call *call, const gk_gemm *gemm, const gk_row *instead) {
     const gk_wish wish = {.op = GK_OP_matmul_small, .dtype = (gk_dtype)gemm->dtype};
-    bool unknown = gemm->products > 1 && gemm->b_transposed && !instead->symbol;
-    return is_small(gemm) && !unknown ? gk_row_suiting(&wish, call->backend) : NULL;
+    bool unknown = gemm->products > 1 && gemm->b_transposed, of_library = !instead->symbol;
+    if (!is_small(gemm) || (of_library && (unknown || is_long(gemm))))
+        return NULL;
+    return gk_row_suiting(&wish, call->backend);
 }
 
 /* The last row in the table that takes the product as it lies; by default a plain one, whose tiles

@@ -68,7 +68,8 @@
     "The result has the dtype of a, float64 for integers. float32 and float64 squares are "        \
     "carried\n"                                                                                    \
     "in twice their precision, those of float16 and bfloat16 in float32; they overflow as\n"       \
-    "numpy.linalg.norm's do.\n" GK_RAISES_DOC
+    "numpy.linalg.norm's do. Of a single float nothing is squared: its absolute "                  \
+    "value.\n" GK_RAISES_DOC
 
 #define GK_ARGMAX_DOC                                                                              \
     GK_MAX_SIGNATURE                                                                               \

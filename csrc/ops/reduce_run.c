@@ -533,7 +533,7 @@ static gk_status run_in_order(const gk_reduction_operation *kind, gk_call *call,
 
 /* axes of a single element --------------------------------------------------------------------- */
 
-/* Where nothing is joined: a result is its element, converted, or that one's index. */
+/* Where nothing is joined: a result is its element, converted, its absolute value, or its index. */
 static bool is_of_single_elements(const gk_reduction_operation *kind, const gk_call *call,
                                   const gk_array *a, uint64_t axes, gk_dtype result) {
     for (int i = 0; i < a->ndim; i++)
@@ -543,7 +543,9 @@ static bool is_of_single_elements(const gk_reduction_operation *kind, const gk_c
         return false;
     if (kind->result == GK_OF_INDEX)
         return !call->mapped;
-    return kind->result != GK_OF_REAL && !(is_sum_of_floats(kind, a->dtype) && result != a->dtype);
+    if (kind->result == GK_OF_REAL)
+        return gk_is_float(a->dtype) && result == a->dtype && !call->mapped;
+    return !(is_sum_of_floats(kind, a->dtype) && result != a->dtype);
 }
 
 /* As a sum has it that begins with 0, which makes 0 of -0. */
@@ -566,6 +568,8 @@ static gk_status take_single_elements(const gk_reduction_operation *kind, gk_cal
             gk_append_axis(&to, a->shape[i], 0);
         }
     gk_make_contiguous(&to);
+    if (kind->result == GK_OF_REAL)
+        return gk_run_elementwise(call, GK_OP_abs, &from, 1, &to);
     if (is_sum_of_floats(kind, a->dtype))
         return add_nothing(call, &from, &to);
     bool same = to.dtype == from.dtype && !call->mapped;

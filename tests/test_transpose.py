@@ -264,6 +264,9 @@ def test_which_way_transposes_go():
         ("float16", (75_269, 14), (1, 0), "woven"),
         ("float32", (600, 18, 128), (0, 2, 1), "packed"),
         ("float32", (140, 9, 128), (0, 2, 1), "strided"),  # a thread would wait for each element
+        ("float32", (956, 196, 8), (0, 2, 1), "strided"),  # a warp would read whole lines apart
+        ("float16", (956, 196, 16), (0, 2, 1), "strided"),
+        ("uint8", (956, 196, 32), (0, 2, 1), "strided"),
         ("float32", (8488, 7, 5, 2), (2, 1, 3, 0), "ragged"),  # half-filled tiles of little as well
         ("float32", (3, 53, 2, 717, 7), (4, 1, 0, 2, 3), "strided"),  # a sector is read late again
     ):

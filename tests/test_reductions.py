@@ -557,6 +557,19 @@ def test_axes_of_a_single_element(op, dtype):
     assert np.asarray(gk.sum(gk.to_device(a[:1, :, :1]))).item() == a[0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_the_norm_of_a_single_float(dtype):
+    """Its absolute value, also where its square is no float of its size."""
+    kind = DTYPES[dtype]
+    most, least = np.finfo(kind).max, np.finfo(kind).smallest_subnormal
+    a = np.array([most, -most, least, -least, -0.0, -np.inf, np.nan, -3.3], kind)
+    for lying in (gk.to_device(a[:, None]), gk.to_device(np.stack((a, a), 1))[:, 1:]):
+        oracle.assert_same(np.asarray(gk.norm(lying, 1)), np.abs(a), "a row each")
+    oracle.assert_same(gk.norm(a[None], 0), np.abs(a), "a NumPy array")
+    many = np.resize(a, (3_000_001, 1))
+    oracle.assert_same(gk.norm(many, 1), np.abs(many[:, 0]), "one that comes in chunks")
+
+
 @pytest.mark.parametrize("op", ["max", "min"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8"])
 def test_extremes_of_turned_arrays(op, dtype):

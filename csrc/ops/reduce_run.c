@@ -544,7 +544,7 @@ static bool is_of_single_elements(const gk_reduction_operation *kind, const gk_c
     if (kind->result == GK_OF_INDEX)
         return !call->mapped;
     if (kind->result == GK_OF_REAL)
-        return gk_is_float(a->dtype) && result == a->dtype && !call->mapped;
+        return gk_is_float(a->dtype) && result == a->dtype;
     return !(is_sum_of_floats(kind, a->dtype) && result != a->dtype);
 }
 
@@ -590,7 +590,9 @@ gk_status gk_run_reduction(const gk_reduction_operation *kind, gk_call *call, ui
 
 gk_status gk_run_part(const gk_reduction_operation *kind, gk_call *call, uint64_t axes,
                       const gk_reduce_stages *whole, const gk_array *operands, gk_array *result) {
-    return is_exact(kind, &operands[0], axes, result->dtype)
-               ? gk_run_reduction(kind, call, axes, operands, result)
+    const gk_array *a = &operands[0];
+    const bool own = is_exact(kind, a, axes, result->dtype) ||
+                     is_of_single_elements(kind, call, a, axes, result->dtype);
+    return own ? gk_run_reduction(kind, call, axes, operands, result)
                : run_stages(kind, call, whole, operands, result);
 }

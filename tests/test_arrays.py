@@ -193,3 +193,22 @@ def test_the_oracle_notices_a_wrong_product():
     right[8, 7] += 1e-2
     with pytest.raises(AssertionError, match=r"at \(8, 7\)"):
         oracle.assert_matmul(right, a, b, "tiled", "wrong")
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "argmax", "transpose"])
+def test_an_array_that_is_resized_as_its_axis_is_read(op):
+    """NumPy gives its memory back at once, with `refcheck=False`."""
+
+    class Axis:
+        def __init__(self, array: Array) -> None:
+            self.array = array
+
+        def __index__(self) -> int:
+            self.array.resize((1, 1), refcheck=False)
+            return 0
+
+    a = np.ones((3000, 1000), np.float32)
+    axis = Axis(a) if op != "transpose" else (Axis(a), 1)
+    with pytest.raises(ValueError, match=rf"^{op}: a was resized while the other arguments"):
+        getattr(gk, op)(a, axis)
+    assert gk.sum(np.ones(10, np.float32)) == 10

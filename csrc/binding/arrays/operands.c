@@ -285,3 +285,25 @@ void gk_drop_operands(PyObject **keepers, int count) {
     for (int i = 0; i < count; i++)
         Py_CLEAR(keepers[i]);
 }
+
+static bool is_as_taken(PyObject *keeper, const gk_array *array) {
+    PyArrayObject *source = (PyArrayObject *)keeper;
+    if (array->place != GK_HOST || !PyArray_Check(keeper))
+        return true;
+    bool same = PyArray_DATA(source) == array->data && PyArray_NDIM(source) == array->ndim;
+    for (int i = 0; same && i < array->ndim; i++)
+        same = PyArray_DIM(source, i) == array->shape[i];
+    return same;
+}
+
+int gk_check_operands(const gk_call *call, const char *const *names, PyObject *const *keepers,
+                      int count, const gk_array *arrays) {
+    for (int i = 0; i < count; i++)
+        if (!is_as_taken(keepers[i], &arrays[i])) {
+            PyErr_Format(PyExc_ValueError,
+                         "%s: %s was resized while the other arguments were looked at",
+                         call->operation, names[i]);
+            return -1;
+        }
+    return 0;
+}

@@ -14,6 +14,10 @@ int gk_take_operands(gk_state *state, gk_call *call, const char *const *names,
                      PyObject *const *objects, int count, gk_array *arrays, PyObject **keepers,
                      int *order);
 void gk_drop_operands(PyObject **keepers, int count);
+/* Whether NumPy arrays are still where they were taken: what the caller's objects do as further
+   arguments are read may resize them. -1: raised. */
+int gk_check_operands(const gk_call *call, const char *const *names, PyObject *const *keepers,
+                      int count, const gk_array *arrays);
 
 /* One of them that is no Python scalar, and what is raised of something else. */
 int gk_take_array(gk_state *state, gk_call *call, const char *name, PyObject *object,

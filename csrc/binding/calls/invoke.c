@@ -134,7 +134,8 @@ PyObject *gk_invoke(gk_state *state, const gk_operation *operation, PyObject *co
         gk_take_parameters(state, &call, operation, options->parameters, arrays, parameters);
     if (!failed && infer(state, &call, operation, arrays, &expected) == 0 &&
         make_output(state, &call, operation, arrays, options, &expected, &output) == 0) {
-        if (run(state, &call, operation, arrays, &output) == 0 &&
+        if (gk_check_operands(&call, operation->operands, keepers, count, arrays) == 0 &&
+            run(state, &call, operation, arrays, &output) == 0 &&
             gk_profile_end(state, &call, &profiled, arrays, count) == 0)
             result = Py_NewRef(output.object);
         gk_drop_output(&output);

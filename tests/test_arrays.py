@@ -15,6 +15,7 @@ from arrays import (
     ELEMENTWISE,
     LAYOUTS,
     REDUCTIONS,
+    Array,
     nasty,
     on_device,
     places,

@@ -51,6 +51,11 @@ static size_t span_of(const gk_reduction *how, size_t size) {
     return (how->length - 1) * (size_t)how->apart + (how->inner - 1) * (size_t)how->step + size;
 }
 
+/* Whether something lies between one and the next. */
+static bool are_with_gaps(const gk_reduction *how, size_t size) {
+    return how->over > (int64_t)span_of(how, size);
+}
+
 bool gk_are_joined(const gk_reduction *how, size_t size) {
     return how->bundle < 2 && (size_t)how->over <= span_of(how, size) + GAP;
 }
@@ -142,12 +147,17 @@ static unsigned words_of_bank(const gk_reduction *how, size_t pitch, bool aligne
     return most;
 }
 
+/* No more rows of words than leave each two lanes. */
+static void leave_two_lanes(gk_reduction *how) {
+    how->group = (uint16_t)(how->group < TWO_LANES ? how->group : TWO_LANES);
+}
+
 /* So many rows as are brought one by one, and their lanes. */
 static void take_apart(gk_reduction *how, size_t size, bool any_order) {
     how->joined = false;
     how->group = (uint16_t)most_of_block(how, span_of(how, size));
     if (any_order && size == GK_WORD) {
-        how->group = (uint16_t)(how->group < TWO_LANES ? how->group : TWO_LANES);
+        leave_two_lanes(how);
         take_lanes_of_any_order(how, size);
     }
 }
@@ -257,7 +267,7 @@ static bool are_better_brought(const gk_reduction *how, size_t size, bool any_or
         return !are_vectors(how, size) && are_better_brought_apart(how, size, any_order);
     if (are_vectors(how, size))
         return are_vectors_better_brought(how, size, any_order);
-    if (how->over > (int64_t)span_of(how, size))
+    if (are_with_gaps(how, size))
         return are_cut_better_brought(how, size, any_order);
     return how->length >= fit[0] && how->length <= fit[1];
 }
@@ -266,7 +276,7 @@ static bool are_better_brought(const gk_reduction *how, size_t size, bool any_or
    word, by words; or of so many elements that it pays. Where an order is kept those without a gap
    are as soon found. */
 static bool may_be_brought(const gk_reduction *how, size_t size, bool runs, bool any_order) {
-    const bool gap = !runs || how->over > (int64_t)span_of(how, size);
+    const bool gap = !runs || are_with_gaps(how, size);
     if (how->inner > 1)
         return false;
     if (!any_order)
@@ -298,7 +308,7 @@ bool gk_plan_matrices(gk_reduce_plan *plan, const gk_array *array, uint64_t redu
     how->group = (uint16_t)most_of_block(how, span_of(how, size));
     how->segments = 1;
     if (rows && any_order && size == GK_WORD && !how->joined && how->bundle < 2)
-        how->group = (uint16_t)(how->group < TWO_LANES ? how->group : TWO_LANES);
+        leave_two_lanes(how);
     if (!(any_order ? take_lanes_of_any_order(how, size)
                     : take_lanes(how, plan, gk_vector_width(array->dtype))))
         return false;
